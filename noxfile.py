@@ -29,6 +29,7 @@ nox.options.sessions = [
     "simulated",
     "embedded",
     "integration",
+    "spark",
 ]
 
 #: The newest and the oldest Kafka are part of every run, and the marker of what runs on
@@ -90,6 +91,7 @@ def imports(session: nox.Session) -> None:
 #: attribute by attribute, so that a wrong annotation of a message shows there.
 TYPED = [
     *("examples", "tests/typing", "tests/sim", "tests/support", "tests/torture"),
+    *("tests/spark", "tests/unit/spark"),
     *("tests/unit/sim", "tests/unit/support", "tests/unit/testing"),
 ]
 
@@ -238,7 +240,8 @@ def oldest(session: nox.Session) -> None:
     """The oldest Python with the oldest dependencies, those of all extras included."""
     session.install("uv")
     project = nox.project.load_toml("pyproject.toml")["project"]
-    extras = ",".join(project["optional-dependencies"])
+    # Spark is a session of its own, and takes as long to install as all the rest.
+    extras = ",".join(project["optional-dependencies"].keys() - {"spark"})
     lowest = ["--resolution=lowest-direct", "-e", f".[{extras}]"]
     python = on_python(session, interpreters(session)[0], *lowest)
     session.run(python, *QUICKSTART, external=True)
@@ -320,6 +323,20 @@ def run_simulation(session: nox.Session, *arguments: str) -> None:
     install(session)
     groups(session, "test")
     session.run("python", "-m", "tests.sim", *arguments)
+
+
+@nox.session
+def spark(session: nox.Session) -> None:
+    """Spark jobs, beside Spark's own connector, on a real Kafka."""
+    run_spark(session, "-m", "not nightly", *session.posargs)
+
+
+def run_spark(session: nox.Session, *arguments: str, pyspark: str = "pyspark") -> None:
+    """Run the tests that need Spark: the newest, or the one that is named."""
+    install(session, "[kafka,spark]")
+    session.install(pyspark)
+    groups(session, "test", "spark")
+    session.run("pytest", "tests/spark", *arguments)
 
 
 def on_brokers(session: nox.Session, *arguments: str, **which: str) -> None:
@@ -476,6 +493,8 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "coverage": coverage,
     "power-cut": power_cut,
     "sanitize": sanitize,
+    "spark": run_spark,
+    "spark-oldest": partial(run_spark, pyspark="pyspark==4.2.0"),
 }
 
 

@@ -12,11 +12,14 @@ from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 __all__ = [
+    "check_group",
     "check_partition",
     "check_topic",
     "count_of",
+    "level_of",
     "offset_of",
     "partition_of",
+    "partitions_of",
     "seconds_of",
     "topics_of",
     "type_name",
@@ -84,6 +87,48 @@ def partition_of(partition: object) -> TopicPartition:
     if not topic or number < 0:
         raise ArgumentValueError(f"there is no partition {number} of a topic {topic!r}")
     return TopicPartition(topic, number)
+
+
+def partitions_of(partitions: object) -> list[TopicPartition]:
+    """Return a collection of partitions as a list.
+
+    Raises:
+        ArgumentTypeError: it is no collection, or an item is no TopicPartition.
+        ArgumentValueError: a topic is empty, or a number negative.
+    """
+    if not isinstance(partitions, Iterable):
+        raise ArgumentTypeError(
+            "partitions must be a collection of TopicPartition, not "
+            f"{type_name(partitions)}"
+        )
+    return [partition_of(tp) for tp in partitions]
+
+
+def check_group(group: object) -> None:
+    """Check the name of a group.
+
+    Raises:
+        ArgumentTypeError: it is no str.
+        ArgumentValueError: it is empty.
+    """
+    if not isinstance(group, str):
+        raise ArgumentTypeError(f"group must be str, not {type_name(group)}")
+    if not group:
+        raise ArgumentValueError("group must not be empty")
+
+
+def level_of(isolation_level: object) -> int:
+    """Return the number that requests have for an isolation level.
+
+    Raises:
+        ArgumentValueError: it is neither ``read_uncommitted`` nor ``read_committed``.
+    """
+    if isolation_level not in ("read_uncommitted", "read_committed"):
+        raise ArgumentValueError(
+            "isolation_level must be 'read_uncommitted' or 'read_committed', not "
+            f"{isolation_level!r}"
+        )
+    return int(isolation_level == "read_committed")
 
 
 def offset_of(offset: object) -> OffsetAndMetadata:

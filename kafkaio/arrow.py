@@ -17,14 +17,19 @@ name           type                                            null if
 ``headers``    list of struct ``name``: string, ``value``:     never; it may be empty
                binary; only if asked for
 =============  ==============================================  ======================
+
+`read_ranges` reads ranges of offsets without a consumer, and with any choice of columns
+and of their forms.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
+from kafkaio._arguments import count_of, level_of, partition_of, type_name
 from kafkaio._records.batch import (
     MOST_BYTES,
     Batch,
@@ -32,14 +37,21 @@ from kafkaio._records.batch import (
     BinaryView,
     Columns,
     ColumnsBuilder,
+    Destinations,
     HeaderColumns,
     HeaderView,
     RecordCursor,
     Rows,
+    Wanted,
     column_partitions,
 )
-from kafkaio.errors import ArgumentTypeError, ArgumentValueError
-from kafkaio.types import NewRecord, Record, TopicPartition
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    CorruptRecord,
+    UsageError,
+)
+from kafkaio.types import NewRecord, OffsetRange, Record, TopicPartition
 
 try:
     import pyarrow as pa
@@ -49,10 +61,16 @@ except ImportError as _error:
         "kafkaio.arrow needs pyarrow; install it with: pip install 'kafkaio[arrow]'"
     ) from _error
 
+if TYPE_CHECKING:
+    from kafkaio.client import Client
+    from kafkaio.fetching.ranges import RangeFetcher, RangePart
+
 __all__ = [
+    "RangeReader",
     "Rows",
     "TableBuilder",
     "batches_to_table",
+    "read_ranges",
     "records_from_table",
     "records_to_table",
     "rows_from_table",
@@ -65,6 +83,7 @@ _TOPIC = pa.dictionary(pa.int32(), pa.string())
 _HEADER = pa.struct(
     [pa.field("name", pa.string(), nullable=False), pa.field("value", pa.binary())]
 )
+_HEADERS = pa.list_(_HEADER)
 _COLUMNS = [
     pa.field("topic", _TOPIC, nullable=False),
     pa.field("partition", pa.int32(), nullable=False),
@@ -75,9 +94,12 @@ _COLUMNS = [
 ]
 _SCHEMA = pa.schema(_COLUMNS)
 _SCHEMA_WITH_HEADERS = pa.schema(
-    [*_COLUMNS, pa.field("headers", pa.list_(_HEADER), nullable=False)]
+    [*_COLUMNS, pa.field("headers", _HEADERS, nullable=False)]
 )
 _NO_TIME = -1
+_MAX_INT32 = 2**31 - 1
+#: The types of columns of topics.
+_TEXT = frozenset({"string", "large_string", "string_view"})
 #: The types that columns are read as. By name, because older pyarrow has no views.
 _LAYOUTS = {
     **dict.fromkeys(("binary", "string", "fixed_size_binary"), pa.binary()),
@@ -87,6 +109,10 @@ _LAYOUTS = {
 }
 #: The most records, and bytes of them, that memory is allocated ahead for.
 _AHEAD, _BYTES_AHEAD = 2**20, 32 * 2**20
+#: Bytes of records, decompressed, after which a batch of a range is handed out.
+_ENOUGH = 32 * 2**20
+
+ColumnT = TypeVar("ColumnT")
 
 
 def schema(*, headers: bool = False) -> pa.Schema:
@@ -114,7 +140,7 @@ class TableBuilder:
 
     def __init__(self, *, headers: bool = False, limit: int = MOST_BYTES) -> None:
         self._headers = headers
-        self._columns = ColumnsBuilder(headers=headers, limit=limit)
+        self._columns = ColumnsBuilder(Wanted(headers=headers), limit=limit)
         # The partitions of the records of this chunk, as runs: partition and length.
         self._runs: list[tuple[TopicPartition, int]] = []
         self._chunks: list[pa.RecordBatch] = []
@@ -207,14 +233,19 @@ def _places(runs: Sequence[tuple[TopicPartition, int]]) -> tuple[pa.Array, pa.Ar
 
 def _arrays(columns: Columns) -> list[pa.Array]:
     arrays = [
-        _fixed(pa.int64(), columns.offsets, 8),
-        _times(_fixed(pa.int64(), columns.timestamps, 8), columns.timeless),
-        _binary(columns.keys, columns.length),
-        _binary(columns.values, columns.length),
+        _fixed(pa.int64(), _made(columns.offsets), 8),
+        _times(_fixed(pa.int64(), _made(columns.timestamps), 8), columns.timeless),
+        _binary(_made(columns.keys), columns.length),
+        _binary(_made(columns.values), columns.length),
     ]
     if columns.headers is not None:
         arrays.append(_headers(columns.headers, columns.length))
     return arrays
+
+
+def _made(column: ColumnT | None) -> ColumnT:
+    assert column is not None  # it was asked for
+    return column
 
 
 def _fixed(kind: pa.DataType, data: bytes | bytearray, width: int) -> pa.Array:
@@ -233,14 +264,16 @@ def _binary(
     return pa.Array.from_buffers(kind or pa.binary(), length, buffers, null_count)
 
 
-def _headers(columns: HeaderColumns, length: int) -> pa.Array:
+def _headers(
+    columns: HeaderColumns, length: int, kind: pa.DataType = _HEADERS
+) -> pa.Array:
     count = len(columns.names.offsets) // 4 - 1
     pairs = pa.StructArray.from_arrays(
         [_binary(columns.names, count, pa.string()), _binary(columns.values, count)],
-        fields=list(_HEADER),
+        fields=list(kind.value_type),
     )
     return pa.Array.from_buffers(
-        pa.list_(_HEADER),
+        kind,
         length,
         [None, pa.py_buffer(columns.offsets)],
         0,
@@ -248,11 +281,443 @@ def _headers(columns: HeaderColumns, length: int) -> pa.Array:
     )
 
 
-def _times(numbers: pa.Array, timeless: int) -> pa.Array:
+def _times(numbers: pa.Array, timeless: int, kind: pa.DataType = _TIME) -> pa.Array:
     if timeless:
         absent = pc.equal(numbers, _NO_TIME)
         numbers = pc.if_else(absent, pa.scalar(None, pa.int64()), numbers)
-    return numbers.view(_TIME)
+    return numbers.view(kind)
+
+
+# ---- ranges of offsets ---------------------------------------------------------------
+
+
+def read_ranges(
+    client: Client,
+    ranges: Iterable[OffsetRange],
+    *,
+    schema: pa.Schema | None = None,
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    fetch_bytes: int = 4 * 2**20,
+) -> RangeReader:
+    """Read ranges of offsets of any partitions as Arrow, without a consumer or a group.
+
+    The ranges are read one after the other, in the order given; the records of each in
+    the order of their offsets. Each batch has records of one range, mostly those of one
+    answer to a fetch. The next fetch was sent when a batch is handed out: the broker
+    works while the caller does, even if the caller stops the event loop in between.
+
+    A range ends when its end is reached. Compacted topics, aborted transactions and
+    transaction markers leave offsets without records, so a range can have fewer records
+    than offsets, or none. If the log does not reach the end yet, the reader waits.
+
+    Leaders that move, connections that break and brokers that do not answer are
+    retried, for ``default_api_timeout_ms`` without progress. Checksums are checked.
+
+    Several readers on one client work side by side. The client must stay open, and
+    belongs to the event loop that runs the reader.
+
+    ``schema`` chooses the columns by name, in any order, and their forms by type. What
+    is not asked for is not decoded. Without a schema the columns are those of
+    `kafkaio.arrow.schema`.
+
+    ==================  =============================================================
+    column              types
+    ==================  =============================================================
+    ``key``, ``value``  binary, or string, whose bytes are checked to be UTF-8
+    ``topic``           string, or a dictionary of strings
+    ``partition``       int32
+    ``offset``          int64
+    ``timestamp``       timestamp with a time zone, in milliseconds or microseconds
+    ``timestamp_type``  int32: 0 for the producer's timestamps, 1 for the broker's, -1
+                        for none
+    ``headers``         list of struct of ``name`` or ``key``: string, and ``value``:
+                        binary; null without headers if the column can be null
+    ``leader_epoch``    int32; -1 if it is unknown
+    ==================  =============================================================
+
+    Args:
+        client: a client that was started.
+        ranges: partitions with the offset of the first record, and the offset after the
+            last one.
+        schema: which columns; all of them but headers by default.
+        isolation_level: ``"read_committed"`` leaves out records of aborted
+            transactions, and waits for the end of open ones.
+        fetch_bytes: the most bytes of one answer, as they are sent; one batch that is
+            larger comes whole. Two answers at most are in memory.
+
+    Returns:
+        An asynchronous iterator. A step that raises or is cancelled has taken nothing:
+        the next step goes on at the same record. ``aclose()`` ends it early. A step
+        raises:
+
+        - `OffsetOutOfRange`: the log does not have the range (any more); it names the
+          range, and what the log has;
+        - `LogTruncated`: an unclean election lost what was read of the range (KIP-320);
+        - `UnknownTopicOrPartition`: there is no such topic or partition;
+        - `RequestTimeout`: nothing came in time; the cause is the last failure;
+        - `CorruptRecord`: a checksum is wrong, or records cannot be decoded; the
+          records before it were handed out;
+        - `ArgumentValueError`: a key or value is not UTF-8, or a timestamp too large,
+          for the form that the schema has;
+        - `RecordTooLarge`: a batch is larger than ``max_response_size``;
+        - `AuthorizationError`: the client may not read a topic.
+
+    Raises:
+        ArgumentTypeError: an argument has the wrong type.
+        ArgumentValueError: a range ends before it begins, the schema has a column or
+            type that is not in the table, or ``fetch_bytes`` is impossible.
+    """
+    from kafkaio.client.client import Client, cluster_of
+    from kafkaio.fetching.ranges import RangeFetcher
+
+    if not isinstance(client, Client):
+        raise ArgumentTypeError(f"client must be a Client, not {type_name(client)}")
+    chosen = _RangeForm(_SCHEMA if schema is None else schema)
+    reader = RangeReader(client, chosen)
+    cluster = cluster_of(client)
+    limit = client.config.max_response_size
+    if count_of("fetch_bytes", fetch_bytes, 1) >= limit:
+        raise ArgumentValueError(
+            f"fetch_bytes={fetch_bytes} must be less than max_response_size={limit}"
+        )
+    reader._begin(
+        RangeFetcher(
+            cluster,
+            client.config,
+            _ranges_of(ranges),
+            isolation_level=level_of(isolation_level),
+            fetch_bytes=fetch_bytes,
+            borrower=reader,
+        )
+    )
+    return reader
+
+
+def _ranges_of(ranges: object) -> list[OffsetRange]:
+    if not isinstance(ranges, Iterable):
+        raise ArgumentTypeError(
+            f"ranges must be a collection of OffsetRange, not {type_name(ranges)}"
+        )
+    found = []
+    for each in ranges:
+        if not isinstance(each, tuple) or len(each) != 3:
+            raise ArgumentTypeError(f"{each!r} is no OffsetRange")
+        partition, start, end = each
+        if type(start) is not int or type(end) is not int:
+            raise ArgumentTypeError(f"{each!r} is no OffsetRange")
+        if not 0 <= start <= end:
+            raise ArgumentValueError(f"there is no range from {start} to {end}")
+        found.append(OffsetRange(partition_of(partition), start, end))
+    return found
+
+
+class _Chunk(NamedTuple):
+    """Records of one range that become a batch.
+
+    Attributes:
+        columns: what was decoded.
+        start: the records are not before this offset.
+        partition: where they are from.
+        runs: number of records, timestamp type and leader epoch, batch by batch.
+    """
+
+    columns: Columns
+    start: int
+    partition: TopicPartition
+    runs: list[tuple[int, int, int]]
+
+    @property
+    def name(self) -> str:
+        """The place of the records, for messages."""
+        topic, partition = self.partition
+        return f"{topic}-{partition} from offset {self.start} on"
+
+
+#: Makes one column.
+_Form: TypeAlias = Callable[[_Chunk], pa.Array]
+
+
+class _RangeForm:
+    """What a schema asks for.
+
+    Args:
+        schema: the schema of the batches.
+
+    Attributes:
+        wanted: what has to be decoded.
+
+    Raises:
+        ArgumentTypeError: it is no schema.
+        ArgumentValueError: it has a column or type that there is not.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        if not isinstance(schema, pa.Schema):
+            raise ArgumentTypeError(
+                f"schema must be a Schema of pyarrow, not {type_name(schema)}"
+            )
+        names = schema.names
+        if not names or len(set(names)) < len(names):
+            raise ArgumentValueError(
+                f"a schema must have columns, each once; this one has {names}"
+            )
+        self._schema = schema
+        self._forms = [_form_of(field) for field in schema]
+        self.wanted: Wanted = Wanted(
+            offsets="offset" in names,
+            timestamps="timestamp" in names,
+            keys="key" in names,
+            values="value" in names,
+            headers="headers" in names,
+        )
+
+    def batch(self, chunk: _Chunk) -> pa.RecordBatch:
+        """Make a batch."""
+        arrays = [form(chunk) for form in self._forms]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _form_of(field: pa.Field) -> _Form:
+    name, kind = field.name, field.type
+    forms = _FORMS.get(name)
+    if forms is None:
+        raise ArgumentValueError(
+            f"there is no column {name!r}; the columns are {', '.join(_FORMS)}"
+        )
+    if name in _CAN_BE_NULL and not field.nullable:
+        raise ArgumentValueError(f"column {name!r} can be null; make it nullable")
+    form = forms(field)
+    if form is None:
+        raise ArgumentValueError(f"column {name!r} cannot be {kind}")
+    return form
+
+
+def _bytes_form(field: pa.Field) -> _Form | None:
+    name, kind = field.name, field.type
+    if kind not in {pa.binary(), pa.string()}:
+        return None
+    is_text = kind == pa.string()
+
+    def make(chunk: _Chunk) -> pa.Array:
+        columns = chunk.columns
+        column = _made(columns.keys if name == "key" else columns.values)
+        made = _binary(column, columns.length, kind)
+        if is_text:
+            try:
+                made.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise ArgumentValueError(
+                    f"a {name} of {chunk.name} is not UTF-8; read the column as "
+                    f"binary: {error}"
+                ) from error
+        return made
+
+    return make
+
+
+def _topic_form(field: pa.Field) -> _Form | None:
+    kind = field.type
+    if kind == pa.string():
+        return lambda chunk: pa.repeat(chunk.partition.topic, chunk.columns.length)
+    if not pa.types.is_dictionary(kind) or kind.value_type != pa.string():
+        return None
+    first = pa.scalar(0, kind.index_type)
+
+    def make(chunk: _Chunk) -> pa.Array:
+        names = pa.array([chunk.partition.topic], pa.string())
+        indices = pa.repeat(first, chunk.columns.length)
+        return pa.DictionaryArray.from_arrays(indices, names, ordered=kind.ordered)
+
+    return make
+
+
+def _partition_form(field: pa.Field) -> _Form | None:
+    if field.type != pa.int32():
+        return None
+    return lambda chunk: pa.repeat(
+        pa.scalar(chunk.partition.partition, pa.int32()), chunk.columns.length
+    )
+
+
+def _offset_form(field: pa.Field) -> _Form | None:
+    if field.type != pa.int64():
+        return None
+    return lambda chunk: _fixed(pa.int64(), _made(chunk.columns.offsets), 8)
+
+
+def _timestamp_form(field: pa.Field) -> _Form | None:
+    kind = field.type
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return None
+    if kind.unit not in {"ms", "us"}:
+        return None
+
+    def make(chunk: _Chunk) -> pa.Array:
+        columns = chunk.columns
+        numbers = _fixed(pa.int64(), _made(columns.timestamps), 8)
+        made = _times(numbers, columns.timeless, pa.timestamp("ms", tz=kind.tz))
+        try:
+            return made.cast(kind)
+        except pa.ArrowInvalid as error:
+            raise ArgumentValueError(
+                f"a timestamp of {chunk.name} does not fit in microseconds; read the "
+                f"column in milliseconds: {error}"
+            ) from error
+
+    return make
+
+
+def _run_form(number: int, field: pa.Field) -> _Form | None:
+    if field.type != pa.int32():
+        return None
+
+    def make(chunk: _Chunk) -> pa.Array:
+        runs = [(run[0], run[number]) for run in chunk.runs]
+        if len({value for _, value in runs}) == 1:
+            value = pa.scalar(runs[0][1], pa.int32())
+            return pa.repeat(value, chunk.columns.length)
+        parts = [
+            value.to_bytes(4, sys.byteorder, signed=True) * count
+            for count, value in runs
+        ]
+        return _fixed(pa.int32(), b"".join(parts), 4)
+
+    return make
+
+
+def _headers_form(field: pa.Field) -> _Form | None:
+    kind = field.type
+    if not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
+        return None
+    inner = list(kind.value_type)
+    names, types = [each.name for each in inner], [each.type for each in inner]
+    if types != [pa.string(), pa.binary()] or names[1] != "value":
+        return None
+    if names[0] not in {"name", "key"} or not inner[1].nullable:
+        return None
+
+    def make(chunk: _Chunk) -> pa.Array:
+        made = _headers(_made(chunk.columns.headers), chunk.columns.length, kind)
+        if not field.nullable:
+            return made
+        present = pc.not_equal(pc.list_value_length(made), 0)
+        buffers = [present.buffers()[1], made.buffers()[1]]
+        return pa.Array.from_buffers(kind, len(made), buffers, children=[made.values])
+
+    return make
+
+
+#: Makes the form of a column from its field; None if it cannot have that type.
+_FORMS: dict[str, Callable[[pa.Field], _Form | None]] = {
+    "key": _bytes_form,
+    "value": _bytes_form,
+    "topic": _topic_form,
+    "partition": _partition_form,
+    "offset": _offset_form,
+    "timestamp": _timestamp_form,
+    "timestamp_type": partial(_run_form, 1),
+    "headers": _headers_form,
+    "leader_epoch": partial(_run_form, 2),
+}
+_CAN_BE_NULL = frozenset({"key", "value", "timestamp"})
+
+
+class RangeReader(AsyncIterator[pa.RecordBatch]):
+    """Reads ranges of offsets; `read_ranges` makes one and describes it.
+
+    One task at a time may read from it. It has no task of its own.
+    """
+
+    def __init__(self, client: Client, form: _RangeForm) -> None:
+        # A client that is collected ends its cluster.
+        self._client = client
+        self._form = form
+        self._columns = ColumnsBuilder(form.wanted)
+        self._fetcher: RangeFetcher | None = None
+        self._is_reading = False
+
+    def _begin(self, fetcher: RangeFetcher) -> None:
+        self._fetcher = fetcher
+
+    def __aiter__(self) -> RangeReader:
+        return self
+
+    async def __anext__(self) -> pa.RecordBatch:
+        """Return the next batch, which has at least one record.
+
+        Raises:
+            StopAsyncIteration: all ranges were read, or the reader was closed.
+            UsageError: another task is reading.
+            KafkaError: see `read_ranges`.
+        """
+        if self._is_reading:
+            raise UsageError("another task is reading these ranges")
+        self._is_reading = True
+        try:
+            while (fetcher := self._fetcher) is not None:
+                part = await fetcher.part()
+                if part is None:
+                    self._end()
+                elif (batch := self._read(fetcher, part)) is not None:
+                    return batch
+        finally:
+            self._is_reading = False
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End reading; what was fetched and not handed out is dropped.
+
+        Raises:
+            UsageError: another task is reading.
+        """
+        if self._is_reading:
+            raise UsageError("another task is reading these ranges")
+        self._end()
+
+    def _end(self) -> None:
+        if self._fetcher is not None:
+            self._fetcher.close()
+            self._fetcher = None
+
+    def _read(self, fetcher: RangeFetcher, part: RangePart) -> pa.RecordBatch | None:
+        # Nothing is awaited here: a batch is handed out whole or not at all.
+        start = part.position
+        try:
+            runs, is_sound = self._gather(part)
+            columns = self._columns.finish()
+            chunk = _Chunk(columns, start, part.within.partition, runs)
+            batch = self._form.batch(chunk) if columns.length else None
+        except Exception:
+            self._columns = ColumnsBuilder(self._form.wanted)
+            fetcher.rewind()
+            raise
+        fetcher.accept()
+        if not is_sound:
+            # The network may be the cause: what is corrupt is fetched once more.
+            fetcher.rewind()
+        return batch
+
+    def _gather(self, part: RangePart) -> tuple[list[tuple[int, int, int]], bool]:
+        """Decode batches of a part until it is read, or until there are enough bytes.
+
+        Returns:
+            The runs of the chunk, and whether no batch was corrupt.
+        """
+        columns, runs = self._columns, []
+        tp, _, end = part.within
+        try:
+            while columns.size < _ENOUGH and (batch := part.next()) is not None:
+                before = columns.length
+                if not batch.add_to(columns, *tp, part.position, end):
+                    break  # more than Arrow can address; it comes with the next chunk
+                count = columns.length - before
+                runs.append((count, int(batch.timestamp_type), batch.leader_epoch))
+                part.advance()
+        except CorruptRecord:
+            if not columns.length:
+                raise
+            return runs, False
+        return runs, True
 
 
 def records_to_table(records: Sequence[Record], *, headers: bool = False) -> pa.Table:
@@ -291,7 +756,7 @@ def _objects(values: Sequence[object]) -> pa.Array:
     return pa.array(values, pa.binary() if are_bytes else None)
 
 
-def rows_from_table(
+def rows_from_table(  # noqa: PLR0913 - the columns, by name
     table: pa.Table | pa.RecordBatch,
     *,
     now: int,
@@ -299,10 +764,13 @@ def rows_from_table(
     value: str | None = "value",
     timestamp: str | None = None,
     headers: str | None = None,
+    topic: str | None = None,
+    partition: str | None = None,
 ) -> Iterator[Rows]:
     """Yield the rows of a table, one chunk of memory at a time.
 
-    ``rows.append_to(builder, start)`` appends as many of them to a batch as fit.
+    ``rows.append_to(builder, start)`` appends as many of them to a batch as fit,
+    wherever they are to go; ``rows.destination(row)`` says where.
 
     Args:
         table: the table.
@@ -313,15 +781,21 @@ def rows_from_table(
             finer than milliseconds are truncated.
         headers: name of the column of headers: lists of structs of a name and a value,
             or maps; a null means no headers. None for no such column.
+        topic: name of the column of topics: text, plain or as a dictionary, without
+            nulls. None for no such column.
+        partition: name of the column of partitions: integers; a null means no
+            partition. None for no such column.
 
     Raises:
         ArgumentTypeError: the table is not a pyarrow Table or RecordBatch.
         ArgumentValueError: the table has no such column; a key or value column is
             neither binary nor text; a timestamp column has neither timestamps nor
             integers; a column of headers has another type, or a name that is null or
-            not UTF-8.
+            not UTF-8; a column of topics or partitions has another type, or a value
+            that is none.
     """
-    for chunk in _chunks(table, key, value, timestamp, headers):
+    start = 0
+    for chunk in _chunks(table, key, value, timestamp, headers, topic, partition):
         times: int | memoryview = now
         if timestamp is not None:
             times = _memory(_milliseconds(chunk, timestamp).fill_null(now))
@@ -331,7 +805,9 @@ def rows_from_table(
             None if key is None else _view(_bytes(chunk, key)),
             None if value is None else _view(_bytes(chunk, value)),
             None if headers is None else _header_view(chunk, headers),
+            _destinations(chunk, topic, partition, start),
         )
+        start += len(chunk)
 
 
 def records_from_table(
@@ -412,6 +888,10 @@ def _chunks(
             f"table must be a Table or RecordBatch of pyarrow, not {type(table)}"
         )
     for name in names:
+        if name is not None and not isinstance(name, str):
+            raise ArgumentTypeError(
+                f"the name of a column must be str or None, not {type_name(name)}"
+            )
         if name is not None and table.schema.get_field_index(name) < 0:
             raise ArgumentValueError(
                 f"the table has no column {name!r}, or several of this name"
@@ -475,9 +955,70 @@ def _header_view(chunk: pa.RecordBatch, name: str) -> HeaderView | None:
     )
 
 
-def _memory(numbers: pa.Array) -> memoryview:
-    start = numbers.offset * 8
-    return memoryview(numbers.buffers()[1])[start : start + len(numbers) * 8]
+def _destinations(
+    chunk: pa.RecordBatch, topic: str | None, partition: str | None, start: int
+) -> Destinations | None:
+    if topic is None and partition is None:
+        return None
+    names, numbers = ((), None) if topic is None else _topics(chunk, topic, start)
+    partitions = None if partition is None else _partition(chunk, partition, start)
+    return Destinations(names, numbers, partitions)
+
+
+def _topics(
+    chunk: pa.RecordBatch, name: str, start: int
+) -> tuple[tuple[str, ...], memoryview]:
+    column = chunk.column(name)
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if str(kind) not in _TEXT and not pa.types.is_null(kind):
+        raise ArgumentValueError(
+            f"column {name!r} is {column.type}; topics must be text, plain or as a "
+            "dictionary"
+        )
+    if pa.types.is_dictionary(column.type):
+        words = column.dictionary.cast(pa.string())
+        if words.null_count or len(words) > len(column):
+            column = words.take(column.indices)
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    _refuse(pc.is_null(column), name, start, "a topic cannot be null")
+    names = column.dictionary.cast(pa.string()).to_pylist()
+    numbers = column.indices.cast(pa.int32())
+    if "" in names:
+        is_empty = pc.equal(numbers, names.index(""))
+        _refuse(is_empty, name, start, "a topic cannot be empty")
+    return tuple(names), _memory(numbers, 4)
+
+
+def _partition(chunk: pa.RecordBatch, name: str, start: int) -> memoryview:
+    column = chunk.column(name)
+    if not pa.types.is_integer(column.type) and not pa.types.is_null(column.type):
+        raise ArgumentValueError(
+            f"column {name!r} is {column.type}; partitions must be integers"
+        )
+    # A number that 64 bits cannot hold becomes a negative one.
+    numbers = column.cast(pa.int64(), safe=False)
+    limits = pc.min_max(numbers)
+    if (limits["min"].as_py() or 0) < 0 or (limits["max"].as_py() or 0) > _MAX_INT32:
+        is_wrong = pc.or_(pc.less(numbers, 0), pc.greater(numbers, _MAX_INT32))
+        _refuse(is_wrong, name, start, "there is no such partition", column)
+    return _memory(numbers.cast(pa.int32()).fill_null(-1), 4)
+
+
+def _refuse(
+    is_wrong: pa.Array, name: str, start: int, why: str, column: pa.Array | None = None
+) -> None:
+    row = pc.index(is_wrong, value=True).as_py()
+    if row >= 0:
+        what = "" if column is None else f": {column[row]}"
+        raise ArgumentValueError(f"column {name!r}, row {start + row}: {why}{what}")
+
+
+def _memory(numbers: pa.Array, width: int = 8) -> memoryview:
+    start = numbers.offset * width
+    return memoryview(numbers.buffers()[1])[start : start + len(numbers) * width]
 
 
 def _bytes(chunk: pa.RecordBatch, name: str) -> pa.Array:

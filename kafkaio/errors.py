@@ -176,14 +176,18 @@ class InvalidTopic(BrokerError):
 
 
 class OffsetOutOfRange(BrokerError):
-    """The position is outside the log and ``auto_offset_reset`` is ``none``.
+    """An offset to read from is outside the log.
 
-    Seek the partition to continue. The other partitions are read meanwhile.
+    A consumer raises it if ``auto_offset_reset`` is ``none``: seek the partition to
+    continue; the other partitions are read meanwhile. A reader of ranges raises it for
+    the first range that the log does not have.
 
     Attributes:
         topic: the topic; empty if the broker did not name it.
         partition: the number of its partition; -1 if the broker did not name it.
         position: the offset that the log does not have; -1 if there was no position.
+        earliest: the first offset that the log has; -1 if it was not looked up.
+        latest: the offset after the last one that can be read; -1 likewise.
     """
 
     def __init__(  # noqa: PLR0913 - the broker's facts, and the partition's
@@ -196,18 +200,23 @@ class OffsetOutOfRange(BrokerError):
         topic: str = "",
         partition: int = -1,
         position: int = -1,
+        earliest: int = -1,
+        latest: int = -1,
     ) -> None:
         super().__init__(message, code=code, name=name, retriable=retriable)
         self.topic = topic
         self.partition = partition
         self.position = position
+        self.earliest = earliest
+        self.latest = latest
 
 
 class LogTruncated(OffsetOutOfRange):
-    """The log lost records that were read, and ``auto_offset_reset`` is ``none``.
+    """The log lost records that were read.
 
     A replica without these records became the leader (an unclean leader election;
-    KIP-320). Seek to ``diverging_offset`` to read what the log has instead.
+    KIP-320). A consumer raises it if ``auto_offset_reset`` is ``none``: seek to
+    ``diverging_offset`` to read what the log has instead.
 
     Attributes:
         topic: the topic.

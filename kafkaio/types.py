@@ -18,6 +18,7 @@ __all__ = [
     "NewRecord",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
+    "OffsetRange",
     "OffsetStore",
     "Record",
     "RecordMetadata",
@@ -36,6 +37,20 @@ class TopicPartition(NamedTuple):
 
     topic: str
     partition: int
+
+
+class OffsetRange(NamedTuple):
+    """The offsets of a partition from ``start`` up to, and not including, ``end``.
+
+    Attributes:
+        partition: the partition.
+        start: the first offset.
+        end: the offset after the last one.
+    """
+
+    partition: TopicPartition
+    start: int
+    end: int
 
 
 class TimestampType(IntEnum):

@@ -442,7 +442,7 @@ cdef class OpenBatches:
 
     def take_rows(
         self,
-        str topic not None,
+        str topic,
         partition,
         Rows rows not None,
         Py_ssize_t start,
@@ -450,17 +450,19 @@ cdef class OpenBatches:
         int64_t most,
     ):
         """Take rows in, for as long as a batch is open for the next row."""
-        cdef TopicBatches topic_batches = self._topics.get(topic)
+        cdef ViewedDestinations own = rows._destinations
+        cdef TopicBatches topic_batches = None
         cdef OpenBatch batch
         cdef Py_ssize_t row, at, index, before
         cdef Py_ssize_t fixed = -1
+        # The topic of the row before, by its index; no index is less than -1.
+        cdef int32_t number = -1
+        cdef int32_t last = -2
         cdef bint is_sticky
         if not 0 <= start <= rows.length or rows.length - start > places._length - places.count:
             raise UsageError(f"there are no such rows from {start} on")
-        if topic_batches is None:
-            return 0
         if partition is not None:
-            if not 0 <= partition < len(topic_batches.batches):
+            if not 0 <= partition <= 0x7FFFFFFF:
                 return 0
             fixed = partition
         for row in range(start, rows.length):
@@ -468,8 +470,19 @@ cdef class OpenBatches:
                 return row - start
             rows.load(row)
             is_sticky = False
-            if fixed >= 0:
-                at = fixed
+            at = fixed
+            if own is not None:
+                number = own.topic(row)
+                if own.partition(row) >= 0:
+                    at = own.partition(row)
+            if number != last:
+                topic_batches = self._topics.get(topic if number < 0 else own._topics[number])
+                last = number
+            if topic_batches is None:
+                return row - start
+            if at >= 0:
+                if at >= PyList_GET_SIZE(topic_batches.batches):
+                    return row - start
             elif rows._key_size >= 0 and not self._ignore_keys:
                 at = key_place(rows._key, rows._key_size, <int32_t>PyList_GET_SIZE(topic_batches.batches))
             else:

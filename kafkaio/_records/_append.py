@@ -307,7 +307,7 @@ class OpenBatches:
 
     def take_rows(
         self,
-        topic: str,
+        topic: str | None,
         partition: int | None,
         rows: Rows,
         start: int,
@@ -317,8 +317,9 @@ class OpenBatches:
         """Take rows in, for as long as a batch is open for the next row.
 
         Args:
-            topic: the topic.
-            partition: the partition; by key, else the sticky one, if None.
+            topic: the topic of rows without one of their own; None if all have one.
+            partition: the partition of rows without one of their own; by key, else the
+                sticky one, if None.
             rows: the rows; ``Rows.check`` accepted them, and none of them exceeds the
                 largest record.
             start: the first row to take.
@@ -340,7 +341,15 @@ class OpenBatches:
             if self.taken >= most:
                 return row - start
             time, key, value, headers = rows.record(row)
-            delivery = self.take(topic, value, key, headers, time, partition)
+            own_topic, own_partition = rows.destination(row)
+            delivery = self.take(
+                topic if own_topic is None else own_topic,
+                value,
+                key,
+                headers,
+                time,
+                partition if own_partition is None else own_partition,
+            )
             if delivery is None:
                 return row - start
             receipt, index, _ = delivery.place()

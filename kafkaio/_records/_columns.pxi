@@ -2,9 +2,16 @@
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 
-from kafkaio._records._layout import MOST_BYTES, BinaryColumn, Columns, HeaderColumns
+from kafkaio._records._layout import (
+    MOST_BYTES,
+    BinaryColumn,
+    Columns,
+    HeaderColumns,
+    Wanted,
+)
 
 cdef Py_ssize_t COLUMN_LIMIT = MOST_BYTES
+cdef object USUAL = Wanted()
 
 
 # A bytearray that grows by at least half, so that growing costs little per record.
@@ -128,9 +135,13 @@ cdef class ColumnsBuilder:
     """
 
     cdef readonly Py_ssize_t length
-    cdef Py_ssize_t _size
+    cdef readonly Py_ssize_t size
     cdef Py_ssize_t _limit
     cdef Py_ssize_t _timeless
+    cdef bint _with_offsets
+    cdef bint _with_timestamps
+    cdef bint _with_keys
+    cdef bint _with_values
     cdef bint _with_headers
     cdef Bytes _offsets
     cdef Bytes _timestamps
@@ -149,24 +160,39 @@ cdef class ColumnsBuilder:
         self._names = Gathered()
         self._header_values = Gathered()
 
-    def __init__(self, *, bint headers=False, limit=COLUMN_LIMIT):
+    def __init__(self, wanted=USUAL, *, limit=COLUMN_LIMIT):
         if limit > COLUMN_LIMIT:
             raise UsageError(f"columns hold at most {COLUMN_LIMIT} bytes, not {limit}")
-        self._with_headers = headers
-        self._limit = min(limit, COLUMN_LIMIT // 3) if headers else limit
+        (
+            self._with_offsets,
+            self._with_timestamps,
+            self._with_keys,
+            self._with_values,
+            self._with_headers,
+        ) = wanted
+        self._limit = min(limit, COLUMN_LIMIT // 3) if self._with_headers else limit
 
-    def add(self, bytes data not None, Py_ssize_t position, Py_ssize_t count, origin):
+    def add(
+        self,
+        data not None,
+        Py_ssize_t position,
+        Py_ssize_t count,
+        origin,
+        int64_t end=MAX_INT64,
+    ):
         """Add the records that `decode_records` returns for the same arguments.
 
         See `kafkaio._records._columns.ColumnsBuilder.add`.
         """
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(data) - position
-        if self._size + size > self._limit:
-            if not self._size:
+        cdef Held held = Held(data)
+        cdef Py_ssize_t size = held.size() - position
+        if self.size + size > self._limit:
+            if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
         cdef Scan scan
-        begin(data, position, count, origin, &scan)
+        if not scan_of(held.size(), position, count, origin, &scan):
+            refuse(bytes(data), position, count, origin)
         cdef Target keys = self._keys.target
         cdef Target values = self._values.target
         cdef Target names = self._names.target
@@ -174,23 +200,27 @@ cdef class ColumnsBuilder:
         cdef Py_ssize_t length = self.length
         cdef Py_ssize_t timeless = self._timeless
         self._reserve(count, size)
-        cdef const uint8_t *first = <const uint8_t *>PyBytes_AS_STRING(data) + position
-        if not self._gather(first, first + size, count, &scan):
+        cdef const uint8_t *first = held.start() + position
+        if not self._gather(first, first + size, count, &scan, end):
             go_back(self._keys, &keys)
             go_back(self._values, &values)
             go_back(self._names, &names)
             go_back(self._header_values, &header_values)
             self.length = length
             self._timeless = timeless
-            refuse(data, position, count, origin)
-        self._size += size
+            refuse(bytes(data), position, count, origin)
+        self.size += size
         return True
 
     cdef int _reserve(self, Py_ssize_t count, Py_ssize_t size) except -1:
-        self._offsets.reserve((self.length + count) * 8)
-        self._timestamps.reserve((self.length + count) * 8)
-        self._keys.reserve(count, size)
-        self._values.reserve(count, size)
+        if self._with_offsets:
+            self._offsets.reserve((self.length + count) * 8)
+        if self._with_timestamps:
+            self._timestamps.reserve((self.length + count) * 8)
+        if self._with_keys:
+            self._keys.reserve(count, size)
+        if self._with_values:
+            self._values.reserve(count, size)
         if self._with_headers:
             self._header_offsets.reserve((self.length + count + 1) * 4)
             (<int32_t *>self._header_offsets.at)[0] = 0
@@ -200,25 +230,36 @@ cdef class ColumnsBuilder:
         return 0
 
     cdef bint _gather(
-        self, const uint8_t *at, const uint8_t *end, Py_ssize_t count, const Scan *scan
+        self,
+        const uint8_t *at,
+        const uint8_t *last,
+        Py_ssize_t count,
+        const Scan *scan,
+        int64_t end,
     ) except -1:
         cdef Parsed parsed
         cdef int found
+        if not self._with_headers:
+            return self._gather_all(&at, last, count, count, scan, end) and at == last
         for _ in range(count):
-            found = parse_record(&at, end, scan, &parsed)
+            found = parse_record(&at, last, scan, &parsed)
             if found == CORRUPT:
                 return False
-            if found == FOUND:
+            if found == FOUND and parsed.offset < end:
                 self._put(&parsed)
-        return at == end
+        return at == last
 
     cdef inline int _put(self, const Parsed *parsed) except -1:
         # The caller has made room.
-        (<int64_t *>self._offsets.at)[self.length] = parsed.offset
-        (<int64_t *>self._timestamps.at)[self.length] = parsed.timestamp
-        self._timeless += parsed.timestamp == -1
-        put_value(&self._keys.target, parsed.key, parsed.key_size)
-        put_value(&self._values.target, parsed.value, parsed.value_size)
+        if self._with_offsets:
+            (<int64_t *>self._offsets.at)[self.length] = parsed.offset
+        if self._with_timestamps:
+            (<int64_t *>self._timestamps.at)[self.length] = parsed.timestamp
+            self._timeless += parsed.timestamp == -1
+        if self._with_keys:
+            put_value(&self._keys.target, parsed.key, parsed.key_size)
+        if self._with_values:
+            put_value(&self._values.target, parsed.value, parsed.value_size)
         self.length += 1
         if self._with_headers:
             if parsed.headers_size:
@@ -235,8 +276,8 @@ cdef class ColumnsBuilder:
         """
         cdef Parsed parsed
         cdef Py_ssize_t size = cursor._end - cursor._at
-        if self._size + size > self._limit:
-            if not self._size:
+        if self.size + size > self._limit:
+            if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
         self._reserve(cursor.remaining, size)
@@ -244,43 +285,74 @@ cdef class ColumnsBuilder:
         if self._with_headers:
             while rest.advance(&parsed):
                 self._put(&parsed)
-        else:
-            self._put_all(rest)
-        self._size += size
+        else:  # it cannot be corrupt: the cursor has validated the records
+            self._gather_all(
+                &rest._at,
+                rest._end,
+                COLUMN_LIMIT,
+                rest.remaining,
+                &rest._scan,
+                MAX_INT64,
+            )
+        self.size += size
         return True
 
-    cdef void _put_all(self, RecordCursor rest) noexcept:
-        # The same as _put for each record, but without headers, and several times faster.
+    cdef bint _gather_all(
+        self,
+        const uint8_t **at,
+        const uint8_t *last,
+        Py_ssize_t count,
+        Py_ssize_t most,
+        const Scan *scan,
+        int64_t end,
+    ) noexcept:
+        # Reads `count` records and adds at most `most` of them. The same as _put for
+        # each of them, but without headers, and several times faster. Returns False,
+        # and has added nothing, if a record is corrupt.
         cdef Parsed parsed
         cdef Target keys = self._keys.target
         cdef Target values = self._values.target
-        cdef int64_t *offsets = <int64_t *>self._offsets.at + self.length
-        cdef int64_t *timestamps = <int64_t *>self._timestamps.at + self.length
-        cdef Py_ssize_t count = 0
+        cdef int64_t *offsets = NULL
+        cdef int64_t *timestamps = NULL
+        cdef bint with_keys = self._with_keys
+        cdef bint with_values = self._with_values
+        cdef Py_ssize_t added = 0
         cdef Py_ssize_t timeless = 0
         cdef int found
-        while count < rest.remaining:
-            found = parse_record(&rest._at, rest._end, &rest._scan, &parsed)
-            if found == FOUND:
-                offsets[count] = parsed.offset
-                timestamps[count] = parsed.timestamp
+        if self._with_offsets:
+            offsets = <int64_t *>self._offsets.at + self.length
+        if self._with_timestamps:
+            timestamps = <int64_t *>self._timestamps.at + self.length
+        while count > 0 and added < most:
+            count -= 1
+            found = parse_record(at, last, scan, &parsed)
+            if found == CORRUPT:
+                return False
+            if found != FOUND or parsed.offset >= end:
+                continue
+            if offsets != NULL:
+                offsets[added] = parsed.offset
+            if timestamps != NULL:
+                timestamps[added] = parsed.timestamp
                 timeless += parsed.timestamp == -1
+            if with_keys:
                 put_value(&keys, parsed.key, parsed.key_size)
+            if with_values:
                 put_value(&values, parsed.value, parsed.value_size)
-                count += 1
-            elif found == CORRUPT:  # impossible: the cursor has validated them
-                break
-        self.length += count
+            added += 1
+        self.length += added
         self._timeless += timeless
         self._keys.target = keys
         self._values.target = values
+        return True
 
     def reserve(self, Py_ssize_t count, Py_ssize_t size):
         """Allocate memory ahead. See `kafkaio._records._columns.ColumnsBuilder.reserve`."""
-        if 0 <= count and 0 <= size <= self._limit - self._size:
+        if 0 <= count and 0 <= size <= self._limit - self.size:
             self._reserve(count, 0)
             # Most records have small keys or none, so their memory grows on demand.
-            self._values.reserve(count, size)
+            if self._with_values:
+                self._values.reserve(count, size)
 
     cdef int _gather_headers(self, const uint8_t *at, Py_ssize_t size) except -1:
         # parse_record has validated them.
@@ -317,7 +389,15 @@ cdef class ColumnsBuilder:
     def finish(self):
         """Return the columns, and start again with none."""
         self._reserve(0, 0)
-        headers = None
+        offsets = timestamps = keys = values = headers = None
+        if self._with_offsets:
+            offsets = self._offsets.take(self.length * 8)
+        if self._with_timestamps:
+            timestamps = self._timestamps.take(self.length * 8)
+        if self._with_keys:
+            keys = self._keys.take()
+        if self._with_values:
+            values = self._values.take()
         if self._with_headers:
             headers = HeaderColumns(
                 self._header_offsets.take((self.length + 1) * 4),
@@ -325,15 +405,9 @@ cdef class ColumnsBuilder:
                 self._header_values.take(),
             )
         columns = Columns(
-            self.length,
-            self._offsets.take(self.length * 8),
-            self._timestamps.take(self.length * 8),
-            self._keys.take(),
-            self._values.take(),
-            headers,
-            self._timeless,
+            self.length, offsets, timestamps, keys, values, headers, self._timeless
         )
-        self.length = self._size = self._timeless = 0
+        self.length = self.size = self._timeless = 0
         return columns
 
 

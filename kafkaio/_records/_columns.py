@@ -15,15 +15,18 @@ from kafkaio._records._cursor import RecordCursor
 from kafkaio._records._layout import (
     HEADER_OVERHEAD,
     MOST_BYTES,
+    NO_END,
     ONE_RECORD,
     BinaryColumn,
     BinaryView,
     BytesLike,
     Columns,
+    Destinations,
     HeaderColumns,
     HeaderView,
     Origin,
     PlainRecord,
+    Wanted,
 )
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records._pure import RecordWriter, decode_records
@@ -37,39 +40,55 @@ __all__ = [
 ]
 
 _MAX_INT64 = 2**63 - 1
+_USUAL = Wanted()
 
 
 class ColumnsBuilder:
     """Collects the records of many batches as columns.
 
     Args:
-        headers: whether to keep the records' headers.
+        wanted: which columns to collect.
         limit: the most bytes of records, as they are encoded.
 
     Attributes:
         length: number of records so far.
+        size: their bytes, as they are encoded, with those of records left out.
 
     Raises:
         UsageError: ``limit`` is more than columns can hold.
     """
 
-    __slots__ = ("_limit", "_records", "_size", "_with_headers", "length")
+    __slots__ = ("_limit", "_records", "_wanted", "length", "size")
 
-    def __init__(self, *, headers: bool = False, limit: int = MOST_BYTES) -> None:
+    def __init__(self, wanted: Wanted = _USUAL, *, limit: int = MOST_BYTES) -> None:
         if limit > MOST_BYTES:
             raise UsageError(f"columns hold at most {MOST_BYTES} bytes, not {limit}")
-        self._with_headers = headers
+        self._wanted = wanted
         # A name that is not UTF-8 can take three times its bytes with U+FFFD.
-        self._limit = min(limit, MOST_BYTES // 3) if headers else limit
+        self._limit = min(limit, MOST_BYTES // 3) if wanted.headers else limit
         self._clear()
 
     def _clear(self) -> None:
         self._records: list[Any] = []
-        self._size = 0
+        self.size: int = 0
         self.length: int = 0
 
-    def add(self, data: bytes, position: int, count: int, origin: Origin) -> bool:
+    def add(
+        self,
+        data: BytesLike,
+        position: int,
+        count: int,
+        origin: Origin,
+        end: int = NO_END,
+    ) -> bool:
         """Add the records that `decode_records` returns for the same arguments.
+
+        Args:
+            data: holds the records; nothing refers to it afterwards.
+            position: where they begin; they fill the data to its end.
+            count: the number of records.
+            origin: what they have in common.
+            end: records from this offset on are left out.
 
         Returns:
             False if they would exceed the limit: nothing was added. Call `finish`, then
@@ -80,12 +99,14 @@ class ColumnsBuilder:
             UsageError: these records alone exceed the limit.
         """
         size = len(data) - position
-        if self._size + size > self._limit:
-            if not self._size:
+        if self.size + size > self._limit:
+            if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
-        records = decode_records(data, position, count, origin)
-        self._size += size
+        records = decode_records(bytes(data), position, count, origin)
+        if end <= origin.base_offset + origin.last_offset_delta:
+            records = [record for record in records if record.offset < end]
+        self.size += size
         self._records += records
         self.length += len(records)
         return True
@@ -100,12 +121,12 @@ class ColumnsBuilder:
             UsageError: these records alone exceed the limit.
         """
         size = cursor.bytes_left
-        if self._size + size > self._limit:
-            if not self._size:
+        if self.size + size > self._limit:
+            if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
         self._records += cursor.copy()
-        self._size += size
+        self.size += size
         self.length += cursor.remaining
         return True
 
@@ -118,16 +139,28 @@ class ColumnsBuilder:
 
     def finish(self) -> Columns:
         """Return the columns, and start again with none."""
-        records = self._records
-        headers = [record.headers for record in records] if self._with_headers else None
+        records, wanted = self._records, self._wanted
+        offsets = timestamps = keys = values = headers = None
+        if wanted.offsets:
+            offsets = bytearray(array("q", [record.offset for record in records]))
+        if wanted.timestamps:
+            times = [record.timestamp for record in records]
+            timestamps = bytearray(array("q", times))
+        if wanted.keys:
+            keys = _binary_column([record.key for record in records])
+        if wanted.values:
+            values = _binary_column([record.value for record in records])
+        if wanted.headers:
+            headers = _header_columns([record.headers for record in records])
+        timeless = sum(record.timestamp == -1 for record in records)
         columns = Columns(
             self.length,
-            bytearray(array("q", [record.offset for record in records])),
-            bytearray(array("q", [record.timestamp for record in records])),
-            _binary_column([record.key for record in records]),
-            _binary_column([record.value for record in records]),
-            None if headers is None else _header_columns(headers),
-            sum(record.timestamp == -1 for record in records),
+            offsets,
+            timestamps,
+            keys,
+            values,
+            headers,
+            timeless if wanted.timestamps else 0,
         )
         self._clear()
         return columns
@@ -191,11 +224,11 @@ def _checked(
     return bits, places, memoryview(data).cast("B"), first
 
 
-def _numbers(column: BytesLike, length: int) -> memoryview:
+def _numbers(column: BytesLike, length: int, width: int = 8) -> memoryview:
     data = memoryview(column).cast("B")
-    if len(data) // 8 < length:
+    if len(data) // width < length:
         raise UsageError(f"a column has fewer than {length} values")
-    return data[: length * 8].cast("q")
+    return data[: length * width].cast("q" if width == 8 else "i")
 
 
 class _Headers:
@@ -225,6 +258,32 @@ class _Headers:
         return name.decode(), None if self._values is None else self._values[at]
 
 
+class _Destinations:
+    """Where rows are to go; the destination of a row is checked when it is read."""
+
+    __slots__ = ("_numbers", "_partitions", "_topics")
+
+    def __init__(self, given: Destinations, length: int) -> None:
+        topics, numbers, partitions = given
+        if type(topics) is not tuple or {type(name) for name in topics} - {str}:
+            raise UsageError("the names of topics must be a tuple of str")
+        self._topics = topics
+        self._numbers = None if numbers is None else _numbers(numbers, length, 4)
+        self._partitions = (
+            None if partitions is None else _numbers(partitions, length, 4)
+        )
+
+    def __getitem__(self, row: int) -> tuple[str | None, int | None]:
+        topic = None
+        if self._numbers is not None:
+            number = self._numbers[row]
+            if not 0 <= number < len(self._topics):
+                raise UsageError(f"row {row} has no topic: there is no number {number}")
+            topic = self._topics[number]
+        partition = -1 if self._partitions is None else self._partitions[row]
+        return topic, partition if partition >= 0 else None
+
+
 class Rows:
     """Rows of columns that are to become records.
 
@@ -235,6 +294,7 @@ class Rows:
         keys: the keys; None if no row has one.
         values: the values; None if no row has one.
         headers: the headers; None if no row has any.
+        destinations: their own topics and partitions; None if no row has either.
 
     Attributes:
         length: number of rows.
@@ -245,6 +305,7 @@ class Rows:
     """
 
     __slots__ = (
+        "_destinations",
         "_headers",
         "_keys",
         "_time",
@@ -261,6 +322,7 @@ class Rows:
         keys: BinaryView | None,
         values: BinaryView | None,
         headers: HeaderView | None = None,
+        destinations: Destinations | None = None,
     ) -> None:
         if length < 0:
             raise UsageError(f"there cannot be {length} rows")
@@ -275,6 +337,9 @@ class Rows:
         self._keys = None if keys is None else _Values(keys, length)
         self._values = None if values is None else _Values(values, length)
         self._headers = None if headers is None else _Headers(headers, length)
+        self._destinations = (
+            None if destinations is None else _Destinations(destinations, length)
+        )
 
     def check(self) -> int:
         """Check every row, so that none can fail later.
@@ -284,11 +349,12 @@ class Rows:
 
         Raises:
             UsageError: a column is inconsistent, a timestamp is negative or impossible,
-                or a header has no name.
+                a header has no name, or there is no such topic.
         """
         largest = 0
         for row in range(self.length):
             time, key, value, headers = self.record(row)
+            self.destination(row)
             size = ONE_RECORD + len(key or b"") + len(value or b"")
             for name, content in headers:
                 size += HEADER_OVERHEAD + len(name.encode()) + len(content or b"")
@@ -309,6 +375,32 @@ class Rows:
         value = None if self._values is None else self._values[row]
         time = self._time if self._times is None else _possible(self._times[row])
         return time, key, value, () if self._headers is None else self._headers[row]
+
+    def destination(self, row: int) -> tuple[str | None, int | None]:
+        """Return the topic and the partition of one row, None where it has none.
+
+        Raises:
+            UsageError: there is no such row, or its topic has no name.
+        """
+        if not 0 <= row < self.length:
+            raise UsageError(f"there is no row {row}")
+        return (None, None) if self._destinations is None else self._destinations[row]
+
+    def reach(self) -> dict[str | None, int]:
+        """Return the highest partition that rows name, for each of their topics.
+
+        Returns:
+            By topic, None for rows without one; -1 if none of its rows names one.
+
+        Raises:
+            UsageError: the topic of a row has no name.
+        """
+        highest: dict[str | None, int] = {}
+        for row in range(self.length):
+            topic, partition = self.destination(row)
+            at = -1 if partition is None else partition
+            highest[topic] = max(highest.get(topic, -1), at)
+        return highest
 
     def append_to(self, writer: RecordWriter, start: int = 0) -> int:
         """Append rows from ``start`` on to a batch until it is full.

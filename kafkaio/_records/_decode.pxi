@@ -3,7 +3,15 @@
 cdef int begin(
     bytes data, Py_ssize_t position, Py_ssize_t count, object origin, Scan *scan
 ) except -1:
-    cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
+    if not scan_of(PyBytes_GET_SIZE(data), position, count, origin, scan):
+        refuse(data, position, count, origin)
+    return 0
+
+
+cdef bint scan_of(
+    Py_ssize_t size, Py_ssize_t position, Py_ssize_t count, object origin, Scan *scan
+) except -1:
+    # Whether so many records can be in so many bytes.
     # Cython unpacks an exact tuple far faster than a named one.
     _, _, start_offset, base_offset, last_delta, base_timestamp, stamp, _, _ = tuple(
         origin
@@ -14,9 +22,7 @@ cdef int begin(
     scan.base_timestamp = base_timestamp
     scan.is_stamped = stamp is not None
     scan.stamp = stamp if stamp is not None else 0
-    if not 0 <= position <= size or not 0 <= count <= (size - position) // LEAST_RECORD:
-        refuse(data, position, count, origin)
-    return 0
+    return 0 <= position <= size and 0 <= count <= (size - position) // LEAST_RECORD
 
 
 cdef refuse(bytes data, Py_ssize_t position, Py_ssize_t count, object origin):

@@ -28,16 +28,19 @@ __all__ = [
     "MAGIC_OFFSET",
     "MIN_RECORD_SIZE",
     "MOST_BYTES",
+    "NO_END",
     "ONE_RECORD",
     "TRANSACTIONAL",
     "BinaryColumn",
     "BinaryView",
     "BytesLike",
     "Columns",
+    "Destinations",
     "HeaderColumns",
     "HeaderView",
     "Origin",
     "PlainRecord",
+    "Wanted",
     "at_once",
     "encode_varint",
     "twin_of",
@@ -139,7 +142,7 @@ class HeaderColumns(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Records as columns.
+    """Records as columns; a column that was not asked for is None.
 
     Attributes:
         length: number of records.
@@ -147,17 +150,40 @@ class Columns(NamedTuple):
         timestamps: 64-bit integers, milliseconds since the Unix epoch.
         keys: the keys.
         values: the values.
-        headers: the headers; None if they were not asked for.
-        timeless: number of records without a timestamp, which have -1.
+        headers: the headers.
+        timeless: number of records without a timestamp, which have -1; 0 if the
+            timestamps were not asked for.
     """
 
     length: int
-    offsets: bytearray
-    timestamps: bytearray
-    keys: BinaryColumn
-    values: BinaryColumn
+    offsets: bytearray | None
+    timestamps: bytearray | None
+    keys: BinaryColumn | None
+    values: BinaryColumn | None
     headers: HeaderColumns | None
     timeless: int
+
+
+class Wanted(NamedTuple):
+    """Which columns are made of records; what is not wanted is not copied.
+
+    Attributes:
+        offsets: whether the offsets are.
+        timestamps: whether the timestamps are.
+        keys: whether the keys are.
+        values: whether the values are.
+        headers: whether the headers are.
+    """
+
+    offsets: bool = True
+    timestamps: bool = True
+    keys: bool = True
+    values: bool = True
+    headers: bool = False
+
+
+#: An offset that no record has: the end of a range that does not end.
+NO_END = 2**63 - 1
 
 
 class BinaryView(NamedTuple):
@@ -190,6 +216,22 @@ class HeaderView(NamedTuple):
     ends: BytesLike
     names: BinaryView
     values: BinaryView | None
+
+
+class Destinations(NamedTuple):
+    """Where rows are to go, row by row, in buffers of another owner.
+
+    Attributes:
+        topics: names of topics.
+        numbers: 32-bit integers: for each row, the index of its topic among these; None
+            if the rows have no topics of their own.
+        partitions: 32-bit integers, -1 for a row without a partition of its own; None
+            if no row has one.
+    """
+
+    topics: tuple[str, ...] = ()
+    numbers: BytesLike | None = None
+    partitions: BytesLike | None = None
 
 
 def encode_varint(number: int) -> bytes:

@@ -50,6 +50,44 @@ cdef class ViewedHeaders:
         return 0
 
 
+# Where rows are to go: see `kafkaio._records._layout.Destinations`.
+@cython.final
+cdef class ViewedDestinations:
+    cdef tuple _topics
+    cdef Held _numbers
+    cdef Held _partitions
+
+    def __cinit__(self, given, Py_ssize_t length):
+        topics, numbers, partitions = given
+        if type(topics) is not tuple or {type(name) for name in topics} - {str}:
+            raise UsageError("the names of topics must be a tuple of str")
+        self._topics = topics
+        if numbers is not None:
+            self._numbers = Held(numbers)
+            if self._numbers.size() // 4 < length:
+                raise UsageError(f"a column has fewer than {length} values")
+        if partitions is not None:
+            self._partitions = Held(partitions)
+            if self._partitions.size() // 4 < length:
+                raise UsageError(f"a column has fewer than {length} values")
+
+    cdef inline int32_t topic(self, Py_ssize_t row) except -2:
+        # The index of its topic, -1 for a row without one.
+        cdef int32_t number
+        if self._numbers is None:
+            return -1
+        number = int32_at(self._numbers.start() + row * 4)
+        if not 0 <= number < PyTuple_GET_SIZE(self._topics):
+            raise UsageError(f"row {row} has no topic: there is no number {number}")
+        return number
+
+    cdef inline int32_t partition(self, Py_ssize_t row) noexcept:
+        # Negative for a row without one.
+        if self._partitions is None:
+            return -1
+        return int32_at(self._partitions.start() + row * 4)
+
+
 @cython.final
 cdef class Rows:
     """Rows of columns that are to become records.
@@ -63,6 +101,7 @@ cdef class Rows:
     cdef Viewed _keys
     cdef Viewed _values
     cdef ViewedHeaders _headers
+    cdef ViewedDestinations _destinations
     # The fields of the row that `load` has read.
     cdef Py_ssize_t _row
     cdef int64_t _time
@@ -71,7 +110,9 @@ cdef class Rows:
     cdef const uint8_t *_value
     cdef Py_ssize_t _value_size
 
-    def __init__(self, Py_ssize_t length, timestamps, keys, values, headers=None):
+    def __init__(
+        self, Py_ssize_t length, timestamps, keys, values, headers=None, destinations=None
+    ):
         if length < 0:
             raise UsageError(f"there cannot be {length} rows")
         self.length = length
@@ -89,6 +130,8 @@ cdef class Rows:
             self._values = Viewed(values, length)
         if headers is not None:
             self._headers = ViewedHeaders(headers, length)
+        if destinations is not None:
+            self._destinations = ViewedDestinations(destinations, length)
 
     cdef inline int load(self, Py_ssize_t row) except -1:
         self._row = row
@@ -157,6 +200,8 @@ cdef class Rows:
         cdef Py_ssize_t largest = 0
         for row in range(self.length):
             largest = max(largest, self.most_bytes(row))
+            if self._destinations is not None:
+                self._destinations.topic(row)
             if self._time < 0:
                 raise ArgumentValueError(f"a record cannot have the timestamp {self._time}")
         return largest
@@ -182,6 +227,45 @@ cdef class Rows:
             bytes_or_none(self._value, self._value_size),
             tuple(pairs),
         )
+
+    def destination(self, Py_ssize_t row):
+        """Return the topic and the partition of one row, None where it has none."""
+        cdef int32_t number, partition
+        if not 0 <= row < self.length:
+            raise UsageError(f"there is no row {row}")
+        if self._destinations is None:
+            return None, None
+        number = self._destinations.topic(row)
+        partition = self._destinations.partition(row)
+        return (
+            self._destinations._topics[number] if number >= 0 else None,
+            partition if partition >= 0 else None,
+        )
+
+    def reach(self):
+        """Return the highest partition that rows name, for each of their topics.
+
+        See `kafkaio._records._columns.Rows.reach`.
+        """
+        cdef ViewedDestinations own = self._destinations
+        cdef Py_ssize_t row
+        cdef int32_t number, partition
+        cdef int32_t last = -2
+        cdef int32_t highest = -1
+        cdef dict found = {}
+        if own is None:
+            return {None: -1} if self.length else {}
+        for row in range(self.length):
+            number = own.topic(row)
+            partition = own.partition(row)
+            # Most rows have the topic of the row before, and no higher partition.
+            if number == last and partition <= highest:
+                continue
+            topic = own._topics[number] if number >= 0 else None
+            highest = max(<int32_t>found.get(topic, -1), partition)
+            found[topic] = highest
+            last = number
+        return found
 
     def append_to(self, RecordWriter writer not None, Py_ssize_t start=0):
         """Append rows from ``start`` on to a batch until it is full.

@@ -28,8 +28,10 @@ from kafkaio._records._layout import (
     BinaryView,
     BytesLike,
     Columns,
+    Destinations,
     HeaderColumns,
     HeaderView,
+    Wanted,
 )
 from kafkaio._records.builder import (
     BatchBuilder,
@@ -66,6 +68,7 @@ __all__ = [
     "Compressor",
     "ControlType",
     "Decompressor",
+    "Destinations",
     "EndTxnMarker",
     "Handout",
     "HeaderColumns",
@@ -76,6 +79,7 @@ __all__ = [
     "RecordBatch",
     "RecordCursor",
     "Rows",
+    "Wanted",
     "column_partitions",
     "control_batch",
     "converted",

@@ -13,7 +13,7 @@ from kafkaio._records._impl import (
     decode_records,
     decode_values,
 )
-from kafkaio._records._layout import Columns, Origin
+from kafkaio._records._layout import NO_END, Columns, Origin, Wanted
 
 __all__ = ["ReadableBatch", "Section"]
 
@@ -102,8 +102,9 @@ class ReadableBatch(ABC):
         topic: str,
         partition: int,
         start_offset: int = 0,
+        end_offset: int = NO_END,
     ) -> bool:
-        """Add the records to the columns of many batches.
+        """Add the records before ``end_offset`` to the columns of many batches.
 
         Returns:
             False if they would exceed the columns' limit: nothing was added.
@@ -113,7 +114,7 @@ class ReadableBatch(ABC):
                 added.
             UsageError: these records alone exceed the columns' limit.
         """
-        return columns.add(*self.section(topic, partition, start_offset))
+        return columns.add(*self.section(topic, partition, start_offset), end_offset)
 
     def columns(self, start_offset: int = 0, *, headers: bool = False) -> Columns:
         """Return the records as columns in the memory layout of Arrow.
@@ -122,6 +123,6 @@ class ReadableBatch(ABC):
             CorruptRecord: the records cannot be decompressed or decoded.
             UsageError: they are more than columns can hold.
         """
-        builder = ColumnsBuilder(headers=headers)
+        builder = ColumnsBuilder(Wanted(headers=headers))
         self.add_to(builder, "", 0, start_offset)
         return builder.finish()

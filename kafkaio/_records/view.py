@@ -6,8 +6,13 @@ object and an attribute access per batch.
 
 from __future__ import annotations
 
-from kafkaio._records._impl import BatchHeader, RecordCursor, crc32c
-from kafkaio._records._layout import ATTRIBUTES_OFFSET, BATCH_HEADER_SIZE
+from kafkaio._records._impl import (
+    BatchHeader,
+    ColumnsBuilder,
+    RecordCursor,
+    crc32c,
+)
+from kafkaio._records._layout import ATTRIBUTES_OFFSET, BATCH_HEADER_SIZE, NO_END
 from kafkaio._records.compression import (
     DEFAULT_LIMIT,
     BytesLike,
@@ -83,6 +88,19 @@ class RecordBatch(BatchHeader, ReadableBatch):
         """Check the records and return a cursor; see `ReadableBatch.iterate`."""
         data, position = self._place()
         return self.cursor(data, position, topic, partition, start_offset)
+
+    def add_to(
+        self,
+        columns: ColumnsBuilder,
+        topic: str,
+        partition: int,
+        start_offset: int = 0,
+        end_offset: int = NO_END,
+    ) -> bool:
+        """Add the records to columns, without a copy; see `ReadableBatch.add_to`."""
+        data, position = self._place()
+        origin = self.origin(topic, partition, start_offset)
+        return columns.add(data, position, self.count, origin, end_offset)
 
     def _place(self) -> tuple[BytesLike, int]:
         # The bytes that hold the records, and the position where they begin.

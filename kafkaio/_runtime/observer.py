@@ -133,6 +133,13 @@ class Observer:
         is raised by the call instead.
         """
 
+    def query_lag(self, query: str, lag: Mapping[TopicPartition, int]) -> None:
+        """A streaming query of Spark ended a micro-batch that many offsets behind.
+
+        ``query`` is its name, or its id where it has none. Only
+        `kafkaio.spark.LagListener` reports it, in a thread of the driver.
+        """
+
     def loop_blocked(self, seconds: float, stack: str) -> None:
         """Code blocked the event loop for ``seconds``.
 

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Self, Unpack
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-from kafkaio._arguments import type_name
+from kafkaio._arguments import (
+    check_group,
+    level_of,
+    partitions_of,
+    seconds_of,
+    topics_of,
+    type_name,
+)
+from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._net.transport import Dial
+from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio.client.cluster import ClientStatistics, Cluster
+from kafkaio.client.coordination import CoordinatorRpc
 from kafkaio.client.destinations import ANY, Destination, check_destination
+from kafkaio.client.retry import Attempts
 from kafkaio.config import ClientConfig, ClientOptions
 from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import ArgumentTypeError
 from kafkaio.protocol.message import Request, ResponseT
+from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.client.offsets import Moment
 
 __all__ = ["Client", "cluster_of"]
 
@@ -192,6 +208,146 @@ class Client(Closeable):
         _check_request(request)
         check_destination(to)
         return await self._cluster.request(request, to, timeout=timeout)
+
+    # ---- topics and offsets ----------------------------------------------------------
+
+    async def partitions_for(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, list[int]]:
+        """Return the partitions of topics; asks a broker, creates no topic.
+
+        Args:
+            topics: the name of a topic, several names, or a pattern that whole names
+                match. A pattern matches no internal topic, such as
+                ``__consumer_offsets``, and no topic that the principal may not see.
+            timeout: seconds; ``default_api_timeout_ms`` by default.
+
+        Returns:
+            The numbers of the partitions in ascending order, by the names of the
+            topics, which are sorted. For a pattern that matches nothing it is empty.
+
+        Raises:
+            UnknownTopicOrPartition: the cluster has no topic of a name given; raised
+                at once.
+            AuthorizationError: the client may not describe a topic given.
+            BrokerError: a name is illegal.
+            RequestTimeout: no broker answered in time.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: a name is empty.
+            ClosedError: the client is closed, or not started.
+        """
+        wanted = topics if isinstance(topics, re.Pattern) else topics_of(topics)
+        return await self._cluster.partitions_for(wanted, self._within(timeout))
+
+    async def offsets(
+        self,
+        partitions: Mapping[TopicPartition, Moment],
+        *,
+        isolation_level: Literal[
+            "read_uncommitted", "read_committed"
+        ] = "read_uncommitted",
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Look up offsets in the logs of partitions, with one request per leader.
+
+        Requests are repeated, after a back-off, when a leader moves or a connection
+        breaks. If the call is cancelled, nothing has changed.
+
+        Args:
+            partitions: what to look up, by partition. ``"earliest"`` is the offset of
+                the first record kept. ``"latest"`` is the offset after the last record
+                that can be read: the high watermark, or with ``read_committed`` the
+                last stable offset. A datetime with a time zone, or milliseconds since
+                the Unix epoch, is the first record with that timestamp or a later one.
+            isolation_level: what ``"latest"`` means.
+            timeout: seconds for all of it; ``default_api_timeout_ms`` by default.
+
+        Returns:
+            An entry for each partition, in the order given. It is None if every record
+            is older than the time; never for ``"earliest"`` and ``"latest"``, whose
+            ``timestamp`` is -1.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic or partition. No topic is
+                created.
+            AuthorizationError: the client may not describe a topic.
+            RequestTimeout: a leader did not answer in time; the cause is the last
+                failure.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: a word is unknown, a time is before 1970, or a datetime
+                has no time zone.
+            ClosedError: the client is closed, or not started.
+        """
+        from kafkaio.client.offsets import OffsetLookup, times_of
+
+        times = times_of(partitions)
+        level = level_of(isolation_level)
+        within = self._within(timeout)
+        deadline = now() + within
+        await self._cluster.check_topics((tp.topic for tp in times), within)
+        lookup = OffsetLookup(self._cluster, level)
+        return await lookup.offsets(times, within=deadline - now())
+
+    async def committed(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        require_stable: bool = True,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return the offsets that a group has committed; joins no group.
+
+        Requests are repeated, after a back-off, when the group coordinator moves or is
+        loading, when a connection breaks, and while offsets are not stable. If the
+        call is cancelled, nothing has changed.
+
+        Args:
+            group: the name of the group, which need not exist.
+            partitions: the partitions; their topics must exist from Kafka 4.0 on.
+            require_stable: whether to wait for transactions that have committed offsets
+                of these partitions and have not ended (KIP-447). Otherwise, and from
+                brokers before 2.5, the offsets are those committed before.
+            timeout: seconds for all of it; ``default_api_timeout_ms`` by default.
+
+        Returns:
+            An entry for each partition, sorted; None where nothing is committed.
+
+        Raises:
+            RequestTimeout: there was no answer in time. The cause is the last failure:
+                a BrokerError with the code UNSTABLE_OFFSET_COMMIT if a transaction is
+                still open.
+            AuthorizationError: the client may not describe the group or a topic.
+            BrokerError: the coordinator refused for another reason.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: the name of the group is empty.
+            ClosedError: the client is closed, or not started.
+        """
+        from kafkaio.client.committed import CommittedOffsets
+
+        check_group(group)
+        wanted = partitions_of(partitions)
+        within = self._within(timeout)
+        self._life.check()
+        if not wanted:
+            return {}
+        rpc = CoordinatorRpc(self._cluster, CoordinatorKind.GROUP, group)
+        stored = CommittedOffsets(
+            rpc,
+            self.config.request_timeout_ms / 1000,
+            requires_stable=require_stable,
+        )
+        what = f"looking up the offsets of {rpc.name}"
+        attempts = Attempts(what, self._cluster.retry_policy, within)
+        return await stored.fetch(frozenset(wanted), attempts)
+
+    def _within(self, timeout: float | None) -> float:
+        if timeout is None:
+            return self.config.default_api_timeout_ms / 1000
+        return seconds_of("timeout", timeout)
 
 
 def _check_request(request: object) -> None:

@@ -12,10 +12,12 @@ client that nothing refers to is collected, warns, and ends its cluster.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
+from weakref import ref
 
 import anyio
 
@@ -134,6 +136,8 @@ class Cluster:
             on_lost=self._connection_lost,
             on_opened=self._connection_opened,
         )
+        # Invariant: the classes that are lent, with their borrowers.
+        self._borrowed: dict[ConnectionClass, ref[object]] = {}
         self._nodes = Nodes(self._pool)
         self._metadata = MetadataUpdater(config, self._nodes, self.observer)
         self._finder = CoordinatorFinder(
@@ -443,6 +447,56 @@ class Cluster:
                 f"there is no partition {tp.partition} of topic {tp.topic!r}",
             )
 
+    async def partitions_for(
+        self,
+        topics: Collection[str] | re.Pattern[str],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, list[int]]:
+        """Return the partitions of topics, as a broker knows them now.
+
+        Args:
+            topics: names; or a pattern of whole names, which matches no internal topic.
+            timeout: seconds; ``default_api_timeout_ms`` by default.
+
+        Returns:
+            The numbers of the partitions, ascending, by the topics' names, sorted.
+
+        Raises:
+            UnknownTopicOrPartition: a topic named does not exist; raised at once.
+            AuthorizationError: the client may not see a topic named.
+            BrokerError: no topic can have one of the names.
+            RequestTimeout: no broker answered in time.
+            ClosedError: the client is closed.
+        """
+        names = None if isinstance(topics, re.Pattern) else frozenset(topics)
+        if names is not None and not names:
+            return {}  # an empty list stands for all topics in old versions
+        wanted = None
+        if names is not None:
+            wanted = [MetadataRequestTopic(name=name) for name in sorted(names)]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        answer = await self.request(request, timeout=timeout)
+        found: dict[str, list[int]] = {}
+        for topic in answer.topics:
+            name = topic.name or ""
+            if isinstance(topics, re.Pattern):
+                if topic.is_internal or topics.fullmatch(name) is None:
+                    continue
+            elif topic.error_code not in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
+                raise broker_error(topic.error_code, f"partitions of topic {name!r}")
+            found[name] = sorted(part.partition_index for part in topic.partitions)
+        return {name: found[name] for name in sorted(found)}
+
+    async def check_topics(self, topics: Iterable[str], timeout: float) -> None:  # noqa: ASYNC109
+        """Check that topics exist, without waiting for them and without creating them.
+
+        Raises:
+            KafkaError: as in `partitions_for`.
+        """
+        view = self.view
+        unknown = {name for name in topics if view.partition_count(name) is None}
+        await self.partitions_for(unknown, timeout)
+
     async def topic_names(
         self,
         topic_ids: Collection[UUID],
@@ -541,6 +595,29 @@ class Cluster:
     def end_class(self, connection_class: ConnectionClass) -> None:
         """Close all connections of a class, because its owner is gone."""
         self._pool.end_class(connection_class)
+
+    def borrow_class(self, kind: ConnectionClass, borrower: object) -> ConnectionClass:
+        """Lend a class of connections that nobody else uses meanwhile.
+
+        Its connections stay open for the next borrower. A class is free again when it
+        is returned, or when its borrower is collected.
+
+        Args:
+            kind: the kind of the class.
+            borrower: who uses it; weakly referred to.
+        """
+        number = 0
+        while True:
+            lent = kind.of(number)
+            holder = self._borrowed.get(lent)
+            if holder is None or holder() is None:
+                self._borrowed[lent] = ref(borrower)
+                return lent
+            number += 1
+
+    def return_class(self, lent: ConnectionClass) -> None:
+        """Take back what `borrow_class` has lent."""
+        self._borrowed.pop(lent, None)
 
     def ready_connection(
         self, node_id: int, connection_class: ConnectionClass

@@ -27,6 +27,7 @@ from kafkaio._arguments import (
     count_of,
     offset_of,
     partition_of,
+    partitions_of,
     seconds_of,
     type_name,
 )
@@ -39,12 +40,12 @@ from kafkaio._runtime.lifecycle import Closeable
 from kafkaio._runtime.observer import Observer
 from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
+from kafkaio.client.offsets import EARLIEST, LATEST
 from kafkaio.config import ConsumerConfig, ConsumerOptions
 from kafkaio.config.configs import iso_duration_ms
 from kafkaio.config.signature import OptionsSignature
 from kafkaio.consumer.commit import ToCommit
 from kafkaio.consumer.core import Core
-from kafkaio.consumer.fetch.lookup import EARLIEST, LATEST
 from kafkaio.consumer.parallel.dead_letter import DeadLetter
 from kafkaio.consumer.parallel.lanes import LaneIterator
 from kafkaio.consumer.parallel.ports import Transacting, Transacts
@@ -690,7 +691,7 @@ class Consumer(Closeable):
             ArgumentTypeError: a partition has the wrong type.
             UsageError: a partition is not assigned.
         """
-        self._core.pause(_partitions_of(partitions))
+        self._core.pause(partitions_of(partitions))
 
     def resume(self, *partitions: TopicPartition) -> None:
         """End a pause.
@@ -699,7 +700,7 @@ class Consumer(Closeable):
             ArgumentTypeError: a partition has the wrong type.
             UsageError: a partition is not assigned.
         """
-        self._core.resume(_partitions_of(partitions))
+        self._core.resume(partitions_of(partitions))
 
     @property
     def paused(self) -> frozenset[TopicPartition]:
@@ -746,7 +747,7 @@ class Consumer(Closeable):
             ArgumentTypeError: a partition has the wrong type.
             UsageError: a partition is not assigned.
         """
-        self._core.seek_to(_partitions_of(partitions), Reset(ResetTo.EARLIEST))
+        self._core.seek_to(partitions_of(partitions), Reset(ResetTo.EARLIEST))
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Read these, or all assigned partitions, from after the last record.
@@ -755,7 +756,7 @@ class Consumer(Closeable):
             ArgumentTypeError: a partition has the wrong type.
             UsageError: a partition is not assigned.
         """
-        self._core.seek_to(_partitions_of(partitions), Reset(ResetTo.LATEST))
+        self._core.seek_to(partitions_of(partitions), Reset(ResetTo.LATEST))
 
     async def offsets_for_times(
         self,
@@ -797,7 +798,7 @@ class Consumer(Closeable):
             RequestTimeout: time is up.
         """
         within = self._within(timeout)
-        return await self._core.ends(_partitions_of(partitions), EARLIEST, within)
+        return await self._core.ends(partitions_of(partitions), EARLIEST, within)
 
     async def end_offsets(
         self,
@@ -818,7 +819,7 @@ class Consumer(Closeable):
             RequestTimeout: time is up.
         """
         within = self._within(timeout)
-        return await self._core.ends(_partitions_of(partitions), LATEST, within)
+        return await self._core.ends(partitions_of(partitions), LATEST, within)
 
     async def lag(
         self,
@@ -837,7 +838,7 @@ class Consumer(Closeable):
             RequestTimeout: time is up.
         """
         within = self._within(timeout)
-        return await self._core.lag(_partitions_of(partitions), within)
+        return await self._core.lag(partitions_of(partitions), within)
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
         """Return the offset after the last record that consumers may read.
@@ -989,7 +990,7 @@ class Consumer(Closeable):
             RequestTimeout: time is up.
             UsageError: there is no group.
         """
-        chosen = None if partitions is None else _partitions_of(partitions)
+        chosen = None if partitions is None else partitions_of(partitions)
         return await self._core.committed(chosen, self._within(timeout))
 
     async def rewind(
@@ -1116,7 +1117,7 @@ class Consumer(Closeable):
         Raises:
             ArgumentTypeError: a partition has the wrong type.
         """
-        return self._core.delay_revoke(_partitions_of(partitions))
+        return self._core.delay_revoke(partitions_of(partitions))
 
     def rebalances(self) -> Rebalances:
         """Return an iterator over what rebalances do, from this call on.
@@ -1232,15 +1233,6 @@ def _callbacks(
 def _check_callable(name: str, function: object) -> None:
     if function is not None and not callable(function):
         raise ArgumentTypeError(f"{name} must be callable, not {type_name(function)}")
-
-
-def _partitions_of(partitions: Collection[TopicPartition]) -> list[TopicPartition]:
-    if not isinstance(partitions, Iterable):
-        raise ArgumentTypeError(
-            "partitions must be a collection of TopicPartition, not "
-            f"{type_name(partitions)}"
-        )
-    return [partition_of(tp) for tp in partitions]
 
 
 def _times_of(times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

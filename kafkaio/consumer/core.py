@@ -35,6 +35,7 @@ from kafkaio._runtime.thread import caller
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.cluster import Cluster
+from kafkaio.client.offsets import LATEST, OffsetLookup
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.autocommit import AutoCommitter
 from kafkaio.consumer.commit import (
@@ -46,7 +47,6 @@ from kafkaio.consumer.commit import (
 from kafkaio.consumer.commits.committer import OffsetCommitter
 from kafkaio.consumer.fetch.answers import LogEnds
 from kafkaio.consumer.fetch.fetcher import Fetcher
-from kafkaio.consumer.fetch.lookup import LATEST, OffsetLookup
 from kafkaio.consumer.fetch.positioner import Positioner
 from kafkaio.consumer.group.member import GroupMember
 from kafkaio.consumer.group.rewind import Rewinder
@@ -72,9 +72,7 @@ from kafkaio.consumer.statistics import ConsumerStatistics
 from kafkaio.consumer.transactions import JoinedTransaction, TransactionOffsets
 from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import ClosedError, KafkaError, RequestTimeout, UsageError
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -825,9 +823,7 @@ class Core:
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return the offsets of times, of `EARLIEST` or of `LATEST`."""
         self.check(is_parting_ok=True)
-        deadline = now() + within
-        await self.cluster.wait_for_partitions(times, within)
-        return await self._lookup.offsets(times, within=deadline - now())
+        return await self._lookup.offsets(times, within=within)
 
     async def ends(
         self, partitions: Collection[TopicPartition], which: int, within: float
@@ -881,13 +877,8 @@ class Core:
     async def partitions_for_topic(self, topic: str, within: float) -> frozenset[int]:
         """Return the numbers of a topic's partitions, as a broker knows them now."""
         self.check(is_parting_ok=True)
-        wanted = [MetadataRequestTopic(name=topic)]
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        answer = await self.cluster.request(request, timeout=within)
-        for found in answer.topics:
-            if found.error_code not in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
-                raise broker_error(found.error_code, f"partitions of topic {topic!r}")
-        return frozenset(p.partition_index for t in answer.topics for p in t.partitions)
+        found = await self.cluster.partitions_for([topic], within)
+        return frozenset(found[topic])
 
     # Committed offsets
 

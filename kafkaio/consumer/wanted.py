@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
-from kafkaio._arguments import partition_of, topics_of, type_name
+from kafkaio._arguments import partitions_of, topics_of
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.metadata import ClusterView
-from kafkaio.errors import ArgumentTypeError, UsageError
+from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition
 
 __all__ = ["Topics", "Wanted"]
@@ -48,7 +48,9 @@ class Wanted:
         if topics is not None and partitions is not None:
             raise UsageError("give topics to subscribe to, or partitions, not both")
         if partitions is not None:
-            return cls(partitions=_partitions_of(partitions) or None)
+            return cls(
+                partitions=tuple(dict.fromkeys(partitions_of(partitions))) or None
+            )
         if topics is None:
             return cls()
         if isinstance(topics, re.Pattern):
@@ -87,12 +89,3 @@ class Wanted:
         if self.pattern is not None:
             return self.pattern.fullmatch(topic) is not None
         return topic in (self.topics or ())
-
-
-def _partitions_of(partitions: object) -> tuple[TopicPartition, ...]:
-    if not isinstance(partitions, Iterable):
-        raise ArgumentTypeError(
-            "partitions must be a collection of TopicPartition, not "
-            f"{type_name(partitions)}"
-        )
-    return tuple(dict.fromkeys(map(partition_of, partitions)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkaio.producer.bulk import DeliveriesFailed
+from kafkaio.producer.bulk import DeliveriesFailed, TableDelivery
 from kafkaio.producer.delivery import Delivery
 from kafkaio.producer.producer import Producer, ProducerStatistics
 
@@ -16,6 +16,7 @@ __all__ = [
     "Delivery",
     "Producer",
     "ProducerStatistics",
+    "TableDelivery",
     "Transaction",
     "TransactionOutcome",
 ]

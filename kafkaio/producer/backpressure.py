@@ -12,6 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from kafkaio._machines.accumulator import Barrier
+from kafkaio._records._layout import twin_of
 from kafkaio.errors import KafkaTimeout
 
 __all__ = ["BufferSpace"]
@@ -118,7 +119,8 @@ class BufferSpace:
         while self._waiters:
             _, waiter = self._waiters.popleft()
             if not waiter.done():
-                waiter.set_exception(error)
+                # Each call has an error of its own: a table notes in it how far it got.
+                waiter.set_exception(twin_of(error))
         self._gate.remove_barrier(Barrier.BACKPRESSURE)
 
     def close(self, error: Exception) -> None:

@@ -1,25 +1,39 @@
-"""Many records in one call: the values of `send_many` and the rows of `send_table`.
+"""Many records in one call: the values of `send_many` and the rows of a table.
 
-Both calls check all records before the first is taken in, take them in, remember where
-each went without an object for each, and wait until all are settled. Where all
-succeeded, as is usual, the result is computed from the receipts of the batches; else
-each record is looked at by itself, and `DeliveriesFailed` tells what became of each.
+The calls check all records before the first is taken in, take them in, and remember
+where each went without an object for each. Where all succeeded, as is usual, the result
+is computed from the receipts of the batches; else `DeliveriesFailed` tells what became
+of each record.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias, overload
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from itertools import accumulate, chain, compress, islice
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeAlias, overload
 
-from kafkaio._arguments import check_partition, type_name
+from kafkaio._arguments import check_partition, check_topic, type_name
 from kafkaio._machines.accumulator import PlainRecord, Receipt
 from kafkaio._records._impl import Places, metadata_run
-from kafkaio._records.batch import Rows
-from kafkaio.errors import ArgumentTypeError, RecordTooLarge
-from kafkaio.producer.delivery import Delivery, settled
+from kafkaio._records.batch import BatchBuilder, Rows
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    BrokerError,
+    RecordTooLarge,
+    UsageError,
+)
+from kafkaio.producer.delivery import Delivery, are_settled, settled
+from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.types import Headers, NewRecord, RecordMetadata
 
 if TYPE_CHECKING:
@@ -27,16 +41,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DeliveriesFailed",
-    "SentRows",
     "SentValues",
+    "TableArguments",
+    "TableDelivery",
+    "TableRows",
     "Written",
-    "check_rows",
     "plan",
 ]
 
 
 class DeliveriesFailed(ExceptionGroup[Exception]):
-    """Some records of one ``send_many`` or ``send_table`` failed.
+    """Some records of one ``send_many``, or some rows of one table, failed.
 
     As an exception group it holds each error once, also if several records failed with
     it; ``except*`` works on it.
@@ -54,15 +69,44 @@ class DeliveriesFailed(ExceptionGroup[Exception]):
         cls, failures: Mapping[int, Exception], delivered: Mapping[int, RecordMetadata]
     ) -> Self:
         """Make the group from what became of each record."""
+        failures = dict(sorted(failures.items()))
+        each = {id(error): error for error in failures.values()}
+        return cls._made("records", failures, dict(delivered), list(each.values()))
+
+    @classmethod
+    def of_rows(
+        cls,
+        failures: Mapping[int, Exception],
+        delivered: Mapping[int, RecordMetadata],
+        errors: Sequence[Exception],
+    ) -> Self:
+        """Make the group for a table.
+
+        Args:
+            failures: the error of each row that failed, ascending.
+            delivered: where the other rows were written.
+            errors: the errors, each once.
+        """
+        return cls._made("rows", failures, delivered, errors)
+
+    @classmethod
+    def _made(
+        cls,
+        what: str,
+        failures: Mapping[int, Exception],
+        delivered: Mapping[int, RecordMetadata],
+        errors: Sequence[Exception],
+    ) -> Self:
         total = len(failures) + len(delivered)
-        listed = ", ".join(str(index) for index in sorted(failures)[:10])
-        more = ", ..." if len(failures) > 10 else ""
+        first = list(islice(failures, 11))
+        listed = ", ".join(map(str, first[:10])) + (", ..." if len(first) > 10 else "")
         group = cls(
-            f"{len(failures)} of {total} records failed (index {listed}{more})",
-            list({id(error): error for error in failures.values()}.values()),
+            f"{len(failures)} of {total} {what} failed (index {listed}); "
+            f"the first: {failures[first[0]]}",
+            errors,
         )
-        group.failures = dict(sorted(failures.items()))
-        group.delivered = dict(delivered)
+        group.failures = failures
+        group.delivered = delivered
         return group
 
     # The base class is typed for groups of any exceptions. This one holds only
@@ -242,91 +286,409 @@ def _written(run: tuple[Receipt, int, int, int]) -> Run:
 # ---- rows ----------------------------------------------------------------------------
 
 
-def check_rows(parts: Sequence[Rows], largest: int) -> None:
-    """Check every row before the first is taken in.
+class TableArguments(NamedTuple):
+    """How the rows of a table become records: as in `Producer.enqueue_table`."""
 
-    Args:
-        parts: the rows.
-        largest: size of the largest record, in bytes.
+    topic: str | None
+    partition: int | None
+    key: str | None
+    value: str | None
+    headers: str | None
+    timestamp: str | None
+    topic_column: str | None
+    partition_column: str | None
 
-    Raises:
-        ArgumentValueError: a row cannot become a record.
-        RecordTooLarge: a row can never be sent with the limits that are set.
-    """
-    for rows in parts:
-        size = rows.check()
-        if size > largest:
-            raise RecordTooLarge(
-                f"a row takes up to {size} bytes with its batch header; "
-                f"max_request_size and buffer_memory allow {largest}"
-            )
-
-
-class SentRows:
-    """The rows that one `send_table` has taken in so far.
-
-    Attributes:
-        places: where each row went.
-    """
-
-    def __init__(self, parts: Sequence[Rows]) -> None:
-        self._parts = parts
-        self._length = sum(rows.length for rows in parts)
-        self.places: Places = Places(self._length)
-        self._failures: dict[int, Exception] = {}
-
-    def add(self, delivery: Delivery) -> None:
-        """Add the next row, which was taken in by itself."""
-        receipt, index, _ = delivery.place()
-        self.places.add(receipt, index)
-
-    def fail_rest(self, error: Exception) -> None:
-        """Fail the rest of the rows, which could not be taken in."""
-        self._failures = dict.fromkeys(range(self.places.count, self._length), error)
-
-    async def outcome(self) -> pa.Table:
-        """Wait for all, and return where each was written.
+    def check(self) -> None:
+        """Check where the rows are to go.
 
         Raises:
+            ArgumentTypeError: the topic is no str, or the partition no int.
+            ArgumentValueError: there is no topic, or there are two, or two partitions;
+                the topic is empty, or the partition negative.
+        """
+        if self.topic is not None:
+            check_topic(self.topic)
+        elif self.topic_column is None:
+            raise ArgumentValueError("topic is missing: give a topic or a topic_column")
+        if self.partition is not None:
+            check_partition(self.partition)
+        for name in ("topic", "partition"):
+            column = f"{name}_column"
+            if getattr(self, name) is not None and getattr(self, column) is not None:
+                raise ArgumentValueError(f"give {name} or {column}, not both")
+
+
+class TableRows:
+    """The rows of one table, checked, before they are taken in.
+
+    Args:
+        table: the table.
+        arguments: how its rows become records.
+        now: milliseconds since the Unix epoch: the timestamp of rows without one.
+        largest: size of the largest record, in bytes.
+
+    Attributes:
+        parts: the rows, one chunk of memory at a time.
+        length: their number.
+        reach: the highest partition that the rows name, for each of their topics; 0
+            if they name none.
+
+    Raises:
+        ArgumentTypeError: the table, or an argument, has the wrong type.
+        ArgumentValueError: there is no such column, or a column, or a row, cannot
+            become records.
+        RecordTooLarge: a row can never be sent with the limits that are set.
+    """
+
+    def __init__(
+        self,
+        table: pa.Table | pa.RecordBatch,
+        arguments: TableArguments,
+        now: int,
+        largest: int,
+    ) -> None:
+        from kafkaio.arrow import rows_from_table
+
+        arguments.check()
+        self._arguments = arguments
+        self.parts: list[Rows] = list(
+            rows_from_table(
+                table,
+                now=now,
+                key=arguments.key,
+                value=arguments.value,
+                headers=arguments.headers,
+                timestamp=arguments.timestamp,
+                topic=arguments.topic_column,
+                partition=arguments.partition_column,
+            )
+        )
+        self.length: int = sum(rows.length for rows in self.parts)
+        self.reach: dict[str, int] = {}
+        if arguments.topic is not None:
+            self._reaches(arguments.topic, arguments.partition or 0)
+        start = 0
+        for rows in self.parts:
+            self._check(rows, start, largest)
+            start += rows.length
+            for topic, partition in rows.reach().items():
+                # `check` made sure that rows without a topic have the argument.
+                self._reaches(topic or arguments.topic or "", partition)
+
+    def _reaches(self, topic: str, partition: int) -> None:
+        least = self._arguments.partition or 0
+        self.reach[topic] = max(self.reach.get(topic, least), partition)
+
+    def _check(self, rows: Rows, start: int, largest: int) -> None:
+        try:
+            size = rows.check()
+        except ArgumentValueError as error:
+            times = memoryview(rows.timestamps).cast("B").cast("q")  # type: ignore[arg-type]  # one time for all rows is right
+            row = next(n for n, time in enumerate(times) if not 0 <= time < _TIME_END)
+            raise ArgumentValueError(
+                f"column {self._arguments.timestamp!r}, row {start + row}: {error}"
+            ) from None
+        if size > largest:
+            row = next(n for n in range(rows.length) if _size_of(rows, n) > largest)
+            raise RecordTooLarge(
+                f"row {start + row} takes up to {_size_of(rows, row)} bytes with its "
+                f"batch header; max_request_size and buffer_memory allow {largest}"
+            )
+
+    def located(
+        self, error: BrokerError, partition_count: Callable[[str], int | None]
+    ) -> BrokerError:
+        """Return the error of a topic or partition, with the row that names it.
+
+        Args:
+            error: why not all topics and partitions of the rows could be described.
+            partition_count: returns how many partitions a topic has, None if unknown.
+        """
+        wanted = self._arguments
+        if wanted.topic_column is None and wanted.partition_column is None:
+            return error
+        start = 0
+        for rows in self.parts:
+            for row in range(rows.length):
+                topic, partition = rows.destination(row)
+                topic = topic or wanted.topic or ""
+                count = partition_count(topic) or 0
+                if (partition or 0) < count:
+                    continue
+                column = wanted.partition_column if count else wanted.topic_column
+                what = f"{topic!r} has no partition {partition}"
+                why = f"{what}, only 0 to {count - 1}" if count else str(error)
+                name = f"column {column!r}, " if column else ""
+                message = f"{name}row {start + row}: {why}"
+                return broker_error(error.code, message)
+            start += rows.length
+        return error
+
+
+#: Timestamps are less than this.
+_TIME_END = 2**63 - 1
+
+
+def _size_of(rows: Rows, row: int) -> int:
+    return BatchBuilder.size_of(*rows.record(row)[1:])
+
+
+class TableDelivery:
+    """The delivery of the rows of one table; see `Producer.enqueue_table`.
+
+    Await it for the outcome: once, repeatedly, from several tasks, or never. Cancelling
+    one await affects neither the rows nor other awaits. The outcome is known at the
+    latest when ``delivery_timeout_ms`` has passed or the producer is closed. It refers
+    to the receipts of batches and to eight bytes a row, and not to the table.
+    """
+
+    __slots__ = (
+        "_check_home",
+        "_is_seen",
+        "_length",
+        "_places",
+        "_rest",
+        "_times",
+        "_with_topics",
+    )
+
+    def __init__(
+        self, rows: TableRows, check_home: Callable[[], None], *, with_topics: bool
+    ) -> None:
+        self._length = rows.length
+        self._places = Places(rows.length)
+        # The timestamps of rows, as runs: one number for all, or numbers.
+        self._times = [_own_times(part) for part in rows.parts]
+        # Why the rows that are not in `_places` were not taken in.
+        self._rest: Exception | None = None
+        self._check_home = check_home
+        self._with_topics = with_topics
+        self._is_seen = False
+
+    def __await__(self) -> Generator[object, None, pa.Table]:
+        """Wait until all rows are acknowledged or have failed.
+
+        Returns:
+            A table with a row for each: ``partition``, ``offset`` (null with
+            ``acks=0``) and ``timestamp``; with ``topic_column``, ``topic`` as well.
+
+        Raises:
+            DeliveriesFailed: some rows failed: an exception group of their errors. It
+                has the error of each row that failed, and the place of each other.
+            ClosedError: another event loop runs, or another process.
+        """
+        if not self.is_done:
+            self._check_home()
+        yield from settled(self._places.receipts).__await__()
+        return self.result()
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the outcome of all rows is known."""
+        return are_settled(self._places.receipts)
+
+    @property
+    def written(self) -> int:
+        """How many rows are acknowledged by now."""
+        return self._count(lambda receipt: receipt.error is None)
+
+    @property
+    def failed(self) -> int:
+        """How many rows have failed by now."""
+        not_taken_in = self._length - self._places.count if self._rest else 0
+        failed = self._count(lambda receipt: receipt.error is not None)
+        return not_taken_in + failed
+
+    def _count(self, fits: Callable[[Receipt], bool]) -> int:
+        places = self._places
+        self._follow()
+        chosen = [receipt.is_settled and fits(receipt) for receipt in places.receipts]
+        if all(chosen):
+            return places.count
+        slots = memoryview(places.slots).cast("i")[: places.count]
+        return sum(map(chosen.__getitem__, slots)) if any(chosen) else 0
+
+    def result(self) -> pa.Table:
+        """Return where each row was written, without waiting.
+
+        Raises:
+            UsageError: the outcome is not known yet.
             DeliveriesFailed: some rows failed.
         """
-        receipts = self.places.receipts
-        await settled(receipts)
-        if self._failures or any(
-            receipt.error is not None or receipt.moved is not None
-            for receipt in receipts
-        ):
-            return self._one_by_one()
-        return _table(self.places, self._times())
+        error = self.exception()
+        if error is not None:
+            raise error
+        return _table(self._places, self._all_times(), with_topics=self._with_topics)
 
-    def _times(self) -> array[int]:
+    def exception(self) -> DeliveriesFailed | None:
+        """Return what ``await`` raises, None if all rows were written.
+
+        Raises:
+            UsageError: the outcome is not known yet.
+        """
+        if not self.is_done:
+            raise UsageError("rows are still on their way: await their delivery")
+        self._follow()
+        receipts = self._places.receipts
+        errors = [each.error for each in receipts if each.error is not None]
+        if self._rest is not None:
+            errors.append(self._rest)
+        if not errors:
+            return None
+        failures = _RowErrors(self._places, self._length, self._rest)
+        if not self._is_seen:
+            self._is_seen = True
+            failures.see()
+        return DeliveriesFailed.of_rows(
+            failures,
+            _RowsWritten(self._places, self._all_times()),
+            list({id(error): error for error in errors}.values()),
+        )
+
+    def __repr__(self) -> str:
+        if self.is_done:
+            state = f"{self.failed} failed" if self.failed else "written"
+        else:
+            state = f"{self.written} written, {self.failed} failed"
+        return f"<TableDelivery of {self._length} rows, {state}>"
+
+    # For the intake.
+
+    @property
+    def places(self) -> Places:
+        """Where each row went; for kafkaio's own use."""
+        return self._places
+
+    def add(self, delivery: Delivery) -> None:
+        """Add a row that was taken in by itself; for kafkaio's own use."""
+        receipt, index, _ = delivery.place()
+        self._places.add(receipt, index)
+
+    def fail_rest(self, error: Exception) -> None:
+        """Fail the rows that were not taken in; for kafkaio's own use."""
+        self._rest = error
+
+    def tell(self, error: BaseException) -> None:
+        """Note in an error how many rows were taken in; for kafkaio's own use."""
+        count = self._places.count
+        error.add_note(f"{count} of {self._length} rows of the table were taken in")
+
+    # The rest.
+
+    def _all_times(self) -> array[int]:
         times = array("q")
-        for rows in self._parts:
-            if isinstance(rows.timestamps, int):
-                times += array("q", [rows.timestamps]) * rows.length
+        for time, count in self._times:
+            if isinstance(time, int):
+                times += array("q", [time]) * count
             else:
-                times.frombytes(memoryview(rows.timestamps).cast("B"))
+                times.frombytes(time)
         return times
 
-    def _one_by_one(self) -> pa.Table:
-        places, times = self.places, self._times()
+    def _follow(self) -> None:
+        # Rows move if their batch was divided, or if they waited for a batch.
+        places = self._places
+        receipts = places.receipts
+        if all(receipt.moved is None for receipt in receipts):
+            return
         slots = memoryview(places.slots).cast("i")
         indices = memoryview(places.indices).cast("i")
-        done: dict[int, RecordMetadata] = {}
+        known = {receipt: slot for slot, receipt in enumerate(receipts)}
         for row in range(places.count):
-            receipt = places.receipts[slots[row]]
-            delivery = Delivery(receipt, indices[row], times[row])
-            error = delivery.exception()
-            if error is None:
-                done[row] = delivery.result()
-            else:
-                self._failures[row] = error
-        if self._failures:
-            raise DeliveriesFailed.of(self._failures, done)
-        return _table_of(list(done.values()))
+            receipt, index = receipts[slots[row]], indices[row]
+            while receipt.moved is not None:
+                receipt, index = receipt.moved[index]
+            if receipt not in known:
+                known[receipt] = len(receipts)
+                receipts.append(receipt)
+            slots[row], indices[row] = known[receipt], index
 
 
-def _table(places: Places, times: array[int]) -> pa.Table:
+def _own_times(rows: Rows) -> tuple[int | bytes, int]:
+    # A copy: the timestamps are a view of the table, which should not be kept.
+    times = rows.timestamps
+    return (times if isinstance(times, int) else bytes(times)), rows.length
+
+
+class _RowErrors(Mapping[int, Exception]):
+    """The errors of rows; each is looked up when it is used."""
+
+    def __init__(self, places: Places, length: int, rest: Exception | None) -> None:
+        self._errors = [receipt.error for receipt in places.receipts]
+        self._slots = memoryview(places.slots).cast("i")
+        self._places = places
+        self._taken = places.count
+        self._rest = rest
+        self._end = length if rest is not None else self._taken
+        self._length: int | None = None
+
+    def __getitem__(self, row: int) -> Exception:
+        error = self._rest if self._taken <= row < self._end else None
+        if 0 <= row < self._taken:
+            error = self._errors[self._slots[row]]
+        if error is None:
+            raise KeyError(row)
+        return error
+
+    def __iter__(self) -> Iterator[int]:
+        failed = [error is not None for error in self._errors]
+        marks = map(failed.__getitem__, self._slots[: self._taken])
+        yield from chain(
+            compress(range(self._taken), marks), range(self._taken, self._end)
+        )
+
+    def __len__(self) -> int:
+        if self._length is None:
+            self._length = sum(1 for _ in self)
+        return self._length
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def see(self) -> None:
+        """Note that the errors were read: they are not reported as lost."""
+        indices = memoryview(self._places.indices).cast("i")
+        for row in self:
+            if row < self._taken:
+                self._places.receipts[self._slots[row]].see(indices[row])
+
+
+class _RowsWritten(Mapping[int, RecordMetadata]):
+    """Where rows were written; each is made when it is used."""
+
+    def __init__(self, places: Places, times: array[int]) -> None:
+        self._places = places
+        self._slots = memoryview(places.slots).cast("i")
+        self._indices = memoryview(places.indices).cast("i")
+        self._times = times
+        self._length: int | None = None
+
+    def __getitem__(self, row: int) -> RecordMetadata:
+        if not 0 <= row < self._places.count:
+            raise KeyError(row)
+        receipt = self._places.receipts[self._slots[row]]
+        if receipt.error is not None:
+            raise KeyError(row)
+        return Delivery(receipt, self._indices[row], self._times[row]).result()
+
+    def __iter__(self) -> Iterator[int]:
+        count = self._places.count
+        written = [receipt.error is None for receipt in self._places.receipts]
+        marks = map(written.__getitem__, self._slots[:count])
+        yield from compress(range(count), marks)
+
+    def __len__(self) -> int:
+        if self._length is None:
+            self._length = sum(1 for _ in self)
+        return self._length
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def _table(places: Places, times: array[int], *, with_topics: bool) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -343,33 +705,16 @@ def _table(places: Places, times: array[int]) -> pa.Table:
     appended = [_known(receipt.log_append_time) for receipt in receipts]
     if any(time is not None for time in appended):
         timestamps = pc.coalesce(pa.array(appended, pa.int64()).take(slots), timestamps)
-    return _columns(
-        pa.array([receipt.partition for receipt in receipts], pa.int32()).take(slots),
-        pc.add(bases.take(slots), indices),
-        timestamps,
-    )
-
-
-def _table_of(metas: Sequence[RecordMetadata]) -> pa.Table:
-    import pyarrow as pa
-
-    return _columns(
-        pa.array([meta.partition for meta in metas], pa.int32()),
-        pa.array([_known(meta.offset) for meta in metas], pa.int64()),
-        pa.array([meta.timestamp for meta in metas], pa.int64()),
-    )
-
-
-def _columns(partition: pa.Array, offset: pa.Array, timestamp: pa.Array) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table(
-        {
-            "partition": partition,
-            "offset": offset,
-            "timestamp": timestamp.view(pa.timestamp("ms", tz="UTC")),
-        }
-    )
+    partitions = pa.array([receipt.partition for receipt in receipts], pa.int32())
+    columns = {
+        "partition": partitions.take(slots),
+        "offset": pc.add(bases.take(slots), indices),
+        "timestamp": timestamps.view(pa.timestamp("ms", tz="UTC")),
+    }
+    if with_topics:
+        names = pa.array([receipt.topic for receipt in receipts], pa.string())
+        columns = {"topic": names.dictionary_encode().take(slots), **columns}
+    return pa.table(columns)
 
 
 def _known(number: int) -> int | None:

@@ -13,7 +13,7 @@ from kafkaio._records._impl import Delivery
 from kafkaio._runtime.lifecycle import Home
 from kafkaio.types import RecordMetadata
 
-__all__ = ["Delivery", "settled", "waiting_at"]
+__all__ = ["Delivery", "are_settled", "settled", "waiting_at"]
 
 
 def waiting_at(
@@ -70,6 +70,18 @@ async def settled(receipts: list[Receipt]) -> None:
             await _Settled(receipt)
         if receipt.moved is not None:
             pending += {part for part, _ in receipt.moved}
+
+
+def are_settled(receipts: list[Receipt]) -> bool:
+    """Whether all of ``receipts`` are settled, by success or failure."""
+    pending = list(receipts)
+    while pending:
+        receipt = pending.pop()
+        if not receipt.is_settled:
+            return False
+        if receipt.moved is not None:
+            pending += {part for part, _ in receipt.moved}
+    return True
 
 
 class _Settled:

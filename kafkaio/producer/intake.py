@@ -13,7 +13,7 @@ transaction that has ended, meanwhile.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from kafkaio._arguments import check_topic
@@ -22,12 +22,18 @@ from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import Rows
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.config import ProducerConfig
-from kafkaio.errors import BufferFull
+from kafkaio.errors import BrokerError, BufferFull
 from kafkaio.producer.arguments import RecordMaker, check_destination
 from kafkaio.producer.backpressure import BufferSpace
-from kafkaio.producer.bulk import SentRows, SentValues, check_rows, plan
+from kafkaio.producer.bulk import (
+    SentValues,
+    TableArguments,
+    TableDelivery,
+    TableRows,
+    plan,
+)
 from kafkaio.producer.delivery import Delivery
-from kafkaio.types import Headers, RecordMetadata
+from kafkaio.types import Headers, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +60,9 @@ class Intake:
         open_batches: the batches that take records past the accumulator.
         on_begun: called when a record has begun a batch.
         wake: makes the sender look.
-        describe: waits until the metadata has a topic.
+        check_home: raises unless the producer's own event loop and process run.
+        describe: waits until the metadata has some partitions.
+        partition_count: returns how many partitions a topic has, None if unknown.
         now: the clock.
     """
 
@@ -65,11 +73,13 @@ class Intake:
         "_config",
         "_make",
         "_space",
+        "check_home",
         "describe",
         "is_plain",
         "now",
         "on_begun",
         "open_batches",
+        "partition_count",
         "wake",
     )
 
@@ -91,7 +101,11 @@ class Intake:
         self.open_batches: OpenBatches = accumulator.budget.open_batches
         self.on_begun: Callable[[], None] = _nothing
         self.wake: Callable[[], None] = _nothing
-        self.describe: Callable[[str], Awaitable[object]] = _unknown
+        self.check_home: Callable[[], None] = _nothing
+        self.describe: Callable[[Collection[TopicPartition]], Awaitable[object]] = (
+            _unknown
+        )
+        self.partition_count: Callable[[str], int | None] = _uncounted
         self.now: Callable[[], float] = now
 
     def checked_by(self, check: Callable[[], None]) -> Intake:
@@ -103,7 +117,8 @@ class Intake:
         other._make, other._check = self._make, check
         other.is_plain, other.open_batches = self.is_plain, self.open_batches
         other.on_begun, other.wake = self.on_begun, self.wake
-        other.describe, other.now = self.describe, self.now
+        other.check_home, other.describe = self.check_home, self.describe
+        other.partition_count, other.now = self.partition_count, self.now
         return other
 
     async def send(
@@ -260,43 +275,75 @@ class Intake:
             sent.fail_rest(len(values), error)
         return await sent.outcome()
 
+    # ---- the rows of a table ---------------------------------------------------------
+
     async def send_table(
-        self,
-        topic: str,
-        table: pa.Table | pa.RecordBatch,
-        partition: int | None,
-        timestamp: str | None,
-        columns: dict[str, str | None],
+        self, table: pa.Table | pa.RecordBatch, arguments: TableArguments
     ) -> pa.Table:
         """Write the rows of a table, and wait; see `Producer.send_table`."""
-        from kafkaio.arrow import rows_from_table
-
-        self._check()
-        check_destination(topic, partition)
-        at = wall_ms()
-        parts = list(rows_from_table(table, now=at, timestamp=timestamp, **columns))
-        largest = min(self._config.max_request_size, self._config.buffer_memory)
-        check_rows(parts, largest)
-        await self.describe(topic)
-        sent = SentRows(parts)
+        rows = await self._checked(table, arguments)
+        delivery = self._delivery_of(rows, arguments)
         try:
-            for rows in parts:
-                await self._enqueue_rows(topic, partition, rows, sent)
+            await self._take_table(rows, arguments, delivery)
         except Exception as error:  # noqa: BLE001 - raised with the others
-            sent.fail_rest(error)
-        return await sent.outcome()
+            delivery.fail_rest(error)
+        return await delivery
 
-    async def _enqueue_rows(
-        self, topic: str, partition: int | None, rows: Rows, sent: SentRows
+    async def enqueue_table(
+        self, table: pa.Table | pa.RecordBatch, arguments: TableArguments
+    ) -> TableDelivery:
+        """Take the rows of a table in; see `Producer.enqueue_table`."""
+        rows = await self._checked(table, arguments)
+        delivery = self._delivery_of(rows, arguments)
+        await self._take_table(rows, arguments, delivery)
+        return delivery
+
+    async def _checked(
+        self, table: pa.Table | pa.RecordBatch, arguments: TableArguments
+    ) -> TableRows:
+        self._check()
+        largest = min(self._config.max_request_size, self._config.buffer_memory)
+        rows = TableRows(table, arguments, wall_ms(), largest)
+        places = [TopicPartition(*each) for each in rows.reach.items()]
+        try:
+            await self.describe(places)
+        except BrokerError as error:
+            raise rows.located(error, self.partition_count) from error
+        return rows
+
+    def _delivery_of(self, rows: TableRows, arguments: TableArguments) -> TableDelivery:
+        with_topics = arguments.topic_column is not None
+        return TableDelivery(rows, self.check_home, with_topics=with_topics)
+
+    async def _take_table(
+        self, rows: TableRows, arguments: TableArguments, delivery: TableDelivery
     ) -> None:
+        # An error says how many rows were taken in, also where the caller is cancelled.
+        try:
+            for part in rows.parts:
+                await self._take_rows(part, arguments, delivery)
+        except BaseException as error:
+            delivery.tell(error)
+            raise
+
+    async def _take_rows(
+        self, rows: Rows, arguments: TableArguments, delivery: TableDelivery
+    ) -> None:
+        topic, partition = arguments.topic, arguments.partition
         open_batches, start = self.open_batches, 0
         while start < rows.length:
             taken = open_batches.take_rows(
-                topic, partition, rows, start, sent.places, _TURN_BYTES_MANY
+                topic, partition, rows, start, delivery.places, _TURN_BYTES_MANY
             )
             if not taken:
-                row = rows.record(start)
-                sent.add(await self._enqueue(topic, partition, row, _TURN_BYTES_MANY))
+                own_topic, own_partition = rows.destination(start)
+                one = await self._enqueue(
+                    own_topic or topic or "",
+                    partition if own_partition is None else own_partition,
+                    rows.record(start),
+                    _TURN_BYTES_MANY,
+                )
+                delivery.add(one)
                 taken = 1
             start += taken
 
@@ -305,5 +352,10 @@ def _nothing() -> None:
     pass
 
 
-async def _unknown(topic: str) -> None:
+async def _unknown(places: Collection[TopicPartition]) -> None:
+    del places
+
+
+def _uncounted(topic: str) -> int | None:
     del topic
+    return None

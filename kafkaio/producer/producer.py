@@ -48,6 +48,7 @@ from kafkaio.errors import (
     UsageError,
 )
 from kafkaio.producer.backpressure import BufferSpace
+from kafkaio.producer.bulk import TableArguments, TableDelivery
 from kafkaio.producer.delivery import Delivery, settled, waiting_at
 from kafkaio.producer.intake import TURN_BYTES, Intake
 from kafkaio.producer.ports import TransactionalConsumer
@@ -272,7 +273,11 @@ class Producer(Closeable):
         # Bound once: to find the running loop costs more than to read its clock.
         self._intake.now = home.loop.time
         limit = self.config.max_block_ms / 1000
-        self._intake.describe = lambda topic: cluster.wait_for_topics([topic], limit)
+        self._intake.check_home = home.check
+        self._intake.describe = lambda places: cluster.wait_for_partitions(
+            places, limit
+        )
+        self._intake.partition_count = lambda topic: cluster.view.partition_count(topic)
         try:
             if self._owns_cluster:
                 await cluster.start(timeout)
@@ -494,7 +499,7 @@ class Producer(Closeable):
 
     async def send_table(  # noqa: PLR0913 - the columns, by name
         self,
-        topic: str,
+        topic: str | None,
         table: pa.Table | pa.RecordBatch,
         *,
         key: str | None = None,
@@ -502,19 +507,87 @@ class Producer(Closeable):
         headers: str | None = None,
         timestamp: str | None = None,
         partition: int | None = None,
+        topic_column: str | None = None,
+        partition_column: str | None = None,
     ) -> pa.Table:
         """Write the rows of an Arrow table and wait until all are acknowledged.
 
-        Rows are copied from the table's memory into batches without a Python object for
-        each; serializers are not called. Rows of one partition keep their order. All
-        are checked before the first is taken in. If the call is cancelled, rows that
-        were taken in may be written.
+        As `enqueue_table` and awaiting what it returns, except that rows which cannot
+        be taken in are reported with the others. If the call is cancelled, rows that
+        were taken in may be written; a note of the exception says how many.
 
         Args:
-            topic: name of the topic.
+            topic: as for `enqueue_table`.
+            table: as for `enqueue_table`.
+            key: as for `enqueue_table`.
+            value: as for `enqueue_table`.
+            headers: as for `enqueue_table`.
+            timestamp: as for `enqueue_table`.
+            partition: as for `enqueue_table`.
+            topic_column: as for `enqueue_table`.
+            partition_column: as for `enqueue_table`.
+
+        Returns:
+            A table with a row for each: ``partition``, ``offset`` (null with
+            ``acks=0``) and ``timestamp``; with ``topic_column``, ``topic`` as well.
+
+        Raises:
+            ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
+            ArgumentTypeError: an argument has the wrong type; nothing was enqueued.
+            ArgumentValueError: there is no such column, or a column or a row cannot be
+                sent; nothing was enqueued.
+            RecordTooLarge: a row can never be sent; nothing was enqueued.
+            UnknownTopicOrPartition: the cluster has no such topic, or the topic no such
+                partition; nothing was enqueued.
+            DeliveriesFailed: some rows failed: an exception group of their errors. It
+                has the error of each row that failed, and the place of each other.
+            ClosedError: the producer is not started, or closed.
+        """
+        arguments = TableArguments(
+            topic,
+            partition,
+            key,
+            value,
+            headers,
+            timestamp,
+            topic_column,
+            partition_column,
+        )
+        return await self._intake.send_table(table, arguments)
+
+    async def enqueue_table(  # noqa: PLR0913 - the columns, by name
+        self,
+        topic: str | None,
+        table: pa.Table | pa.RecordBatch,
+        *,
+        key: str | None = None,
+        value: str | None = "value",
+        headers: str | None = None,
+        timestamp: str | None = None,
+        partition: int | None = None,
+        topic_column: str | None = None,
+        partition_column: str | None = None,
+    ) -> TableDelivery:
+        """Take the rows of an Arrow table in, waiting for buffer memory only.
+
+        Rows are copied from the table's memory into batches without a Python object for
+        each; serializers are not called. All are checked before the first is taken in.
+        They are taken in in their order, and rows of one partition keep it; a table
+        that is larger than the buffer is taken in as earlier rows are acknowledged. Of
+        calls at the same time, rows can be mixed. The larger ``batch_size``, the less
+        a row costs.
+
+        If the call is cancelled while it waits, the rows taken in until then may be
+        written. A note of the exception (``__notes__``) says how many they are, and
+        so it does if the call fails for want of memory or because the producer is
+        closed.
+
+        Args:
+            topic: name of the topic; None with ``topic_column``.
             table: the table; it must not change during the call.
             key: name of the column of keys, binary or text; None for records without
-                keys. Rows with the same key go to the same partition.
+                keys. Rows with the same key go to the same partition, which is that of
+                Java's producer.
             value: name of the column of values, binary or text; None for tombstones, as
                 is a null in it.
             headers: name of the column of headers: lists of structs of name and
@@ -523,10 +596,13 @@ class Producer(Closeable):
                 in milliseconds; None, as a null in it, for the current time.
             partition: number of the partition of all rows; chosen by the partitioner,
                 row by row, by default.
+            topic_column: name of the column of topics, text or a dictionary of text,
+                without nulls; None if all rows go to ``topic``.
+            partition_column: name of the column of partitions, integers; None, as a
+                null in it, leaves it to the partitioner.
 
         Returns:
-            A table with a row for each: ``partition``, ``offset`` (null with
-            ``acks=0``) and ``timestamp``.
+            A handle to await the acknowledgement of all rows with.
 
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
@@ -534,16 +610,24 @@ class Producer(Closeable):
             ArgumentValueError: there is no such column, or a column or a row cannot be
                 sent; nothing was enqueued.
             RecordTooLarge: a row can never be sent; nothing was enqueued.
-            UnknownTopicOrPartition: the cluster has no such topic; nothing was
-                enqueued.
-            DeliveriesFailed: some rows failed: an exception group of their errors. It
-                has the error of each row that failed, and the place of each other.
-            ClosedError: the producer is not started, or closed.
+            UnknownTopicOrPartition: the cluster has no such topic, or the topic no such
+                partition; nothing was enqueued.
+            KafkaTimeout: there was no buffer memory within ``max_block_ms``, or the
+                topics were not described; in the first case some rows may be taken in.
+            ClosedError: the producer is not started, or closed; if that happened during
+                the call, some rows may be taken in.
         """
-        columns = {"key": key, "value": value, "headers": headers}
-        return await self._intake.send_table(
-            topic, table, partition, timestamp, columns
+        arguments = TableArguments(
+            topic,
+            partition,
+            key,
+            value,
+            headers,
+            timestamp,
+            topic_column,
+            partition_column,
         )
+        return await self._intake.enqueue_table(table, arguments)
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Wait until every record that was taken in before is acknowledged or failed.

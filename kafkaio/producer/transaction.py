@@ -19,8 +19,10 @@ from kafkaio.errors import (
     ArgumentValueError,
     KafkaError,
     PartitionLost,
+    RequestTimeout,
     UsageError,
 )
+from kafkaio.producer.bulk import TableArguments, TableDelivery
 from kafkaio.producer.delivery import Delivery
 from kafkaio.producer.intake import TURN_BYTES, Intake
 from kafkaio.producer.ports import GroupOffsets, TransactionalConsumer
@@ -49,6 +51,13 @@ class Transaction:
     the block, and aborts it if the block raises, cancellation included; `begin`,
     `commit` and `abort` do the same by hand. Nothing is sent before the first record or
     offset, and a transaction without either costs no request.
+
+    What the block raises is raised unchanged after the abort, with one exception: if it
+    is an error of kafkaio's, and the abort shows that this producer is over, `Fenced`
+    or what else ended the producer is raised. A leader that refuses the producer's
+    epoch says the same of a time-out, after which the body can be run again, as of
+    another producer with the transactional id. Only the coordinator's answer to the
+    abort tells them apart.
 
     If any record of it fails, it is aborted at the end, also if nobody awaited that
     record. Several tasks may send in it until it ends; put an `asyncio.TaskGroup`
@@ -198,13 +207,20 @@ class Transaction:
             await self.commit()
 
     async def _abort_after(self, error: BaseException) -> None:
-        # The exception of the body is raised, whatever becomes of the abort.
+        # The exception of the body is raised, whatever becomes of the abort. But where
+        # kafkaio raised it, it may say that the body can be run again; an abort that
+        # finds the producer over knows better.
         if not isinstance(error, Exception):
             await self._manager.abort_behind(self._run, "cancelled")
             return
         try:
             await self._manager.abort(self._run)
         except KafkaError as failure:
+            is_over = not isinstance(failure, RequestTimeout)
+            if is_over and isinstance(error, KafkaError):
+                if type(failure) is type(error):
+                    return
+                raise
             error.add_note(f"and the transaction was not aborted yet: {failure!r}")
 
     @property
@@ -363,7 +379,7 @@ class Transaction:
 
     async def send_table(  # noqa: PLR0913 - the columns, by name
         self,
-        topic: str,
+        topic: str | None,
         table: pa.Table | pa.RecordBatch,
         *,
         key: str | None = None,
@@ -371,6 +387,8 @@ class Transaction:
         headers: str | None = None,
         timestamp: str | None = None,
         partition: int | None = None,
+        topic_column: str | None = None,
+        partition_column: str | None = None,
     ) -> pa.Table:
         """Write the rows of an Arrow table in the transaction, and wait.
 
@@ -382,10 +400,55 @@ class Transaction:
             UsageError: the transaction is not open.
             KafkaError: what `Producer.send_table` raises.
         """
-        columns = {"key": key, "value": value, "headers": headers}
-        return await self._intake.send_table(
-            topic, table, partition, timestamp, columns
+        arguments = TableArguments(
+            topic,
+            partition,
+            key,
+            value,
+            headers,
+            timestamp,
+            topic_column,
+            partition_column,
         )
+        return await self._intake.send_table(table, arguments)
+
+    async def enqueue_table(  # noqa: PLR0913 - the columns, by name
+        self,
+        topic: str | None,
+        table: pa.Table | pa.RecordBatch,
+        *,
+        key: str | None = None,
+        value: str | None = "value",
+        headers: str | None = None,
+        timestamp: str | None = None,
+        partition: int | None = None,
+        topic_column: str | None = None,
+        partition_column: str | None = None,
+    ) -> TableDelivery:
+        """Take the rows of an Arrow table into the transaction.
+
+        Waits for buffer memory only; the commit waits for the acknowledgement of the
+        rows. The arguments, and the rest, are as in `Producer.enqueue_table`.
+
+        Returns:
+            A handle to await the acknowledgement of all rows with; nobody has to.
+
+        Raises:
+            TransactionAborted: the transaction cannot be committed any more.
+            UsageError: the transaction is not open.
+            KafkaError: what `Producer.enqueue_table` raises.
+        """
+        arguments = TableArguments(
+            topic,
+            partition,
+            key,
+            value,
+            headers,
+            timestamp,
+            topic_column,
+            partition_column,
+        )
+        return await self._intake.enqueue_table(table, arguments)
 
     # ---- offsets ---------------------------------------------------------------------
 

@@ -137,6 +137,9 @@ _STALE: Final = frozenset(
         ErrorCode.STALE_MEMBER_EPOCH,
     }
 )
+#: Seconds that offsets wait for records at most; a leader that is turned away by the
+#: transaction's coordinator asks again for as long.
+_WRITTEN_LIMIT: Final = 0.1
 #: Why a run is aborted whose offsets were refused, or whose commit was cut short.
 _NOT_COMMITTED: Final = "offsets were not committed"
 #: States in which the producer is over.
@@ -620,6 +623,8 @@ class TransactionManager:
             # What was refused in the meantime is not sent again, and what follows a
             # gap in the sequence cannot be.
             self._drop_unsent()
+        if self._accumulator.is_drained:
+            self._changed.tell()
         self._look()
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -1185,6 +1190,7 @@ class TransactionManager:
             # In the order of the calls: in a transaction the last one counts.
             async with run.commit_order:
                 await self._check_fencing(rpc, offsets)
+                await self._until_written()
                 self._check_committable(run)
                 await self._until_group_added(run, group_id)
                 _check_order(run, rpc)
@@ -1219,6 +1225,24 @@ class TransactionManager:
                 "would let a consumer commit that the group has replaced; transactions "
                 f"with a subscribed consumer need version {_OFFSETS_FENCED} (Kafka 2.5)"
             )
+
+    async def _until_written(self) -> None:
+        # The coordinator adds one thing at a time to a transaction. In TV2 the leaders
+        # and the group's coordinator each ask it themselves, and the one that is turned
+        # away asks again 20 ms later. So offsets wait until records were written, but
+        # not for long: other tasks may go on sending.
+        accumulator = self._accumulator
+        if self._machine.protocol is Protocol.TV1 or accumulator.is_drained:
+            return
+        accumulator.seal()
+        self._wake()
+        until = now() + _WRITTEN_LIMIT
+        timer = asyncio.get_running_loop().call_at(until, self._changed.tell)
+        try:
+            while now() < until and not self._accumulator.is_drained:
+                await self._changed.wait()
+        finally:
+            timer.cancel()
 
     async def _until_group_added(self, run: Run, group_id: str) -> None:
         machine = self._machine

@@ -115,6 +115,10 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_three_members_go_on_from_the_new_offsets",
         "test_where_the_brokers_divide_each_moves_its_own",
     ),
+    "test_tables.py": (
+        "test_keys_go_where_javas_producer_sends_them",
+        "test_librdkafka_reads_what_was_enqueued",
+    ),
     "test_tls.py": ("test_tls",),
     "test_transaction_tables.py": ("test_a_row_with_every_change",),
     "test_transaction_codes.py": ("test_an_abort_whose_answer_is_lost",),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import suppress
 
 from kafkaio import GroupMetadata, KafkaError, Producer, TopicPartition
 
@@ -26,21 +25,17 @@ async def main(servers: str, name: str, topic: str, group: str) -> None:
     options = {"transactional_id": name, "linger_ms": 0}
     async with Producer(servers, **options) as producer:  # type: ignore[arg-type]
         await step("initialised")
-        tx = producer.transaction()
         try:
-            await tx.begin()
-            await step("begun")
-            tx.enqueue_nowait(topic, b"zombie", partition=0)
-            await tx.send(topic, b"zombie", partition=1)
-            await step("written")
-            at = {TopicPartition(topic, 0): 99}
-            await tx.commit_offsets(GroupMetadata(group), at)
-            await step("offsets")
-            await tx.commit()
+            async with producer.transaction() as tx:
+                await step("begun")
+                tx.enqueue_nowait(topic, b"zombie", partition=0)
+                await tx.send(topic, b"zombie", partition=1)
+                await step("written")
+                at = {TopicPartition(topic, 0): 99}
+                await tx.commit_offsets(GroupMetadata(group), at)
+                await step("offsets")
         except KafkaError as error:
             tell("error", type(error).__name__)
-            with suppress(KafkaError):
-                await tx.abort()
         else:
             tell("error", "none")
         try:

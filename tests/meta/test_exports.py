@@ -13,7 +13,7 @@ OTHERS = {
     *("TransactionCoordinator", "Client", "ClientConfig", "ConsumerConfig"),
     *("Admin", "HangingTransaction", "ProducerIdAndEpoch", "ProducerState"),
     *("TransactionDescription", "TransactionListing", "TransactionState"),
-    *("ProducerConfig", "Producer", "Delivery", "DeliveriesFailed"),
+    *("ProducerConfig", "Producer", "Delivery", "DeliveriesFailed", "TableDelivery"),
     *("Consumer", "Batch", "Poll", "Observer", "ErrorCode", "accelerated", "messages"),
     *("Assigned", "RevokeRequested", "Revoked", "Lost"),
     *("DeadLetter", "Lane", "Retry", "exactly_once"),
@@ -22,6 +22,7 @@ OTHERS = {
     *("OffsetStore", "DualOffsetStore", "FileOffsetStore"),
     *("KafkaOffsetStore", "SQLiteOffsetStore", "ZooKeeperOffsetStore"),
     *("GroupMetadata", "NewRecord", "OffsetAndMetadata", "OffsetAndTimestamp"),
+    "OffsetRange",
     *("Record", "RecordMetadata", "TimestampType", "TopicPartition", "__version__"),
 }
 

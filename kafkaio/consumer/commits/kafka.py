@@ -40,29 +40,25 @@ from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
+from kafkaio.client.committed import CommittedOffsets
 from kafkaio.client.coordination import CoordinatorRpc
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.messages import (
     MAX_VERSION,
-    Fetched,
     commit_codes,
     commit_request,
-    fetch_request,
-    fetched,
 )
 from kafkaio.errors import (
     CommitFailed,
     KafkaError,
     PartitionLost,
     RebalanceInProgress,
-    UnsupportedVersion,
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
-from kafkaio.protocol.messages.offset_fetch import OffsetFetchRequest
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 __all__ = ["CommitMember", "KafkaOffsets"]
@@ -73,7 +69,6 @@ _Numbers = Mapping[TopicPartition, int]
 #: error as its cause; None for the coordinator's error itself.
 _ErrorText: TypeAlias = tuple[type[KafkaError], str] | None
 _RESETS = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER})
-_STALE = _RESETS | {Step.REFRESH_MEMBER}
 #: Refusals of who commits, rather than of what.
 _IDENTITY = frozenset(
     {
@@ -176,6 +171,12 @@ class KafkaOffsets:
         self._request_timeout = config.request_timeout_ms / 1000
         #: The group member; None if the consumer takes part in no group.
         self.member: CommitMember | None = None
+        self._stored = CommittedOffsets(
+            rpc,
+            self._request_timeout,
+            identity=self._fetching_as,
+            on_refused=self._fetch_refused,
+        )
         self._queue = CommitQueue(_LIMIT)
         # Invariant: the calls in the queue, and those that have ended and whose tasks
         # have not noticed yet.
@@ -438,40 +439,7 @@ class KafkaOffsets:
             wanted: which partitions; None for all that the group has.
             attempts: the time that the call has.
         """
-        while True:
-            found, error = Fetched(), None
-            identity = self._fetching_as()
-            try:
-                found = await self._fetch_once(identity, wanted, attempts)
-            except KafkaError as failure:
-                if not failure.retriable:
-                    raise
-                error = failure
-            error = error or self._fetch_error(found, identity)
-            if error is None:
-                result = dict.fromkeys(wanted or ()) | found.offsets
-                return {tp: result[tp] for tp in sorted(result)}
-            await attempts.pause(error)
-
-    async def _fetch_once(
-        self,
-        identity: GroupMetadata,
-        partitions: frozenset[TopicPartition] | None,
-        attempts: Attempts,
-    ) -> Fetched:
-        timeout = attempts.within(self._request_timeout)
-        connection = await self._rpc.connection(ConnectionClass.SHARED, now() + timeout)
-        version = connection.versions.usable(
-            OffsetFetchRequest, max_version=MAX_VERSION
-        )
-        try:
-            request = fetch_request(identity, partitions, version)
-        except ValueError as error:
-            raise UnsupportedVersion(str(error)) from error
-        reply = await self._rpc.call_on(
-            connection, request, timeout=timeout, max_version=version
-        )
-        return fetched(reply)
+        return await self._stored.fetch(wanted, attempts)
 
     def _fetching_as(self) -> GroupMetadata:
         # OffsetFetch is fenced by a member epoch alone. Without one it is anonymous.
@@ -481,28 +449,12 @@ class KafkaOffsets:
             return identity
         return GroupMetadata(group_id=self._rpc.key)
 
-    def _fetch_error(
-        self, found: Fetched, identity: GroupMetadata
-    ) -> KafkaError | None:
-        if found.error == ErrorCode.GROUP_ID_NOT_FOUND:
-            return None  # nothing has been committed yet
-        errors = {"all partitions": found.error} if found.error else {}
-        errors |= {f"{tp.topic}-{tp.partition}": c for tp, c in found.errors.items()}
-        passing: KafkaError | None = None
-        for what, code in errors.items():
-            asked = reaction(ApiKey.OFFSET_FETCH, code)
-            error = broker_error(
-                code, f"{self._rpc.name} refused the committed offset of {what}"
-            )
-            if asked.refind_coordinator:
-                self._rpc.forget()
-            if identity.member_id and asked.step in _STALE and self.member is not None:
-                # The member finds its new identity; the next attempt uses that.
-                self.member.commit_refused(code, identity)
-            elif not asked.retry:
-                raise error
-            passing = error
-        return passing
+    def _fetch_refused(self, code: int, identity: GroupMetadata) -> bool:
+        # The member finds its new identity; the next attempt uses that.
+        if self.member is None:
+            return False
+        self.member.commit_refused(code, identity)
+        return True
 
 
 def _lost(numbers: _Numbers | None, committable: _Numbers) -> PartitionLost | None:

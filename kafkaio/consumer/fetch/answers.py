@@ -10,53 +10,37 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.metadata import Endpoint
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._machines.reactions import Reaction, Step, reaction
-from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
-from kafkaio._records.batch import (
-    Decompressor,
-    LegacyBatch,
-    RecordBatch,
-    first_batch_size,
-    read_batches,
-)
+from kafkaio._machines.read_committed import ReadUncommitted
+from kafkaio._records.batch import Decompressor
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Frame
 from kafkaio.consumer.fetch.targets import FetchTargets, Records
-from kafkaio.consumer.reading.buffers import Failure, Fetched, IsolationFilter
-from kafkaio.errors import CorruptRecord, KafkaError, RecordTooLarge
+from kafkaio.consumer.reading.buffers import Failure, Fetched
+from kafkaio.errors import KafkaError
+from kafkaio.fetching.parts import (
+    LeaderHints,
+    batches_of,
+    bytes_needed,
+    found_leader,
+    isolation_of,
+    too_large,
+)
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.messages.fetch import FetchResponse, PartitionData
 from kafkaio.types import TopicPartition
 
-__all__ = ["FetchAnswers", "LeaderHints", "LogEnds"]
+__all__ = ["FetchAnswers", "LogEnds"]
 
 #: Seconds that an answer is worked on before the loop gets a turn.
 _SLICE: Final = 0.001
-
-
-class LeaderHints(Protocol):
-    """What an answer may teach about leaders."""
-
-    def request_refresh(self, *topics: str) -> None:
-        """Ask for fresh metadata."""
-
-    def apply_leader_hint(
-        self,
-        tp: TopicPartition,
-        leader_id: int,
-        leader_epoch: int,
-        endpoints: Iterable[Endpoint] = (),
-    ) -> bool:
-        """Take over a leader that the answer names; whether that was news."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +90,7 @@ class FetchAnswers:
         self._on_moved = on_moved
         self._decompressor = Decompressor()
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
-        self._reads_committed = config.isolation_level == "read_committed"
+        self._isolation_level = int(config.isolation_level == "read_committed")
 
     def forget(self, tp: TopicPartition) -> None:
         """Drop what is known of a partition that is not assigned any more."""
@@ -176,58 +160,31 @@ class FetchAnswers:
             self._on_records(point, data, frame)
         elif data.preferred_read_replica >= 0:
             until = now() + self._config.metadata_max_age_ms / 1000
-            self._targets.prefer_replica(tp, data.preferred_read_replica, until)
+            self._targets.brokers.prefer_replica(tp, data.preferred_read_replica, until)
             self._on_moved()
 
     def _on_records(self, point: FetchPoint, data: PartitionData, frame: Frame) -> None:
-        assert data.records is not None
-        batches: list[RecordBatch | LegacyBatch] = []
+        tp = point.tp
+        batches, error = batches_of(data, tp, point.offset, self._decompressor)
         failure: Failure | None = None
-        try:
-            batches.extend(self._read(data))
-            needed = 0 if batches else self._needed(point, data)
-        except CorruptRecord as error:
-            at = batches[-1].next_offset if batches else point.offset
-            error.add_note(f"{point.tp.topic}-{point.tp.partition} at offset {at}")
-            failure, needed = Failure(error, point), 0
-        if needed:
-            failure = self._grow(point, needed)
-        elif batches:
-            self._targets.shrink(point.tp)
+        if error is not None:
+            failure = Failure(error, point)
+        elif not batches:
+            failure = self._grow(point, data)
+        if batches and error is None:
+            self._targets.shrink(tp)
         if batches or failure is not None:
-            fetched = Fetched(batches, self._isolation_filter(data), frame, failure)
-            self._records.add(point.tp, fetched)
+            isolation = isolation_of(data, self._isolation_level)
+            self._records.add(tp, Fetched(batches, isolation, frame, failure))
 
-    def _read(self, data: PartitionData) -> Iterable[RecordBatch | LegacyBatch]:
-        return read_batches(
-            data.records or b"",
-            check_crcs=False,  # checked when the batch is read
-            decompressor=self._decompressor,
-        )
-
-    def _needed(self, point: FetchPoint, data: PartitionData) -> int:
-        # Only a part of the first batch came: how many bytes would bring it whole.
-        known = first_batch_size(data.records or b"")
-        return 2 * self._targets.max_bytes(point.tp) if known is None else known
-
-    def _grow(self, point: FetchPoint, needed: int) -> Failure | None:
+    def _grow(self, point: FetchPoint, data: PartitionData) -> Failure | None:
+        # Only a part of the first batch came.
         limit = self._config.max_response_size
+        needed = bytes_needed(data, self._targets.max_bytes(point.tp))
         if needed < limit:
             self._targets.grow(point.tp, needed)
             return None
-        error = RecordTooLarge(
-            f"the batch of {point.tp.topic}-{point.tp.partition} at offset "
-            f"{point.offset} takes {needed} bytes, more than max_response_size={limit}"
-        )
-        return Failure(error, point)
-
-    def _isolation_filter(self, data: PartitionData) -> IsolationFilter:
-        if not self._reads_committed:
-            return ReadUncommitted()
-        return ReadCommitted(
-            (aborted.producer_id, aborted.first_offset)
-            for aborted in data.aborted_transactions or ()
-        )
+        return Failure(too_large(point.tp, point.offset, needed, limit), point)
 
     # ---- errors --------------------------------------------------------------------
 
@@ -235,7 +192,7 @@ class FetchAnswers:
         self, point: FetchPoint, data: PartitionData, response: FetchResponse
     ) -> None:
         tp = point.tp
-        from_replica = self._targets.leave_replica(tp)
+        from_replica = self._targets.brokers.leave_replica(tp)
         what = reaction(ApiKey.FETCH, data.error_code)
         if what.step is Step.RESET_POSITION:
             if not from_replica:  # the leader's log may have what a follower lacks
@@ -270,17 +227,11 @@ class FetchAnswers:
         response: FetchResponse,
         what: Reaction,
     ) -> None:
-        if what.refresh_metadata:
-            self._cluster.request_refresh(point.tp.topic)
-            leader = data.current_leader
-            if self._cluster.apply_leader_hint(
-                point.tp,
-                leader.leader_id,
-                leader.leader_epoch,
-                response.node_endpoints,
-            ):
-                self._on_moved()
-                return
+        if what.refresh_metadata and found_leader(
+            self._cluster, point.tp, data, response
+        ):
+            self._on_moved()
+            return
         self._delay(point)
 
     def _delay(self, point: FetchPoint) -> None:

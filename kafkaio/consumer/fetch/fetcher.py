@@ -25,9 +25,10 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.supervisor import Child
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.fetch import node, targets
-from kafkaio.consumer.fetch.answers import FetchAnswers, LeaderHints, LogEnds
+from kafkaio.consumer.fetch.answers import FetchAnswers, LogEnds
 from kafkaio.consumer.fetch.node import BrokerFetcher
 from kafkaio.consumer.fetch.targets import FetchTargets
+from kafkaio.fetching.parts import LeaderHints
 from kafkaio.types import TopicPartition
 
 __all__ = ["Cluster", "Fetcher", "Records"]
@@ -104,7 +105,7 @@ class Fetcher:
         leaderless = set()
         # Those that wait after an error, too: when they are due, only loops look.
         for point in self._records.positions.fetchable(math.inf):
-            node_id = self._targets.node_of(point.tp)
+            node_id = self._targets.brokers.node_of(point.tp)
             if node_id is None:
                 leaderless.add(point.tp.topic)
             elif node_id not in self._loops:

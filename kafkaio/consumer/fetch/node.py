@@ -22,18 +22,18 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.fetch.answers import FetchAnswers
-from kafkaio.consumer.fetch.messages import (
-    FIRST_VERSION_BY_ID,
-    LAST_VERSION_BY_NAME,
-    FetchLimits,
-    answers,
-    fetch_request,
-    is_small,
-)
 from kafkaio.consumer.fetch.side_fetch import Connections, SideFetch
-from kafkaio.consumer.fetch.targets import Cluster as KnownCluster
 from kafkaio.consumer.fetch.targets import FetchTargets
 from kafkaio.errors import KafkaError, KafkaTimeout, NetworkError
+from kafkaio.fetching.brokers import KnownCluster
+from kafkaio.fetching.messages import (
+    FetchLimits,
+    answers,
+    can_use_ids,
+    fetch_request,
+    highest_version,
+    is_small,
+)
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.messages.fetch import (
     FetchRequest,
@@ -172,7 +172,7 @@ class BrokerFetcher:
         plan = self._plan(self._connection, wanted)
         room = min(room, sum(target.max_bytes for target in plan.wanted.values()))
         limits = self._limits(room, is_short=is_short)
-        cap = None if plan.by_id else LAST_VERSION_BY_NAME
+        cap = highest_version(plan)
         timeout = (config.request_timeout_ms + limits.max_wait_ms) / 1000
         self.reserved = room
         self.count += 1
@@ -224,10 +224,7 @@ class BrokerFetcher:
         self, connection: Connection, wanted: dict[FetchPoint, FetchTarget]
     ) -> FetchPlan:
         targets = {point.tp: target for point, target in wanted.items()}
-        version = connection.versions.usable(FetchRequest)
-        by_id = version >= FIRST_VERSION_BY_ID and all(
-            target.topic_id.int for target in targets.values()
-        )
+        by_id = can_use_ids(connection.versions.usable(FetchRequest), targets)
         if self._session.epoch == 0:
             # Without a session the broker serves the partitions in our order, so they
             # take turns here. With one the broker sees to that.
@@ -274,7 +271,7 @@ class BrokerFetcher:
         if plan is None or connection is None or not connection.is_ready:
             return
         limits = FetchLimits(0, 0, 1, 0)
-        cap = None if plan.by_id else LAST_VERSION_BY_NAME
+        cap = highest_version(plan)
         with contextlib.suppress(KafkaError):
             request = fetch_request(plan, limits)
             answer = connection.submit(request, timeout=1.0, max_version=cap)

@@ -26,12 +26,12 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.client import offsets
 from kafkaio.client.fanout import Results
+from kafkaio.client.offsets import OffsetLookup
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.fetch import lookup
-from kafkaio.consumer.fetch.epochs import EpochEnd, EpochLookup
-from kafkaio.consumer.fetch.lookup import OffsetLookup
 from kafkaio.errors import KafkaError, KafkaTimeout, MembershipError
+from kafkaio.fetching.epochs import EpochEnd, EpochLookup
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 __all__ = ["FetchCommitted", "Positioner"]
@@ -47,7 +47,7 @@ T = TypeVar("T")
 _WHAT: Final = "look-up of positions"
 
 
-class Cluster(lookup.Cluster, Protocol):
+class Cluster(offsets.Cluster, Protocol):
     """What the positioner needs of the cluster."""
 
     @property

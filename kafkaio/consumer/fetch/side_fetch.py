@@ -17,7 +17,7 @@ import contextlib
 from collections.abc import Collection
 from typing import Final, Protocol
 
-from kafkaio._machines.fetch_session import FetchPlan, FetchTarget
+from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
@@ -25,23 +25,18 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.fetch.answers import FetchAnswers
-from kafkaio.consumer.fetch.messages import (
-    FIRST_VERSION_BY_ID,
-    LAST_VERSION_BY_NAME,
+from kafkaio.consumer.fetch.targets import FetchTargets
+from kafkaio.errors import KafkaTimeout, NetworkError
+from kafkaio.fetching.messages import (
     FetchLimits,
     answers,
     fetch_request,
+    highest_version,
+    sessionless,
 )
-from kafkaio.consumer.fetch.targets import FetchTargets
-from kafkaio.errors import KafkaTimeout, NetworkError
-from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.fetch import FetchRequest
 
 __all__ = ["Connections", "FetchLoop", "SideFetch"]
-
-#: Together with the session id 0: a fetch outside of any session (KIP-227).
-_NO_SESSION: Final = 0
-_NO_EPOCH: Final = -1
 
 #: Seconds after which a fetch without an answer is taken to wait at the broker. One
 #: that has data answers sooner, and the next fetch asks for what this one missed.
@@ -151,11 +146,7 @@ class SideFetch:
             self._loop.node_id, ConnectionClass.SHARED
         )
         targets = {point.tp: target for point, target in missed.items()}
-        version = connection.versions.usable(FetchRequest)
-        by_id = version >= FIRST_VERSION_BY_ID and all(
-            target.topic_id != ZERO_UUID for target in targets.values()
-        )
-        plan = FetchPlan(_NO_SESSION, _NO_EPOCH, targets, targets, (), by_id)
+        plan = sessionless(connection.versions.usable(FetchRequest), targets)
         limits = FetchLimits(
             max_wait_ms=0,
             min_bytes=config.fetch_min_bytes,
@@ -166,7 +157,7 @@ class SideFetch:
         response = await connection.call(
             fetch_request(plan, limits),
             timeout=config.request_timeout_ms / 1000,
-            max_version=None if by_id else LAST_VERSION_BY_NAME,
+            max_version=highest_version(plan),
         )
         points = {point.tp: point for point in missed}
         found = answers(plan, response)

@@ -17,24 +17,15 @@ from kafkaio._machines.positions import FetchPoint, Positions
 from kafkaio._runtime.clock import now
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.reading.buffers import Buffers, Fetched
-from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.fetching.brokers import FetchBrokers, KnownCluster, target_of
 from kafkaio.types import TopicPartition
 
-__all__ = ["Cluster", "FetchTargets", "InFlight", "Records"]
+__all__ = ["FetchTargets", "InFlight", "Records"]
 
 #: A partition may have this many answers' worth of bytes buffered.
 _DEPTH: Final = 2
 #: Answers that share the budget, at least.
 _ANSWERS: Final = 5
-
-
-class Cluster(Protocol):
-    """What choosing needs of the cluster."""
-
-    @property
-    def view(self) -> ClusterView:
-        """What is known of the cluster now."""
-        ...
 
 
 class Records(Protocol):
@@ -84,11 +75,14 @@ class FetchTargets:
         config: the consumer's options.
         records: what is read, and what is buffered of it.
         loops: the brokers' fetch loops, by node id; changed by the Fetcher.
+
+    Attributes:
+        brokers: which broker each partition is fetched from.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: KnownCluster,
         config: ConsumerConfig,
         records: Records,
         loops: Mapping[int, InFlight],
@@ -105,39 +99,20 @@ class FetchTargets:
         self._asked: dict[
             TopicPartition, tuple[FetchPoint, ClusterView, FetchTarget]
         ] = {}
-        # Followers that brokers named to read from (KIP-392), and until when.
-        self._replicas: dict[TopicPartition, tuple[int, float]] = {}
+        self.brokers: FetchBrokers = FetchBrokers(cluster)
 
     def forget(self, tp: TopicPartition) -> None:
         """Drop what is known of a partition that is not assigned any more."""
         self._max_bytes.pop(tp, None)
         self._asked.pop(tp, None)
-        self._replicas.pop(tp, None)
+        self.brokers.leave_replica(tp)
 
     # ---- which broker --------------------------------------------------------------
 
     def count_brokers(self) -> None:
         """Count anew how many brokers share the budget."""
-        nodes = {self.node_of(tp) for tp in self._records.positions}
+        nodes = {self.brokers.node_of(tp) for tp in self._records.positions}
         self._brokers = len(nodes - {None})
-
-    def node_of(self, tp: TopicPartition) -> int | None:
-        """The broker to fetch a partition from; None where it has no leader."""
-        replica = self._replicas.get(tp)
-        if replica is not None:
-            node_id, until = replica
-            if now() < until and node_id in self._cluster.view.brokers:
-                return node_id
-            del self._replicas[tp]
-        return self._cluster.view.leader(tp)
-
-    def prefer_replica(self, tp: TopicPartition, node_id: int, until: float) -> None:
-        """Fetch a partition from a follower up to a moment (KIP-392)."""
-        self._replicas[tp] = node_id, until
-
-    def leave_replica(self, tp: TopicPartition) -> bool:
-        """Fetch a partition from its leader again; whether it was not before."""
-        return self._replicas.pop(tp, None) is not None
 
     # ---- which partitions ----------------------------------------------------------
 
@@ -147,11 +122,11 @@ class FetchTargets:
         Returns:
             The partitions, and whether one was left out because its share is full.
         """
-        buffers = self._records.buffers
+        buffers, node_of = self._records.buffers, self.brokers.node_of
         points = [
             point
             for point in self._records.positions.fetchable(now())
-            if self.node_of(point.tp) == node_id and not buffers.has_failed(point.tp)
+            if node_of(point.tp) == node_id and not buffers.has_failed(point.tp)
         ]
         share = self._share()
         open_points = [p for p in points if buffers.size_of(p.tp) < share]
@@ -188,10 +163,7 @@ class FetchTargets:
             for_point, seen, target = asked
             if for_point is point and seen is view and target.max_bytes == size:
                 return target
-        partition = view.partition(tp)
-        epoch = -1 if partition is None else partition.leader_epoch
-        topic_id = view.topic_id(tp.topic) or ZERO_UUID
-        target = FetchTarget(point.offset, size, epoch, topic_id)
+        target = target_of(view, tp, point.offset, size)
         self._asked[tp] = point, view, target
         return target
 

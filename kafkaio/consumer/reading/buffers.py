@@ -18,16 +18,13 @@ from typing import TypeAlias
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.positions import FetchPoint
-from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
 from kafkaio._records.batch import LegacyBatch, RecordBatch, RecordCursor
 from kafkaio.consumer.batch import Frame
 from kafkaio.errors import KafkaError
+from kafkaio.fetching.parts import IsolationFilter
 from kafkaio.types import TopicPartition
 
-__all__ = ["Buffers", "Failure", "Fetched", "IsolationFilter", "PartitionBuffer"]
-
-#: Decides which batches of one fetch response the user gets (``isolation_level``).
-IsolationFilter: TypeAlias = ReadCommitted | ReadUncommitted
+__all__ = ["Buffers", "Failure", "Fetched", "PartitionBuffer"]
 
 
 @dataclass(frozen=True, slots=True)

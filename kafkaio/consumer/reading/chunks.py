@@ -27,11 +27,11 @@ from kafkaio.consumer.batch import Frame, Piece, size_of
 from kafkaio.consumer.reading.buffers import (
     Buffers,
     Failure,
-    IsolationFilter,
     PartitionBuffer,
 )
 from kafkaio.consumer.reading.progress import Progress
 from kafkaio.errors import CorruptRecord, LogTruncated, OffsetOutOfRange
+from kafkaio.fetching.parts import IsolationFilter
 from kafkaio.types import Record, TopicPartition
 
 __all__ = ["ChunkListener", "Chunks", "deserializing", "no_position"]

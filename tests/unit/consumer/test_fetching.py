@@ -102,7 +102,7 @@ async def test_a_large_answer_is_worked_on_in_slices(
 ):
     # As if every partition of an answer took longer than a slice.
     monkeypatch.setattr("kafkaio.consumer.fetch.answers._SLICE", -1.0)
-    monkeypatch.setattr("kafkaio.consumer.fetch.messages._SMALL", -1)
+    monkeypatch.setattr("kafkaio.fetching.messages._SMALL", -1)
     orders = [TopicPartition("orders", n) for n in range(3)]
     for tp in orders:
         cluster.move_leader(*tp, 0)

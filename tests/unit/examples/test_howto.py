@@ -360,6 +360,27 @@ async def test_read_to_the_end(
                 await run(following, names)
 
 
+# read-ranges.md
+
+
+async def test_read_ranges(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyarrow", exc_type=ImportError)
+    (program,) = python_blocks(
+        "howto/read-ranges.md", {LOCAL: broker.bootstrap_servers}
+    )
+    async with kafkaio.Producer(broker.bootstrap_servers) as producer:
+        await producer.send("orders", b"too old", timestamp=1_000)
+        for n in range(5):
+            await producer.send("orders", b"%d" % n)
+    names = await run(program)
+    assert capsys.readouterr().out == "5 orders\n"
+    async with kafkaio.Client(broker.bootstrap_servers) as client:
+        table = await names["last_hour"](client, "orders")
+        assert table["value"].to_pylist() == ["0", "1", "2", "3", "4"]
+        assert table["offset"].to_pylist() == [1, 2, 3, 4, 5]
+        assert (await names["last_hour"](client, "events")).num_rows == 0
+
+
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 async def test_the_end_is_a_marker(isolation: str) -> None:
     names = await run(

@@ -52,7 +52,11 @@ CALLS: list[tuple[Call, type[UsageError], str]] = [
     (lambda p: p.send_table("one", 5), T, "table"),
     (lambda p: p.send_table("one", TABLE, value="missing"), V, "the table has no"),
     (lambda p: p.send_table("one", TABLE, value="n"), V, "column 'n'"),
-    (lambda p: p.send_table("one", TABLE, timestamp="at"), V, "a record cannot"),
+    (
+        lambda p: p.send_table("one", TABLE, timestamp="at"),
+        V,
+        "column 'at', row 0: a record",
+    ),
     (lambda p: p.send_table("one", TABLE, partition=-1), V, "partition"),
     (lambda p: p.send_table("one", TABLE, partition="0"), T, "partition"),  # type: ignore[arg-type]
     (lambda p: p.send_table("", TABLE), V, "topic"),

@@ -39,6 +39,7 @@ USES: dict[str, Use] = {
     "enqueue_nowait": enqueue_nowait,
     "send_many": lambda p: p.send_many("t", [b"stray"]),
     "send_table": lambda p: p.send_table("t", pa.table({"value": [b"stray"]})),
+    "enqueue_table": lambda p: p.enqueue_table("t", pa.table({"value": [b"stray"]})),
     "flush": lambda p: p.flush(),
     "partitions_for": lambda p: p.partitions_for("t"),
 }
@@ -118,9 +119,12 @@ def test_a_delivery_is_not_awaited_on_another_loop() -> None:
     async def go() -> None:
         broker, producer = await opened(batch=True)
         delivery = producer.enqueue_nowait("t", b"x", partition=0)
-        await asyncio.to_thread(lambda: asyncio.run(waits(delivery)))
-        assert await ended(broker, producer) == 4
+        table = await producer.enqueue_table("t", pa.table({"value": [b"y"]}))
+        for each in (delivery, table):
+            await asyncio.to_thread(lambda each=each: asyncio.run(waits(each)))
+        assert await ended(broker, producer) == 5
         assert (await delivery).offset == 3
+        assert (await table)["offset"].to_pylist() == [4]
 
     asyncio.run(go())
 

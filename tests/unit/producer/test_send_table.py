@@ -148,7 +148,7 @@ async def test_all_is_checked_before_a_row_is_taken_in(make: MakeProducer) -> No
             await producer.send_table("one", table, value="n")
         with pytest.raises(ArgumentValueError, match="the timestamp -1"):
             await producer.send_table("one", table, timestamp="t")
-        with pytest.raises(RecordTooLarge, match="a row takes up to 2097"):
+        with pytest.raises(RecordTooLarge, match="row 1 takes up to 2097"):
             await producer.send_table("one", table, value="large")
         with pytest.raises(ArgumentValueError, match="negative"):
             await producer.send_table("one", table, partition=-1)

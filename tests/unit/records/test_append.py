@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import pickle
 import threading
+from array import array
 from pydoc import plain, render_doc
 from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaio._records import _append, _columns, _murmur2, _pure, _receipts
-from kafkaio._records._layout import Origin
+from kafkaio._records._layout import Destinations, Origin
 from kafkaio.errors import UsageError
 from kafkaio.types import RecordMetadata, TimestampType
 from tests.unit.records.test_columns import view_of
@@ -439,11 +440,11 @@ def test_values_are_taken_up_to_one_that_is_odd(twin) -> None:
     assert not bench.open_batches.are_plain([b"v" * 10_000])
 
 
-def rows_of(twin, pairs: list, *, width: int = 4):
-    layout = {"width": width, "pad": 0, "has_validity": True}
+def rows_of(twin, pairs: list, destinations: Destinations | None = None):
+    layout = {"width": 4, "pad": 0, "has_validity": True}
     keys = view_of([key for key, _ in pairs], **layout)
     values = view_of([value for _, value in pairs], **layout)
-    return twin.Rows(len(pairs), 7, keys, values)
+    return twin.Rows(len(pairs), 7, keys, values, None, destinations)
 
 
 def where(places) -> list[tuple[int, int]]:
@@ -499,6 +500,35 @@ def test_rows_without_keys_go_to_the_sticky_partition(twin) -> None:
     assert where(places)[taken:] == [(0, 1 + row) for row in range(left)]
 
 
+def test_rows_go_where_they_say(twin) -> None:
+    bench = Bench(twin)
+    for partition in range(3):
+        bench.open(partition)
+    bench.open_batches.stick("t", 2, 10_000)
+    pairs = [(b"%d" % n if n % 2 else None, b"v%d" % n) for n in range(12)]
+    numbers = [n % 4 - 1 for n in range(12)]  # -1 for none
+    own = Destinations(partitions=array("i", numbers))
+    rows, places = rows_of(twin, pairs, own), twin.Places(12)
+    assert bench.open_batches.take_rows("t", None, rows, 0, places, 9_999) == 12
+    for (partition, _), (key, _), number in zip(
+        where(places), pairs, numbers, strict=True
+    ):
+        by_key = 2 if key is None else _murmur2.key_partition(key, 3)
+        assert partition == (number if number >= 0 else by_key)
+    places = twin.Places(12)
+    assert bench.open_batches.take_rows("t", 1, rows, 0, places, 9_999) == 12
+    assert [each[0] for each in where(places)] == [1 if n < 0 else n for n in numbers]
+    # The call goes on up to a row whose topic or partition has no open batch.
+    own = Destinations(("t", "u"), array("i", [0, 0, 1]), array("i", [1, 0, 0]))
+    rows, places = rows_of(twin, pairs[:3], own), twin.Places(3)
+    assert bench.open_batches.take_rows(None, None, rows, 0, places, 9_999) == 2
+    assert bench.open_batches.take_rows("t", None, rows, 2, places, 9_999) == 0
+    own = Destinations(partitions=array("i", [0, 3]))
+    rows = rows_of(twin, pairs[:2], own)
+    assert bench.open_batches.take_rows("t", None, rows, 0, twin.Places(2), 999) == 1
+    assert bench.open_batches.take_rows(None, None, rows, 0, twin.Places(2), 999) == 0
+
+
 def test_several_tables_share_an_open_batch(twin) -> None:
     bench = Bench(twin)
     bench.open(0)
@@ -524,6 +554,8 @@ headers = st.one_of(
     st.lists(pairs | pairs.map(list), max_size=4).map(tuple),
     st.dictionaries(names, header_values, max_size=4),
 )
+#: The number of the topic of a row, and its partition.
+owned = st.tuples(st.sampled_from([0, 0, 0, 1]), st.sampled_from([-1, -1, 0, 1, 2, 3]))
 takes = st.tuples(
     st.just("take"),
     fields,
@@ -539,9 +571,10 @@ steps = st.one_of(
     st.tuples(st.just("values"), st.lists(fields, max_size=30)),
     st.tuples(
         st.just("rows"),
-        st.lists(st.tuples(fields, fields), max_size=30),
+        st.lists(st.tuples(fields, fields, owned), max_size=30),
         st.none() | st.integers(0, 3),
         st.integers(0, 900),
+        st.booleans(),
     ),
     st.tuples(st.just("open"), st.integers(0, 2), st.sampled_from([180, 2**31 - 1])),
     st.tuples(st.just("stick"), st.integers(0, 2), st.integers(0, 300)),
@@ -560,9 +593,16 @@ def told(bench: Bench, step: tuple) -> object:
         run = bench.open_batches.take_values("t", rest[0], 0)
         return run and (run[0].partition, run[1:])
     if what == "rows":
-        pairs, partition, most = rest
-        rows, places = rows_of(bench.twin, pairs), bench.twin.Places(len(pairs))
-        taken = bench.open_batches.take_rows("t", partition, rows, 0, places, most)
+        rows, partition, most, has_topics = rest
+        own = Destinations(
+            ("t", "u"),
+            array("i", [row[2][0] for row in rows]) if has_topics else None,
+            array("i", [row[2][1] for row in rows]),
+        )
+        places = bench.twin.Places(len(rows))
+        rows = rows_of(bench.twin, [row[:2] for row in rows], own)
+        topic = None if has_topics else "t"
+        taken = bench.open_batches.take_rows(topic, partition, rows, 0, places, most)
         return taken, where(places)
     if what == "open":
         return bench.open(rest[0], size=200, limit=rest[1])

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaio._records._layout import BinaryColumn, BinaryView, Columns, HeaderView
+from kafkaio._records._layout import (
+    BinaryColumn,
+    BinaryView,
+    Columns,
+    Destinations,
+    HeaderView,
+    Wanted,
+)
 from kafkaio._records._murmur2 import key_partition
 from kafkaio._records.batch import (
     BatchBuilder,
@@ -97,7 +104,7 @@ def rows_of(columns: Columns) -> list[tuple]:
 def test_columns_hold_what_the_records_hold(
     codec: ModuleType, batches: list, start: int
 ) -> None:
-    builder = columnar(codec).ColumnsBuilder(headers=True)
+    builder = columnar(codec).ColumnsBuilder(Wanted(headers=True))
     expected = []
     for records in batches:
         data, base = write(codec, records)
@@ -127,7 +134,7 @@ def test_columns_hold_what_the_records_hold(
 def test_twins_gather_alike(twins: tuple, batches: list, headers: bool) -> None:
     stories = []
     for codec in twins:
-        builder = columnar(codec).ColumnsBuilder(headers=headers)
+        builder = columnar(codec).ColumnsBuilder(Wanted(headers=headers))
         story: list[object] = []
         for records, off_by in batches:
             data = b"".join(records)
@@ -153,7 +160,7 @@ def test_twins_gather_alike_from_cursors(
     """Also between batches, after corrupt ones, and after `reserve`."""
     found = []
     for codec in twins:
-        builder = columnar(codec).ColumnsBuilder(headers=headers)
+        builder = columnar(codec).ColumnsBuilder(Wanted(headers=headers))
         builder.reserve(room, room)
         for records, comes_whole in batches:
             data, base = write(codec, records)
@@ -171,11 +178,51 @@ def test_twins_gather_alike_from_cursors(
     assert found[0].timeless == times.count(-1)
 
 
+@law
+@given(
+    batches=st.lists(record_lists, max_size=4),
+    start=st.integers(95, 110),
+    end=st.integers(95, 120),
+    wanted=st.builds(Wanted, *[st.booleans()] * 5),
+)
+def test_what_is_not_wanted_is_left_out(
+    twins: tuple, batches: list, start: int, end: int, wanted: Wanted
+) -> None:
+    """Columns that nobody wants, and records from an offset on."""
+    found = []
+    for codec in twins:
+        everything = columnar(codec).ColumnsBuilder(Wanted(headers=True))
+        builder = columnar(codec).ColumnsBuilder(wanted)
+        expected = 0
+        for records in batches:
+            data, base = write(codec, records)
+            view = memoryview(data)
+            shared = origin(base_timestamp=base, start_offset=start)
+            with pytest.raises(CorruptRecord):
+                builder.add(data + b"\0", 0, len(records), shared, end)
+            assert builder.add(view, 0, len(records), shared, end)
+            assert everything.add(data, 0, len(records), shared, end)
+            made = codec.decode_records(data, 0, len(records), shared)
+            expected += sum(record.offset < end for record in made)
+            assert builder.length == expected
+            assert builder.size == everything.size
+        columns, whole = builder.finish(), everything.finish()
+        assert columns.length == whole.length
+        for name in wanted._fields:
+            is_wanted = getattr(wanted, name)
+            assert getattr(columns, name) == (
+                getattr(whole, name) if is_wanted else None
+            )
+        assert columns.timeless == (whole.timeless if wanted.timestamps else 0)
+        found.append(columns)
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("case", CORRUPT)
 def test_a_corrupt_batch_leaves_no_trace(codec: ModuleType, case: str) -> None:
     data, count, changes = CORRUPT[case]
     good = record(key=b"k", headers=varint(1) + field(b"n") + field(b"v"))
-    builder = columnar(codec).ColumnsBuilder(headers=True)
+    builder = columnar(codec).ColumnsBuilder(Wanted(headers=True))
     builder.add(good, 0, 1, origin())
     with pytest.raises(CorruptRecord):
         builder.add(data, 0, count, origin(**changes))
@@ -206,7 +253,7 @@ def test_limit_past_32_bits(codec: ModuleType) -> None:
 def test_header_names_that_are_not_utf8_are_replaced(codec: ModuleType) -> None:
     name = b"\xff" * 2_000
     data = record(headers=varint(2) + (field(name) + field(b"1")) * 2) * 3
-    builder = columnar(codec).ColumnsBuilder(headers=True)
+    builder = columnar(codec).ColumnsBuilder(Wanted(headers=True))
     builder.add(data, 0, 3, origin())
     rows = rows_of(builder.finish())
     assert [row[4] for row in rows] == [(("\ufffd" * 2_000, b"1"),) * 2] * 3
@@ -459,6 +506,58 @@ def test_inconsistent_headers(twins: tuple[ModuleType, ModuleType], case: str) -
                 action()
             messages.add(str(caught.value))
     assert len(messages) == 1
+
+
+def test_where_rows_are_to_go(codec: ModuleType) -> None:
+    rows = columnar(codec).Rows
+    plain = rows(2, NOW, GOOD, None)
+    assert plain.destination(1) == (None, None)
+    assert plain.reach() == {None: -1}
+    assert rows(0, NOW, None, None).reach() == {}
+    numbers, partitions = array("i", [1, 0, 0, 1, 0]), array("i", [-1, 2, -1, 0, 1])
+    own = rows(5, NOW, None, None, None, Destinations(("a", "b"), numbers, partitions))
+    assert [own.destination(row) for row in range(5)] == [
+        ("b", None),
+        ("a", 2),
+        ("a", None),
+        ("b", 0),
+        ("a", 1),
+    ]
+    assert own.reach() == {"b": 0, "a": 2}
+    assert own.check() > 0
+    topics = rows(2, NOW, None, None, None, Destinations(("a",), array("i", [0, 0])))
+    assert topics.destination(1) == ("a", None)
+    assert topics.reach() == {"a": -1}
+    named = rows(2, NOW, None, None, None, Destinations(partitions=partitions))
+    assert [named.destination(row) for row in range(2)] == [(None, None), (None, 2)]
+    assert named.reach() == {None: 2}
+    for row in (-1, 5):
+        with pytest.raises(UsageError, match=f"no row {row}"):
+            own.destination(row)
+
+
+@pytest.mark.parametrize("number", [-1, 2, -(2**31)])
+def test_rows_of_no_topic(codec: ModuleType, number: int) -> None:
+    own = Destinations(("a", "b"), array("i", [0, number]))
+    rows = columnar(codec).Rows(2, NOW, None, None, None, own)
+    assert rows.destination(0) == ("a", None)
+    for ask in (rows.check, rows.reach, lambda: rows.destination(1)):
+        with pytest.raises(UsageError, match=f"row 1 .* no number {number}"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Destinations(["a"], bytes(8)),  # type: ignore[arg-type]
+        Destinations((b"a",), bytes(8)),  # type: ignore[arg-type]
+        Destinations(("a",), bytes(7)),
+        Destinations(partitions=bytes(7)),
+    ],
+)
+def test_destinations_that_are_none(codec: ModuleType, given: Destinations) -> None:
+    with pytest.raises(UsageError, match=r"tuple of str|fewer than 2"):
+        columnar(codec).Rows(2, NOW, None, None, None, given)
 
 
 def test_headers_without_values(codec: ModuleType) -> None:

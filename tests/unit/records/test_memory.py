@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from kafkaio._records._layout import BinaryView, HeaderView
+from kafkaio._records._layout import BinaryView, HeaderView, Wanted
 from kafkaio.errors import CorruptRecord, UsageError
 from tests.unit.records.strategies import field, origin, record, varint
 from tests.unit.records.test_codecs import NOW
@@ -38,7 +38,7 @@ def read(codec: ModuleType, data: bytes) -> None:
 
 
 def gather(codec: ModuleType, data: bytes) -> None:
-    builder = columnar(codec).ColumnsBuilder(headers=True)
+    builder = columnar(codec).ColumnsBuilder(Wanted(headers=True))
     builder.add(GOOD, 0, 8, origin())
     builder.add(data, 0, 8, origin())
     columns = builder.finish()

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from kafkaio.client.destinations import Leader
 from kafkaio.client.fanout import Answer, Operation, Results, Terms
-from kafkaio.consumer.fetch.lookup import Cluster
+from kafkaio.client.offsets import Cluster
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,

@@ -6,15 +6,18 @@ Each partition's leader is asked (ListOffsets), all leaders at the same time, by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal, Protocol, TypeAlias
 
+from kafkaio._arguments import partition_of, type_name
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.client.destinations import Leader
 from kafkaio.client.fanout import Answer, ItemT, Operation, Results, Terms, ValueT
 from kafkaio.client.retry import Attempts, RetryPolicy
+from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.protocol.message import ResponseT
 from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -24,12 +27,17 @@ from kafkaio.protocol.messages.list_offsets import (
 )
 from kafkaio.types import OffsetAndTimestamp, TopicPartition
 
-__all__ = ["EARLIEST", "LATEST", "Cluster", "OffsetLookup"]
+__all__ = ["EARLIEST", "LATEST", "Cluster", "Moment", "OffsetLookup", "times_of"]
+
+#: Which offset of a log is asked for. A number is milliseconds since the Unix epoch.
+Moment: TypeAlias = Literal["earliest", "latest"] | datetime | int
 
 #: Times with a meaning of their own in ListOffsets.
 LATEST: Final = -1
 EARLIEST: Final = -2
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 _CONSUMER: Final = -1
 _NO_OFFSET: Final = -1
 #: From this version on ListOffsets carries a timeout (KIP-1075).
@@ -69,6 +77,14 @@ class Cluster(Protocol):
         """Ask each broker once."""
         ...
 
+    async def wait_for_partitions(
+        self,
+        partitions: Collection[TopicPartition],
+        timeout: float,  # noqa: ASYNC109
+    ) -> None:
+        """Wait until the view has the partitions."""
+        ...
+
 
 #: What is found of a partition: None where its log has no such offset.
 _Found = OffsetAndTimestamp | None
@@ -99,11 +115,14 @@ class OffsetLookup:
             The first offset whose record is not older; None where there is none.
 
         Raises:
+            UnknownTopicOrPartition: there is no such partition.
             BrokerError: a broker refused, and asking again cannot help.
             RequestTimeout: the time is over; the cause says what happened last.
         """
+        deadline = now() + within
+        await self._cluster.wait_for_partitions(times, within)
         results = await self._cluster.ask(
-            self._offsets_of(times), times, within, stops_at_failure=True
+            self._offsets_of(times), times, deadline - now(), stops_at_failure=True
         )
         return results.or_raise()
 
@@ -215,3 +234,50 @@ def _read(
                     item.offset, item.timestamp, item.leader_epoch
                 )
             yield Answer(tp, found, item.error_code)
+
+
+def times_of(moments: Mapping[TopicPartition, Moment]) -> dict[TopicPartition, int]:
+    """Return the times to ask for, by partition, from what a user gave.
+
+    Raises:
+        ArgumentTypeError: they are no mapping, a key is no partition, or a value is
+            no str, datetime or int.
+        ArgumentValueError: a word is unknown, a datetime has no time zone, or a time
+            is before 1970.
+    """
+    if not isinstance(moments, Mapping):
+        raise ArgumentTypeError(
+            "partitions must be a mapping from TopicPartition to 'earliest', 'latest' "
+            f"or a time, not {type_name(moments)}"
+        )
+    return {partition_of(tp): _time_of(moment) for tp, moment in moments.items()}
+
+
+def _time_of(moment: object) -> int:
+    if moment == "earliest":
+        return EARLIEST
+    if moment == "latest":
+        return LATEST
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise ArgumentValueError(
+                f"the datetime {moment.isoformat()} has no time zone; without one it "
+                "names no moment"
+            )
+        # Rounded up: a record of the millisecond before is older.
+        time = -((_EPOCH - moment) // _MILLISECOND)
+    elif isinstance(moment, int) and not isinstance(moment, bool):
+        time = moment
+    elif isinstance(moment, str):
+        raise ArgumentValueError(
+            f"{moment!r} is no place in a log: give 'earliest', 'latest', a datetime "
+            "or milliseconds since the Unix epoch"
+        )
+    else:
+        raise ArgumentTypeError(
+            "a place in a log must be 'earliest', 'latest', a datetime or an int of "
+            f"milliseconds, not {type_name(moment)}"
+        )
+    if time < 0:
+        raise ArgumentValueError(f"the time {moment} is before 1970")
+    return time

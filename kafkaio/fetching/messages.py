@@ -19,17 +19,21 @@ from kafkaio.protocol.messages.fetch import (
 from kafkaio.types import TopicPartition
 
 __all__ = [
-    "FIRST_VERSION_BY_ID",
-    "LAST_VERSION_BY_NAME",
     "FetchLimits",
     "answers",
+    "can_use_ids",
     "fetch_request",
+    "highest_version",
     "is_small",
+    "sessionless",
 ]
 
 #: Fetch names topics by id from version 13 on (KIP-516).
-FIRST_VERSION_BY_ID: Final = 13
-LAST_VERSION_BY_NAME: Final = 12
+_FIRST_VERSION_BY_ID: Final = 13
+_LAST_VERSION_BY_NAME: Final = 12
+#: Together they stand for a fetch outside of any session (KIP-227).
+_NO_SESSION: Final = 0
+_NO_EPOCH: Final = -1
 #: A small answer has no more than this many partitions, and bytes of records.
 _FEW: Final = 32
 _SMALL: Final = 65_536
@@ -52,6 +56,31 @@ class FetchLimits:
     max_bytes: int
     isolation_level: int
     rack: str = ""
+
+
+def can_use_ids(version: int, targets: Mapping[TopicPartition, FetchTarget]) -> bool:
+    """Whether a fetch can name topics by id: version and metadata have ids."""
+    return version >= _FIRST_VERSION_BY_ID and all(
+        target.topic_id.int for target in targets.values()
+    )
+
+
+def highest_version(plan: FetchPlan) -> int | None:
+    """The highest version that can say what the plan decided; None for the newest."""
+    return None if plan.by_id else _LAST_VERSION_BY_NAME
+
+
+def sessionless(
+    version: int, targets: Mapping[TopicPartition, FetchTarget]
+) -> FetchPlan:
+    """Plan a fetch outside of any session, which names all its partitions.
+
+    Args:
+        version: the version of Fetch that the broker supports.
+        targets: the partitions, in the order of preference.
+    """
+    by_id = can_use_ids(version, targets)
+    return FetchPlan(_NO_SESSION, _NO_EPOCH, targets, targets, (), by_id)
 
 
 def fetch_request(plan: FetchPlan, limits: FetchLimits) -> FetchRequest:

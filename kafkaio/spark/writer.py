@@ -1,0 +1,264 @@
+"""Writes rows of Spark to Kafka: `KafkaWriter` and `KafkaStreamWriter`.
+
+Spark pickles a writer to its executors, where each attempt of a task calls ``write``.
+``commit`` and ``abort`` run in the driver, in a process of their own, on a writer that
+has seen nothing of it: all that they know is what the tasks have returned.
+
+Nothing is committed by the driver. At least once (the default), a task has written its
+rows when ``write`` returns. With ``exactlyOnce``, each attempt commits a transaction of
+its own (`kafkaio.spark.exactly_once`). So ``commit`` does nothing; ``abort`` ends what
+tasks that did not return have left open, since readers would wait for it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from kafkaio._dataclass import dataclass
+from kafkaio.admin import Admin
+from kafkaio.errors import KafkaError, UsageError
+from kafkaio.spark import runtime
+from kafkaio.spark.errors import explained
+from kafkaio.spark.exactly_once import TaskAttempt, TaskName, transactional_id
+from kafkaio.spark.options import WriteOptions
+from kafkaio.spark.rows import RowColumns, pulled, write_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from kafkaio.producer import Transaction
+
+__all__ = ["KafkaStreamWriter", "KafkaWriter", "TaskDone"]
+
+_log = logging.getLogger("kafkaio.spark")
+
+#: Seconds that `abort` has: the query has failed, and waits for it to say so.
+_ABORT_TIMEOUT: Final = 10.0
+#: What Spark tells the tasks of a micro-batch.
+_BATCH_ID: Final = "streaming.sql.batchId"
+_QUERY_ID: Final = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDone(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not followed
+    """What a task returns to the driver.
+
+    Attributes:
+        app: the application of its transaction; None without ``exactlyOnce``.
+        rows: number of rows of its input.
+        is_skipped: whether an earlier attempt had committed them.
+    """
+
+    app: str | None
+    rows: int
+    is_skipped: bool = False
+
+
+class KafkaWriter(DataSourceArrowWriter):  # type: ignore[misc]  # as above
+    """Writes a batch; made by `of`."""
+
+    def __init__(self, sink: _Sink) -> None:
+        self._sink = sink
+
+    @classmethod
+    def of(
+        cls, options: Mapping[str, str], schema: StructType, *, overwrite: bool
+    ) -> KafkaWriter:
+        """Make the writer of a batch.
+
+        Args:
+            options: the options as they were given.
+            schema: the columns of the rows.
+            overwrite: whether Spark asks to replace what is there.
+
+        Raises:
+            ConfigurationError: an option is impossible.
+            UsageError: a topic cannot be overwritten; or the columns do not fit.
+        """
+        checked = WriteOptions.of(options, is_stream=False)
+        return cls(_Sink.of(checked, schema, overwrite=overwrite))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of a task; returns when they are acknowledged."""
+        return self._sink.write(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Do nothing: the tasks have committed."""
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """End what tasks that did not return have left open."""
+        self._sink.abort(messages)
+
+
+class KafkaStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # as above
+    """Writes the micro-batches of a stream; made by `of`."""
+
+    def __init__(self, sink: _Sink) -> None:
+        self._sink = sink
+
+    @classmethod
+    def of(
+        cls, options: Mapping[str, str], schema: StructType, *, overwrite: bool
+    ) -> KafkaStreamWriter:
+        """Make the writer of a stream.
+
+        Args:
+            options: the options as they were given.
+            schema: the columns of the rows.
+            overwrite: whether the query's output mode is ``complete``.
+
+        Raises:
+            ConfigurationError: an option is impossible.
+            UsageError: the output mode is ``complete``; or the columns do not fit.
+        """
+        checked = WriteOptions.of(options, is_stream=True)
+        checkpoint = options.get("checkpointlocation")
+        sink = _Sink.of(checked, schema, overwrite=overwrite, checkpoint=checkpoint)
+        return cls(sink)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of a task; returns when they are acknowledged."""
+        return self._sink.write(iterator)
+
+    def commit(
+        self, messages: Sequence[WriterCommitMessage | None], batchId: int
+    ) -> None:
+        """Do nothing: the tasks have committed."""
+
+    def abort(
+        self, messages: Sequence[WriterCommitMessage | None], batchId: int
+    ) -> None:
+        """End what tasks that did not return have left open."""
+        self._sink.abort(messages)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sink:
+    """What both writers do. Can be pickled.
+
+    Attributes:
+        options: the options of the write.
+        columns: which columns of the rows are written.
+        checkpoint: the query's checkpoint; None if it is not known.
+    """
+
+    options: WriteOptions
+    columns: RowColumns
+    checkpoint: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        options: WriteOptions,
+        schema: StructType,
+        *,
+        overwrite: bool,
+        checkpoint: str | None = None,
+    ) -> _Sink:
+        if overwrite:
+            raise UsageError(
+                "a topic cannot be overwritten: use outputMode('append') in a stream "
+                "and mode('append') in a batch; for updates, "
+                "writeStream.foreachBatch(kafkaio.spark.foreach_batch_writer(...))"
+            )
+        types = {field.name: field.dataType.simpleString() for field in schema}
+        return cls(options, RowColumns.of(types, options.topic), checkpoint)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
+        runtime.freeze()
+        context = TaskContext.get()
+        if context is None:
+            raise UsageError("rows are written by the tasks of Spark alone")
+        with explained(f"writing to {self.columns.topic or 'the topics of the rows'}"):
+            if not self.options.exactly_once:
+                return runtime.run(self._write(iterator))
+            return runtime.run(self._write_once(iterator, self._name(context)))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        unknown = [task for task, done in enumerate(messages) if done is None]
+        if not self.options.exactly_once or not unknown:
+            return
+        apps = [done.app for done in messages if isinstance(done, TaskDone)]
+        app = self.options.app or (apps[0] if apps else _query_id(self.checkpoint))
+        if app is None:
+            return  # what is open is ended by the next attempt, or by its time-out
+        prefix = self.options.transactional_id_prefix
+        ids = [transactional_id(prefix, app, task) for task in unknown]
+        try:
+            runtime.run(self._fence(ids))
+        except (KafkaError, ExceptionGroup) as error:
+            # The query has failed for another reason, which this must not hide.
+            _log.warning("transactions of %s were not ended: %s", ", ".join(ids), error)
+
+    def _name(self, context: TaskContext) -> TaskName:
+        app, version = self.options.app, self.options.version
+        if app is None:
+            app = context.getLocalProperty(_QUERY_ID)
+        if version is None:
+            version = int(context.getLocalProperty(_BATCH_ID) or -1)
+        if app is None or version < 0:
+            raise UsageError(
+                "exactlyOnce in a stream needs the ids of the query and of the batch, "
+                "which this Spark does not tell its tasks: use "
+                "kafkaio.spark.foreach_batch_writer(...)"
+            )
+        return TaskName(
+            app=app,
+            version=version,
+            task=context.partitionId(),
+            prefix=self.options.transactional_id_prefix,
+        )
+
+    async def _write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
+        producer = await runtime.producer(self.options.producer_config())
+        rows = await write_rows(producer, self.columns, pulled(iterator))
+        return TaskDone(None, rows)
+
+    async def _write_once(
+        self, iterator: Iterator[pa.RecordBatch], name: TaskName
+    ) -> TaskDone:
+        columns, marker_topic = self.columns, self.options.marker_topic
+        assert marker_topic is not None  # the options have checked that
+        attempt = TaskAttempt(
+            await runtime.client(self.options.client_config()),
+            name,
+            marker_topic=marker_topic,
+            config=self.options.producer_config(name.transactional_id),
+            on_mismatch="fail" if self.options.fails_on_mismatch else "warn",
+        )
+
+        async def put(tx: Transaction, batch: pa.RecordBatch) -> None:
+            _ = await columns.enqueue(tx, batch)  # the commit waits for the rows
+
+        chosen = (columns.chosen(batch) async for batch in pulled(iterator))
+        result = await attempt.run(chosen, put)
+        return TaskDone(name.app, result.rows, result.is_skipped)
+
+    async def _fence(self, ids: Sequence[str]) -> None:
+        client = await runtime.client(self.options.client_config())
+        async with Admin(client) as admin:
+            await admin.fence_producers(ids, timeout=_ABORT_TIMEOUT)
+
+
+def _query_id(checkpoint: str | None) -> str | None:
+    """Return the id of a query, if its checkpoint is a directory of this host."""
+    if checkpoint is None:
+        return None
+    place = checkpoint.removeprefix("file://").removeprefix("file:")
+    try:
+        found = json.loads((Path(place) / "metadata").read_text())
+    except (OSError, ValueError):
+        return None
+    return str(found["id"]) if isinstance(found, dict) and "id" in found else None

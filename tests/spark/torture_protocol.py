@@ -1,0 +1,495 @@
+"""The protocol of exactly once under a simulated scheduler of Spark.
+
+Everything is real but Spark: the attempts are `TaskAttempt`, on any Kafka. The
+scheduler runs the tasks of batch after batch, and does to them what Spark and its
+machines can do:
+
+- the process of an attempt dies at any request, before or after it is sent; the last
+  request may reach the broker long after that;
+- an attempt freezes in the middle, and goes on after another one has begun;
+- two attempts run at once (speculation);
+- the message of success is lost;
+- the driver dies in the middle of a batch or after it, with or without a call of
+  ``abort``, and runs the batch again, while attempts of its former life still run.
+
+What is drawn comes from a seed. How attempts interleave depends on the event loop; on
+virtual time, and with the embedded broker, it is the same in each run.
+
+`WithoutMarker`, `OwnIds` and `MarkerFirst` are controls, which lack one thing each.
+They must show duplicates: else the simulation proves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from uuid import uuid4
+from zlib import crc32
+
+import pyarrow as pa
+
+from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport, dial_tcp
+from kafkaio.admin import Admin
+from kafkaio.client import Client
+from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio.consumer import Consumer
+from kafkaio.errors import BrokerNotAvailable, RequestTimeout
+from kafkaio.producer import Producer, Transaction
+from kafkaio.protocol.message import Buffer
+from kafkaio.spark.exactly_once import (
+    AttemptFailed,
+    TaskAttempt,
+    TaskName,
+    transactional_id,
+)
+from kafkaio.types import OffsetAndMetadata, TopicPartition
+
+__all__ = [
+    "Cluster",
+    "MarkerFirst",
+    "OwnIds",
+    "Plan",
+    "Verdict",
+    "WithoutMarker",
+    "batches_of",
+    "read",
+    "run",
+]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Kafka, and how to reach it."""
+
+    bootstrap_servers: str
+    dial: Dial = dial_tcp
+
+    def client(self, dial: Dial | None = None) -> Client:
+        config = ClientConfig.of(self.bootstrap_servers, {})
+        return Client.from_config(config, dial=dial or self.dial)
+
+    def admin(self) -> Admin:
+        config = ClientConfig.of(self.bootstrap_servers, {})
+        return Admin.from_config(config, dial=self.dial)
+
+    def consumer(self, topic: str, partitions: int, isolation: str) -> Consumer:
+        options = {
+            "auto_offset_reset": "earliest",
+            "enable_auto_commit": False,
+            "isolation_level": isolation,
+        }
+        config = ConsumerConfig.of(self.bootstrap_servers, options)
+        assign = [TopicPartition(topic, number) for number in range(partitions)]
+        return Consumer.from_config(config, assign=assign, dial=self.dial)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much to do, and how often what goes wrong; times are in seconds."""
+
+    batches: int = 12
+    tasks: int = 4
+    rows: int = 40
+    partitions: int = 4
+    pause: float = 0.02
+    dies: float = 0.35
+    freezes: float = 0.15
+    speculates: float = 0.25
+    loses_success: float = 0.15
+    restarts: float = 0.2
+
+
+@dataclass
+class Verdict:
+    """What the readers saw, and what happened."""
+
+    wanted: int
+    duplicates: int
+    missing: int
+    logged: int
+    events: Counter[str] = field(default_factory=Counter)
+
+
+class _Dead(Exception):
+    """The process of an attempt has died, or its message was lost."""
+
+
+# ---- processes that die --------------------------------------------------------------
+
+
+class _Process:
+    """A process: its connections, and when it dies or freezes.
+
+    Args:
+        dial: makes its connections.
+        dies_at: the number of the frame at which it dies; None to live on.
+        is_sent: whether that frame still leaves, and `late` seconds after that arrives.
+        freezes_at: the number of the frame at which it freezes, `late` seconds long.
+    """
+
+    def __init__(
+        self,
+        dial: Dial,
+        *,
+        dies_at: int | None,
+        is_sent: bool,
+        freezes_at: int | None,
+        late: float,
+    ) -> None:
+        self._dial = dial
+        self._dies_at = dies_at
+        self._is_sent = is_sent
+        self._freezes_at = freezes_at
+        self._late = late
+        self._frames = 0
+        self._transports: list[_Mortal] = []
+        self.died = asyncio.Event()
+
+    async def dial(
+        self, host: str, port: int, sink: FrameSink, options: DialOptions
+    ) -> Transport:
+        if self.died.is_set():
+            raise BrokerNotAvailable(f"{host}:{port}: the process is dead")
+        mortal = _Mortal(self, sink)
+        mortal.inner = await self._dial(host, port, mortal, options)
+        if self.died.is_set():
+            mortal.inner.abort()
+            raise BrokerNotAvailable(f"{host}:{port}: the process is dead")
+        self._transports.append(mortal)
+        return mortal
+
+    def wrote(self, transport: _Mortal, data: bytes) -> None:
+        """Send a frame, or die at it."""
+        if self.died.is_set():
+            return
+        self._frames += 1
+        if self._frames == self._dies_at:
+            self.die(transport if self._is_sent else None, data)
+        elif self._frames == self._freezes_at:
+            loop = asyncio.get_running_loop()
+            for one in self._transports:
+                one.hold()
+            loop.call_later(self._late, self._thaw)
+            transport.send(data)
+        else:
+            transport.send(data)
+
+    def die(self, last: _Mortal | None = None, data: bytes = b"") -> None:
+        """Die: no connection sends any more, but what has left arrives, late."""
+        if self.died.is_set():
+            return
+        self.died.set()
+        loop = asyncio.get_running_loop()
+        for one in self._transports:
+            one.cut()
+            if one is last:
+                loop.call_later(self._late, one.inner.write, [data])
+                loop.call_later(self._late + 0.01, one.inner.close)
+            else:
+                loop.call_soon(one.inner.abort)
+
+    def _thaw(self) -> None:
+        for one in self._transports:
+            one.release()
+
+
+class _Mortal:
+    """A connection of a process; a Transport, and the sink of the real one."""
+
+    inner: Transport
+
+    def __init__(self, process: _Process, sink: FrameSink) -> None:
+        self._process = process
+        self._sink = sink
+        self._held: list[bytes] | None = None
+        self._is_cut = False
+
+    @property
+    def received(self) -> int:
+        return self.inner.received
+
+    @property
+    def unsent(self) -> int:
+        return self.inner.unsent
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        if not self._is_cut:
+            self._process.wrote(self, b"".join(parts))
+
+    def send(self, data: bytes) -> None:
+        if self._held is None:
+            self.inner.write([data])
+        else:
+            self._held.append(data)
+
+    def hold(self) -> None:
+        if self._held is None:
+            self._held = []
+
+    def release(self) -> None:
+        held, self._held = self._held or [], None
+        if not self._is_cut:
+            for data in held:
+                self.inner.write([data])
+
+    def close(self) -> None:
+        if not self._is_cut:
+            self.inner.close()
+
+    def abort(self) -> None:
+        if not self._is_cut:
+            self.inner.abort()
+
+    def cut(self) -> None:
+        """End for this side alone: the other one may still get a last frame."""
+        if not self._is_cut:
+            self._is_cut = True
+            asyncio.get_running_loop().call_soon(self._sink.connection_lost, None)
+
+    def frame_received(self, frame: Buffer) -> None:
+        if not self._is_cut:
+            self._sink.frame_received(frame)
+
+    def connection_lost(self, cause: BaseException | None) -> None:
+        if not self._is_cut:
+            self._is_cut = True
+            self._sink.connection_lost(cause)
+
+
+# ---- protocols that lack something ---------------------------------------------------
+
+
+class WithoutMarker(TaskAttempt):
+    """Does not look whether the rows are in."""
+
+    async def marker(self) -> OffsetAndMetadata | None:
+        return None
+
+
+class OwnIds(TaskAttempt):
+    """Has a transactional id of its own, so that attempts do not fence each other."""
+
+    def producer(self) -> Producer:
+        options = {"transactional_id": f"{self.name.transactional_id}-{uuid4().hex}"}
+        return Producer(self.client, **options)  # type: ignore[arg-type]
+
+
+class MarkerFirst(TaskAttempt):
+    """Looks for the marker before it fences the other attempts."""
+
+    looked: asyncio.Event | None = None
+    go_on: asyncio.Event | None = None
+    _early: OffsetAndMetadata | None = None
+
+    async def start(self, producer: Producer) -> None:
+        self._early = await super().marker()
+        if self.looked is not None and self.go_on is not None:
+            self.looked.set()
+            await self.go_on.wait()
+        await super().start(producer)
+
+    async def marker(self) -> OffsetAndMetadata | None:
+        return self._early
+
+
+# ---- the scheduler -------------------------------------------------------------------
+
+
+class _Scheduler:
+    """Runs tasks as Spark does."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        plan: Plan,
+        rng: Random,
+        attempt: type[TaskAttempt],
+        group: asyncio.TaskGroup,
+    ) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._plan = plan
+        self._rng = rng
+        self._attempt = attempt
+        self._group = group
+        self._app = uuid4().hex[:8]
+        self.events: Counter[str] = Counter()
+
+    async def run(self) -> None:
+        """Run all batches."""
+        for version in range(self._plan.batches):
+            while not await self._batch(version):
+                self.events["restarts"] += 1
+        await self._abort(range(self._plan.tasks))
+
+    async def _batch(self, version: int) -> bool:
+        # Returns whether the driver has noted the batch as done.
+        plan, rng = self._plan, self._rng
+        is_restarted = rng.random() < plan.restarts
+        tasks = [
+            self._group.create_task(self._task(version, number))
+            for number in range(plan.tasks)
+        ]
+        if is_restarted and rng.random() < 0.5:
+            # The driver dies in the middle; its executors may live on for a while.
+            await asyncio.sleep(rng.random() * plan.pause * 10)
+            reported = [not task.cancel() for task in tasks]
+            if rng.random() < 0.5:
+                unknown = [number for number, is_in in enumerate(reported) if not is_in]
+                await self._abort(unknown)
+            return False
+        await asyncio.wait(tasks)
+        return not is_restarted
+
+    async def _abort(self, tasks: Sequence[int]) -> None:
+        """Do what the writer's `abort` does."""
+        self.events["ids fenced by the driver"] += len(tasks)
+        ids = [transactional_id("kafkaio", self._app, number) for number in tasks]
+        if ids:
+            async with self._cluster.admin() as admin:
+                await admin.fence_producers(ids, timeout=60)
+
+    async def _task(self, version: int, number: int) -> None:
+        """Run attempts of a task until one has told of its success."""
+        rng = self._rng
+        while True:
+            running = [self._start(version, number)]
+            if rng.random() < self._plan.speculates:
+                self.events["speculated"] += 1
+                await asyncio.sleep(rng.random() * self._plan.pause * 3)
+                running.append(self._start(version, number))
+            while running:
+                done, _ = await asyncio.wait(
+                    running, return_when=asyncio.FIRST_COMPLETED
+                )
+                if any(one.exception() is None for one in done):
+                    return  # the other one may go on
+                running = [one for one in running if one not in done]
+
+    def _start(self, version: int, number: int) -> asyncio.Future[None]:
+        # Not a child of the task: it lives on when the driver dies.
+        self.events["attempts"] += 1
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._group.create_task(self._live(version, number, done))
+        return done
+
+    async def _live(
+        self, version: int, number: int, done: asyncio.Future[None]
+    ) -> None:
+        """Run one attempt in a process of its own."""
+        plan, rng = self._plan, self._rng
+        dies, freezes = rng.random() < plan.dies, rng.random() < plan.freezes
+        process = _Process(
+            self._cluster.dial,
+            dies_at=rng.randrange(1, 20) if dies else None,
+            is_sent=rng.random() < 0.5,
+            freezes_at=rng.randrange(1, 20) if freezes else None,
+            late=rng.random() * plan.pause * 10,
+        )
+        loses = rng.random() < plan.loses_success
+        client = self._cluster.client(process.dial)
+        work = asyncio.ensure_future(self._work(client, version, number))
+        death = asyncio.ensure_future(process.died.wait())
+        await asyncio.wait([work, death], return_when=asyncio.FIRST_COMPLETED)
+        error: BaseException | None = None
+        if process.died.is_set():
+            self.events["died"] += 1
+            work.cancel()
+            error = _Dead()
+        elif work.exception() is not None:
+            error = work.exception()
+            if not isinstance(error, AttemptFailed | RequestTimeout):
+                work.result()  # raises it
+            self._count(error)
+        elif loses:
+            self.events["success lost"] += 1
+            error = _Dead()
+        death.cancel()
+        if not done.done():
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+                done.exception()  # the driver may not ask any more
+        await asyncio.wait([work, death])
+        await client.close()
+
+    def _count(self, error: BaseException | None) -> None:
+        self.events["fenced" if "taken over" in str(error) else "aborted"] += 1
+
+    async def _work(self, client: Client, version: int, number: int) -> None:
+        await client.start()
+        attempt = self._attempt(
+            client,
+            TaskName(app=self._app, version=version, task=number),
+            marker_topic=self._topic,
+            config=ProducerConfig.of(self._cluster.bootstrap_servers, {"linger_ms": 0}),
+        )
+        rows = range(self._plan.rows)
+        batches = batches_of([f"{version}-{number}-{row}" for row in rows])
+        result = await attempt.run(batches, self._put)
+        self.events["skipped" if result.is_skipped else "committed"] += 1
+
+    async def _put(self, tx: Transaction, batch: pa.RecordBatch) -> None:
+        for value in batch.column(0).to_pylist():
+            row = value.encode()
+            place = crc32(row) % self._plan.partitions
+            await tx.enqueue(self._topic, row, partition=place)
+        await asyncio.sleep(self._rng.random() * self._plan.pause)
+
+
+async def batches_of(
+    values: Sequence[str], size: int = 10
+) -> AsyncIterator[pa.RecordBatch]:
+    """The input of a task."""
+    for start in range(0, len(values), size):
+        yield pa.record_batch({"value": pa.array(values[start : start + size])})
+
+
+async def run(
+    cluster: Cluster,
+    topic: str,
+    seed: int,
+    *,
+    plan: Plan | None = None,
+    attempt: type[TaskAttempt] = TaskAttempt,
+) -> Verdict:
+    """Run a plan in an empty topic, and count what readers see."""
+    plan = plan or Plan()
+    async with asyncio.TaskGroup() as group:
+        scheduler = _Scheduler(cluster, topic, plan, Random(seed), attempt, group)
+        await scheduler.run()
+    committed = await read(cluster, topic, plan.partitions, "read_committed")
+    logged = await read(cluster, topic, plan.partitions, "read_uncommitted")
+    wanted = {
+        f"{version}-{task}-{row}".encode()
+        for version in range(plan.batches)
+        for task in range(plan.tasks)
+        for row in range(plan.rows)
+    }
+    seen = Counter(committed)
+    return Verdict(
+        wanted=len(wanted),
+        duplicates=len(committed) - len(seen),
+        missing=len(wanted - set(seen)),
+        logged=len(logged),
+        events=scheduler.events,
+    )
+
+
+async def read(
+    cluster: Cluster, topic: str, partitions: int, isolation: str
+) -> list[bytes | None]:
+    """Return the values of a topic, up to where its readers can get now."""
+    values: list[bytes | None] = []
+    async with cluster.consumer(topic, partitions, isolation) as consumer:
+        ends = await consumer.end_offsets(consumer.assignment)
+        while True:
+            values += [one.value for one in (await consumer.poll(timeout=0.1)).records]
+            places = [await consumer.position(tp) for tp in ends]
+            if all(at >= end for at, end in zip(places, ends.values(), strict=True)):
+                return values

@@ -1,0 +1,156 @@
+"""A sink that fails where its options say, and the numbered rows that are written.
+
+It is `kafkaio` under another name. Each fault happens once: the first process that gets
+there makes a file. Options, all beside those of kafkaio:
+
+- ``test.faults``: the directory of these files.
+- ``test.fault``: ``mid`` (the input fails in the middle of a task), ``lost`` (a task
+  fails after its rows are in), ``commit`` (the driver's commit fails after all tasks),
+  ``worker`` (SIGKILL of the worker in the middle of a task), ``executor`` (SIGKILL of
+  its JVM), ``driver`` (SIGKILL of the process ``test.driver``), ``workers`` (as
+  ``worker``, and not once but in each attempt).
+- ``test.batch`` and ``test.task``: where; by default in batch 1, task 1.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from kafkaio.spark.source import KafkaSource
+from kafkaio.spark.writer import KafkaStreamWriter
+
+__all__ = ["FaultySource", "Injected", "numbered", "stream_of"]
+
+
+_IN_THE_MIDDLE = frozenset({"mid", "worker", "workers", "executor", "driver"})
+
+
+class Injected(Exception):
+    """A fault that was asked for."""
+
+
+class FaultySource(KafkaSource):
+    """``kafkaio``, with faults in its streaming sink."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "faulty"
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> FaultyWriter:
+        options = dict(self.options)
+        faults = {name: options.pop(name) for name in list(options) if "test." in name}
+        inner = KafkaStreamWriter.of(options, schema, overwrite=overwrite)
+        return FaultyWriter(inner, faults)
+
+
+class FaultyWriter(DataSourceStreamArrowWriter):
+    """A writer that fails once."""
+
+    def __init__(self, inner: KafkaStreamWriter, faults: Mapping[str, str]) -> None:
+        self._inner = inner
+        self._faults = faults
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        assert context is not None
+        self._note(
+            f"attempt of {context.getLocalProperty('streaming.sql.batchId')}-"
+            f"{context.partitionId()}-{context.attemptNumber()}"
+        )
+        done = self._inner.write(self._with_faults(iterator, context))
+        if self._is_here("lost", context) and self._first("lost"):
+            raise Injected
+        return done
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        self._inner.commit(messages, batchId)
+        is_here = self._fault == "commit" and batchId == self._at("batch")
+        if is_here and self._first("commit"):
+            raise Injected
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        self._note(f"abort of {batchId}")
+        self._inner.abort(messages, batchId)
+
+    @property
+    def _fault(self) -> str:
+        return self._faults.get("test.fault", "")
+
+    def _at(self, what: str) -> int:
+        return int(self._faults.get(f"test.{what}", "1"))
+
+    def _is_here(self, fault: str, context: TaskContext) -> bool:
+        return (
+            self._fault == fault
+            and context.partitionId() == self._at("task")
+            and context.getLocalProperty("streaming.sql.batchId")
+            == str(self._at("batch"))
+        )
+
+    def _note(self, event: str) -> None:
+        place = Path(self._faults["test.faults"]) / "events"
+        with place.open("a") as file:
+            file.write(f"{event}\n")
+
+    def _first(self, name: str) -> bool:
+        place = Path(self._faults["test.faults"]) / name
+        try:
+            place.touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def _with_faults(
+        self, batches: Iterable[pa.RecordBatch], context: TaskContext
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            half = batch.num_rows // 2
+            yield batch.slice(0, half)
+            fault = self._fault
+            is_here = fault in _IN_THE_MIDDLE and self._is_here(fault, context)
+            if is_here and (fault == "workers" or self._first(fault)):
+                # What is on its way reaches the broker first.
+                time.sleep(0.5)
+                self._fail(fault)
+            yield batch.slice(half)
+
+    def _fail(self, fault: str) -> None:
+        if fault == "mid":
+            raise Injected
+        if fault == "driver":
+            os.kill(int(self._faults["test.driver"]), signal.SIGKILL)
+        elif fault == "executor":
+            daemon = os.getppid()
+            status = Path(f"/proc/{daemon}/stat").read_text()
+            os.kill(int(status.rpartition(")")[2].split()[1]), signal.SIGKILL)
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def numbered(directory: Path, batches: int, rows: int) -> set[bytes]:
+    """Write files of numbered rows, one for each micro-batch; return the rows."""
+    directory.mkdir()
+    for batch in range(batches):
+        lines = [f"{batch}-{row}" for row in range(rows)]
+        file = directory / f"{batch}.txt"
+        file.write_text("\n".join(lines) + "\n")
+        os.utime(file, (batch, batch))  # the order in which Spark takes them
+    return {
+        f"{batch}-{row}".encode() for batch in range(batches) for row in range(rows)
+    }
+
+
+def stream_of(spark: SparkSession, directory: Path, tasks: int = 4) -> DataFrame:
+    """Read the files as a stream, one in each micro-batch, in some tasks."""
+    rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(directory))
+    return rows.repartition(tasks, "value")

@@ -1,0 +1,3 @@
+from tests.virtual_loop import pytest_asyncio_loop_factories
+
+__all__ = ["pytest_asyncio_loop_factories"]
