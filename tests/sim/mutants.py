@@ -122,8 +122,8 @@ MUTANTS: Final = (
     _machine(
         name="partitions are admitted before they are added",
         function="begin",
-        old="if self._adds:\n        return (*adopted, Admit(_NOWHERE))",
-        new="if self._adds:\n        return (*adopted, Admit(None))",
+        old="if self._adds:\n        return (Admit(_NOWHERE),)",
+        new="if self._adds:\n        return (Admit(None),)",
     ),
     _machine(
         name="a refused addition does not doom the transaction",
