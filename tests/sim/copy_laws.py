@@ -76,6 +76,7 @@ class Copied:
         outcome: how it ended, as its ``outcome`` says; None while that is unknown.
         is_unknown: whether its outcome will never be known.
         lost: the partitions that were lost meanwhile; they may be assigned again.
+        must_abort: whether the coordinator has refused to add something to it.
     """
 
     number: int
@@ -86,6 +87,7 @@ class Copied:
     outcome: TransactionOutcome | None = None
     is_unknown: bool = False
     lost: set[int] = field(default_factory=set)
+    must_abort: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -170,6 +172,8 @@ class CopyChecker:
         """Wait for the outcome of a transaction."""
         try:
             entry.outcome = await outcome
+            if entry.must_abort and _is_commit(entry.outcome):
+                self.break_law("committed after a refusal", _name(entry))
         except OutcomeUnknown:
             entry.is_unknown = True
             life = entry.life
@@ -207,6 +211,13 @@ class CopyChecker:
         entry = self._current(life)
         if entry is not None:
             entry.lost |= set(partitions)
+
+    def must_abort(self, name: str) -> None:
+        """The coordinator has refused to add something for the life of this name."""
+        for life in self.lives:
+            entry = self._current(life) if life.name == name else None
+            if entry is not None:
+                entry.must_abort = True
 
     def _current(self, life: Life) -> Copied | None:
         mine = (one for one in reversed(self.transactions) if one.life is life)

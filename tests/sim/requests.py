@@ -116,13 +116,19 @@ class Requests:
     Args:
         clock: returns the time.
         violated: called with the name of a broken law, and the details.
+        refused: called with a client when something may not be added to its
+            transaction, which can only be aborted then.
     """
 
     def __init__(
-        self, clock: Callable[[], float], violated: Callable[[str, str], None]
+        self,
+        clock: Callable[[], float],
+        violated: Callable[[str, str], None],
+        refused: Callable[[str], None],
     ) -> None:
         self._clock = clock
         self._violated = violated
+        self._refused = refused
         self._clients: dict[str, _Client] = {}
         # Requests without an answer, by connection and correlation id.
         self._asked: dict[tuple[int, int], tuple[Request[Response], int]] = {}
@@ -305,8 +311,9 @@ class Requests:
             }
         if isinstance(request, AddPartitionsToTxnRequest | AddOffsetsToTxnRequest):
             client.has_added |= not any(codes)
-            is_refused = ErrorCode.TRANSACTION_ABORTABLE in codes
-            client.is_refused |= is_refused and client.has_added
+            if ErrorCode.TRANSACTION_ABORTABLE in codes:
+                client.is_refused |= client.has_added
+                self._refused(wire.client)
         if isinstance(request, EndTxnRequest):
             self._ended(client, request, version, codes[0])
 
