@@ -1221,7 +1221,7 @@ class TransactionManager:
                 await self._until_written()
                 self._check_committable(run)
                 await self._until_group_added(run, group_id)
-                _check_order(run, rpc.name)
+                _check_order(run, rpc)
                 await self._commit_offsets(rpc, offsets, unanswered)
         except UnsupportedVersion:
             raise
@@ -1356,6 +1356,14 @@ class TransactionManager:
         )
 
 
+def _check_order(run: Run, rpc: CoordinatorRpc) -> None:
+    if run.is_commit_lost:
+        raise KafkaTimeout(
+            f"{rpc.name}: a commit of offsets in this transaction got no answer, and "
+            "may still arrive after another one"
+        )
+
+
 class _InFlight:
     """A request without an answer yet; the connection calls it, in no task."""
 
@@ -1387,14 +1395,6 @@ class _InFlight:
             self._answered(answer)
         except Exception as failure:  # noqa: BLE001 - crashes the producer
             self._crash(failure)
-
-
-def _check_order(run: Run, name: str) -> None:
-    if run.is_commit_lost:
-        raise KafkaTimeout(
-            f"{name}: a commit of offsets in this transaction got no answer, and may "
-            "still arrive after another one"
-        )
 
 
 class _Unanswered:

@@ -275,7 +275,9 @@ class _Process:
         return self._tx is not None and self._tx._run.outcome is None
 
     def _lost(self, partitions: Collection[TopicPartition]) -> None:
-        self._environment.say(f"{self.life.name} lost {numbers(partitions)}")
+        mine = numbers(partitions)
+        self._environment.say(f"{self.life.name} lost {mine}")
+        self._checker.lost(self.life, mine)
 
     # ---- what its user does --------------------------------------------------------
 

@@ -116,6 +116,8 @@ class Requests:
     Args:
         clock: returns the time.
         violated: called with the name of a broken law, and the details.
+        refused: called with a client when something may not be added to its
+            transaction, which can only be aborted then.
         has_members: whether all offsets are those of members of groups.
     """
 
@@ -123,11 +125,13 @@ class Requests:
         self,
         clock: Callable[[], float],
         violated: Callable[[str, str], None],
+        refused: Callable[[str], None],
         *,
         has_members: bool = True,
     ) -> None:
         self._clock = clock
         self._violated = violated
+        self._refused = refused
         self._has_members = has_members
         self._clients: dict[str, _Client] = {}
         # Requests without an answer, by connection and correlation id.
@@ -312,8 +316,9 @@ class Requests:
             }
         if isinstance(request, AddPartitionsToTxnRequest | AddOffsetsToTxnRequest):
             client.has_added |= not any(codes)
-            is_refused = ErrorCode.TRANSACTION_ABORTABLE in codes
-            client.is_refused |= is_refused and client.has_added
+            if ErrorCode.TRANSACTION_ABORTABLE in codes:
+                client.is_refused |= client.has_added
+                self._refused(wire.client)
         if isinstance(request, EndTxnRequest):
             self._ended(client, request, version, codes[0])
 

@@ -235,8 +235,7 @@ async def test_a_lost_addition_may_have_been_served_though_the_next_is_refused(
         epochs = there.count(ApiKey.INIT_PRODUCER_ID)
         lost = there.broker.faults.on(api, disconnect_after_write(times=1))
         working = asyncio.create_task(work(producer))
-        while not lost.count:  # noqa: ASYNC110
-            await asyncio.sleep(0)
+        await until(lambda: lost.count)
         there.broker.faults.on(api, error(E.TRANSACTION_ABORTABLE, times=1))
         with pytest.raises(TransactionAborted):
             await working

@@ -89,6 +89,7 @@ class World:
         self._requests = Requests(
             clock,
             lambda law, details: self.broken.append(f"{law}: {details}"),
+            lambda client: None,
             has_members=False,
         )
 

@@ -32,7 +32,10 @@ class Producer:
 
     def __init__(self) -> None:
         self.laws: list[str] = []
-        self._requests = Requests(lambda: 0.0, lambda law, _: self.laws.append(law))
+        self.refused: list[str] = []
+        self._requests = Requests(
+            lambda: 0.0, lambda law, _: self.laws.append(law), self.refused.append
+        )
         self._wire = _OpenWire("me", 9092)
         self._numbers = count()
 
@@ -135,6 +138,7 @@ def test_what_was_refused_is_not_committed() -> None:
 def test_a_transaction_of_which_nothing_was_added_may_end_without_a_request() -> None:
     producer = Producer()
     producer.adds(0, E.TRANSACTION_ABORTABLE)
+    assert producer.refused == ["me"]
     producer.adds(0)
     producer.ends()
     assert not producer.laws
