@@ -107,7 +107,7 @@ class Reading:
         async def work() -> None:
             async with Producer(self.kafka.bootstrap_servers) as producer:
                 for n in range(first, first + count):
-                    await producer.enqueue(
+                    _ = await producer.enqueue(
                         topic,
                         None if n % 7 == 6 else f"value {n}".encode(),
                         key=None if n % 3 == 2 else f"key {n}".encode(),
@@ -252,5 +252,5 @@ async def _is_compacted(client: Client, topic: str, end: int) -> bool:
     from kafkaio.arrow import read_ranges
 
     ranges = [OffsetRange(TopicPartition(topic, 0), 0, end)]
-    rows = sum([batch.num_rows async for batch in read_ranges(client, ranges)])
+    rows: int = sum([batch.num_rows async for batch in read_ranges(client, ranges)])
     return rows < end // 2

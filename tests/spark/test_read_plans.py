@@ -74,7 +74,7 @@ def test_all_that_there_is(reading: Reading) -> None:
         row[4] for row in everything if row not in rows and row[2] == TRANSACTIONS
     }
     assert aborted
-    compacted = [row[4] for row in rows if row[2] == "plans-compacted"]
+    compacted = [int(str(row[4])) for row in rows if row[2] == "plans-compacted"]
     assert len(compacted) < 40
     assert max(compacted) == 39
 

@@ -58,7 +58,7 @@ class Stream:
 
     def run(self, source: str, **options: str) -> StreamingQuery:
         """Read what there is."""
-        query = self.start(source, **options)
+        query = self.start(source, is_available_now=True, **options)
         query.awaitTermination()
         return query
 

@@ -37,12 +37,12 @@ def test_every_row_once_although_one_is_killed(
         "exactlyOnce": "true",
         "test.fault": victim,
     }
-    with Job(standalone.url, tmp_path, **options) as job:
+    with Job(standalone.url, tmp_path, speculates=False, **options) as job:
         ended = job.wait(LIMIT)
     assert (tmp_path / victim).exists()
     assert ended == (-9 if victim == "driver" else 0)
     if victim == "driver":
-        with Job(standalone.url, tmp_path, **options) as job:
+        with Job(standalone.url, tmp_path, speculates=False, **options) as job:
             assert job.wait(LIMIT) == 0
     events = (tmp_path / "events").read_text().splitlines()
     assert any(event.startswith("attempt of 1-1-") for event in events)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from typing import TypeVar
 
 import pyarrow as pa
 import pytest
@@ -27,6 +28,8 @@ from tests.spark.torture_protocol import (
     run,
 )
 
+AttemptT = TypeVar("AttemptT", bound=TaskAttempt)
+
 PARTITIONS = 4
 ROWS = [f"row {number}" for number in range(25)]
 
@@ -35,9 +38,10 @@ ROWS = [f"row {number}" for number in range(25)]
 def _quiet() -> Iterator[None]:
     # Hundreds of connections are cut on purpose.
     logger = logging.getLogger("kafkaio")
-    logger.disabled = True
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
     yield
-    logger.disabled = False
+    logger.setLevel(level)
 
 
 @pytest.fixture
@@ -81,7 +85,7 @@ class Ordered(TaskAttempt):
 
 @pytest.mark.parametrize(("kind", "times"), [(Ordered, 1), (MarkerFirst, 2)])
 def test_a_marker_that_is_read_too_early_doubles(
-    cluster: Cluster, out: str, kind: type[Ordered | MarkerFirst], times: int
+    cluster: Cluster, out: str, kind: type[Ordered] | type[MarkerFirst], times: int
 ) -> None:
     async def body() -> None:
         async with cluster.client() as one, cluster.client() as two:
@@ -130,7 +134,7 @@ def test_with_ids_of_their_own_attempts_do_not_fence_each_other(
     assert len(committed(cluster, out)) == times * len(ROWS)
 
 
-def attempt(kind: type[TaskAttempt], client: Client, topic: str) -> TaskAttempt:
+def attempt(kind: type[AttemptT], client: Client, topic: str) -> AttemptT:
     name = TaskName(app=topic, version=7, task=3)
     config = ProducerConfig.of(client.config.addresses, {"linger_ms": 0})
     return kind(client, name, marker_topic=topic, config=config)

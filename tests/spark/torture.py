@@ -146,7 +146,7 @@ def _cluster(options: argparse.Namespace) -> int:
 
 
 def _protocol(seeds: int) -> int:
-    logging.getLogger("kafkaio").disabled = True
+    logging.getLogger("kafkaio").setLevel(logging.CRITICAL)
 
     async def once(seed: int) -> Verdict:
         async with Broker(memory_transport=True, topics={"out": 4}) as broker:

@@ -57,7 +57,7 @@ class FaultySource(KafkaSource):
         return FaultyWriter(inner, faults)
 
 
-class FaultyWriter(DataSourceStreamArrowWriter):
+class FaultyWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # not followed
     """A writer that fails once."""
 
     def __init__(self, inner: KafkaStreamWriter, faults: Mapping[str, str]) -> None:
