@@ -32,6 +32,7 @@ T = TypeVar("T")
 _Offsets: TypeAlias = dict[TopicPartition, int]
 
 _UNKNOWN_TOPIC = 3
+_ANY_NAME = re.compile(".*")
 #: How often offsets that went back are looked up again.
 _LOOKS = 3
 
@@ -163,8 +164,14 @@ class Lookup:
                     name="UNKNOWN_TOPIC_OR_PARTITION",
                 )
             return list(topics.partitions)
-        wanted = re.compile(topics.pattern) if topics.pattern else topics.names
-        found = await client.partitions_for(wanted)
+        if topics.pattern:
+            # The connector looks for the pattern anywhere in the name; the client would
+            # match whole names.
+            is_wanted = re.compile(topics.pattern).search
+            found = await client.partitions_for(_ANY_NAME)
+            found = {topic: n for topic, n in found.items() if is_wanted(topic)}
+        else:
+            found = await client.partitions_for(topics.names)
         return [TopicPartition(t, n) for t, numbers in found.items() for n in numbers]
 
     async def _bound(

@@ -112,7 +112,7 @@ class Topics:
 
     Attributes:
         names: topics by name (``subscribe``).
-        pattern: a regular expression that a topic's whole name matches
+        pattern: a regular expression that is found in a topic's name
             (``subscribePattern``).
         partitions: single partitions (``assign``).
     """
@@ -402,7 +402,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         _READ,
         "-",
         _pattern,
-        "A regular expression (Python's) that the whole name of a topic matches.",
+        "A regular expression (Python's) that is found in the name of a topic; "
+        "`^orders$` for the whole name. Internal topics are left out.",
     ),
     Option(
         "assign",
