@@ -10,7 +10,8 @@ checkpoint. Then it reads what the topic has:
 - ``--at-least-once``: none is missing.
 
 The run proves nothing, and fails, if the log does not hold more than was committed, or
-if no attempt was fenced or skipped its rows. ``--protocol 100`` runs the simulated
+if no task had a second attempt. It tells how often the driver fenced, and Spark
+speculated. ``--protocol 100`` runs the simulated
 scheduler of `tests.spark.torture_protocol` instead, 100 seeds on the embedded broker.
 """
 
