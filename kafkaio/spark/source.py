@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
+from kafkaio.spark.loading import loading
+
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
@@ -34,8 +36,9 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
 
     def schema(self) -> str:
         """Return the columns of a read without a schema of its own."""
-        from kafkaio.spark.options import includes_headers
-        from kafkaio.spark.schema import default_schema
+        with loading():
+            from kafkaio.spark.options import includes_headers
+            from kafkaio.spark.schema import default_schema
 
         return default_schema(includes_headers=includes_headers(self.options))
 
@@ -45,9 +48,10 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option or a column is not possible.
         """
-        from kafkaio.spark.options import ReadOptions
-        from kafkaio.spark.reader import KafkaReader
-        from kafkaio.spark.schema import projection
+        with loading():
+            from kafkaio.spark.options import ReadOptions
+            from kafkaio.spark.reader import KafkaReader
+            from kafkaio.spark.schema import projection
 
         options = ReadOptions.of(self.options, is_stream=False)
         return KafkaReader(options, projection(schema))
@@ -58,9 +62,10 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option or a column is not possible.
         """
-        from kafkaio.spark.options import ReadOptions
-        from kafkaio.spark.schema import projection
-        from kafkaio.spark.stream import KafkaStreamReader
+        with loading():
+            from kafkaio.spark.options import ReadOptions
+            from kafkaio.spark.schema import projection
+            from kafkaio.spark.stream import KafkaStreamReader
 
         options = ReadOptions.of(self.options, is_stream=True)
         return KafkaStreamReader(options, projection(schema))
@@ -72,7 +77,8 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option, a column or the mode is not possible.
         """
-        from kafkaio.spark.writer import KafkaWriter
+        with loading():
+            from kafkaio.spark.writer import KafkaWriter
 
         return KafkaWriter.of(self.options, schema, overwrite=overwrite)
 
@@ -86,6 +92,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option, a column or the mode is not possible.
         """
-        from kafkaio.spark.writer import KafkaStreamWriter
+        with loading():
+            from kafkaio.spark.writer import KafkaStreamWriter
 
         return KafkaStreamWriter.of(self.options, schema, overwrite=overwrite)
