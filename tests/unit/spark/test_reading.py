@@ -225,7 +225,7 @@ def test_the_source_makes_readers(servers: str) -> None:
     source = KafkaSource(given)
     assert source.name() == "kafkaio"
     assert source.schema() == default_schema(includes_headers=False)
-    schema = StructType.fromDDL("value string, OFFSET bigint")
+    schema = StructType().add("value", "string").add("OFFSET", "long")
     assert isinstance(source.reader(schema), KafkaReader)
     assert isinstance(source.streamReader(schema), KafkaStreamReader)
     (first, _) = source.reader(schema).partitions()
