@@ -150,6 +150,8 @@ _ENDING: Final = frozenset({State.COMMITTING, State.ABORTING})
 _ABORTABLE: Final = frozenset({State.OPEN, State.COMMITTING, State.DOOMED})
 #: States in which the transaction may still turn out not to be committed.
 _DOOMABLE: Final = _ABORTABLE | {State.ABORTING}
+#: States in which what an aborted transaction may still bring about is prevented.
+_SETTLING: Final = frozenset({State.BUMPING, State.SEALING})
 _FENCING: Final = frozenset(
     {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
 )
@@ -303,11 +305,13 @@ class TransactionManager:
             if not waiter.done():
                 waiter.set_exception(ClosedError("the producer was closed"))
         run = self._run
-        if run is None:
-            return
-        self._abort(run, ClosedError("the producer was closed"), "closed")
+        if run is not None:
+            self._abort(run, ClosedError("the producer was closed"), "closed")
         with anyio.CancelScope(deadline=deadline):
-            await self._wait_done(run)
+            if run is not None:
+                await self._wait_done(run)
+            while self._machine.state in _SETTLING:
+                await self._changed.wait()
 
     def end(self, error: KafkaError) -> None:
         """Note that the producer is over; runs that have not ended end with that."""
@@ -938,13 +942,16 @@ class TransactionManager:
         code_of: Callable[[ResponseT], int],
     ) -> None:
         machine, what = self._machine, message.NAME.removesuffix("Request")
-        unanswered = _Unanswered()
-        within = self._config.transaction_timeout_ms / 1000
+        unanswered = _Unanswered(machine.harmed)
+        is_seal = machine.state is State.SEALING
+        within = None if is_seal else self._config.transaction_timeout_ms / 1000
 
         def code(answer: ResponseT) -> int:
             unanswered.answered()
             found = code_of(answer)
-            if machine.state not in {State.OPEN, State.COMMITTING}:
+            if is_seal and found == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return ErrorCode.OPERATION_NOT_ATTEMPTED  # its topic was deleted
+            if not is_seal and machine.state not in {State.OPEN, State.COMMITTING}:
                 # Nothing is to be added any more, and this attempt added nothing.
                 return found and ErrorCode.OPERATION_NOT_ATTEMPTED
             return found
@@ -960,27 +967,36 @@ class TransactionManager:
                 check=partial(self._check_asked, request),
             )
         except KafkaError as failure:
-            if machine.request is request:
-                self._not_added(failure, is_lost=unanswered.may_arrive)
+            if machine.request is not request:
+                return  # the producer is over
+            if is_seal:
+                self._perform(machine.fail(failure))
+            else:
+                self._not_added(failure, is_lost=unanswered.is_pending)
             return
         if machine.request is not request:
-            return  # the producer is over
-        found = code_of(answer)
-        if not found:
-            if unanswered.was_lost:
-                machine.harmed()
-            self._after_adding(machine.added(now()))
             return
+        if not (found := code_of(answer)):
+            self._after_adding(machine.added(now()))
+        else:
+            self._add_refused(message, found, answer)
+
+    def _add_refused(
+        self, message: RequestMessage[ResponseT], found: int, answer: ResponseT
+    ) -> None:
+        machine, what = self._machine, message.NAME.removesuffix("Request")
         error = self._error(found, f"{what} was refused")
         refused = reaction(message.API_KEY, found)
         if found in _FENCING:
             self._perform(machine.fence(error))
-        elif refused.retry or refused.step is Step.ABORT:
+        elif not (refused.retry or refused.step is Step.ABORT):
+            self._perform(machine.fail(error))
+        elif machine.state is State.SEALING:
+            self._perform(machine.not_sealed(_refused_partitions(answer)))
+        else:
             # A forgotten producer needs another epoch, as after a lost request.
             is_forgotten = found == ErrorCode.UNKNOWN_PRODUCER_ID
-            self._not_added(error, is_lost=is_forgotten or unanswered.was_lost)
-        else:
-            self._perform(machine.fail(error))
+            self._not_added(error, is_lost=is_forgotten)
 
     def _not_added(self, error: KafkaError, *, is_lost: bool) -> None:
         self._note_cause(error, "a partition or group was not added")
@@ -992,8 +1008,11 @@ class TransactionManager:
         """Send EndTxn at once if the coordinator's connection is open.
 
         That is the usual case, and costs no task. An EndTxn that has to be sent again
-        is left to `_end`.
+        is left to `_end`; so is one that ends no run.
         """
+        if self._machine.state is State.SEALING:
+            self._start(partial(self._end, request, is_sent=False), "EndTxn")
+            return
         run, at = self._run, now()
         assert run is not None
         run.late_at = at + self._max_block
@@ -1008,9 +1027,8 @@ class TransactionManager:
                 return  # the producer is over
             if isinstance(answer, Exception):
                 self._start(partial(self._end, request, is_sent=True), "EndTxn")
-            elif (
-                reaction(ApiKey.END_TXN, answer.error_code).retry
-                or answer.error_code in _FENCING  # perhaps it came too early
+            elif reaction(ApiKey.END_TXN, answer.error_code).retry or (
+                answer.error_code in _FENCING and self._is_perhaps_early(request)
             ):
                 self._start(partial(self._end, request, is_sent=False), "EndTxn")
             else:
@@ -1072,6 +1090,9 @@ class TransactionManager:
         elif machine.request is request:
             self._end_answered(request, answer)
 
+    def _is_perhaps_early(self, request: End) -> bool:
+        return request.protocol is Protocol.TV2 and self._machine.last_end is not None
+
     async def _await_markers(self, request: End) -> bool:
         """Wait until the end of the transaction before is complete.
 
@@ -1082,7 +1103,7 @@ class TransactionManager:
             Whether it was found complete; not so if another producer has the id.
         """
         last = self._machine.last_end
-        if request.protocol is Protocol.TV1 or last is None:
+        if last is None or not self._is_perhaps_early(request):
             return False
         try:
             answer = await self._rpc.repeat(
@@ -1184,7 +1205,7 @@ class TransactionManager:
         if rpc is None:
             rpc = CoordinatorRpc(self._cluster, CoordinatorKind.GROUP, group_id)
             self._groups[group_id] = rpc
-        unanswered = _Unanswered()
+        unanswered = _Unanswered(partial(self._machine.harmed, has_late=True))
         run.commits += 1
         try:
             # In the order of the calls: in a transaction the last one counts.
@@ -1193,11 +1214,7 @@ class TransactionManager:
                 await self._until_written()
                 self._check_committable(run)
                 await self._until_group_added(run, group_id)
-                if run.is_commit_lost:
-                    raise KafkaTimeout(
-                        f"{rpc.name}: a commit of offsets in this transaction got no "
-                        "answer, and may still arrive after another one"
-                    )
+                _check_order(run, rpc.name)
                 await self._commit_offsets(rpc, offsets, unanswered)
         except UnsupportedVersion:
             raise
@@ -1365,6 +1382,14 @@ class _InFlight:
             self._crash(failure)
 
 
+def _check_order(run: Run, name: str) -> None:
+    if run.is_commit_lost:
+        raise KafkaTimeout(
+            f"{name}: a commit of offsets in this transaction got no answer, and may "
+            "still arrive after another one"
+        )
+
+
 class _Unanswered:
     """Whether a request was sent that may take effect although no answer came.
 
@@ -1473,6 +1498,18 @@ def _code_of_partitions(answer: AddPartitionsToTxnResponse) -> int:
     ]
     telling = (c for c in codes if c != ErrorCode.OPERATION_NOT_ATTEMPTED)
     return next(telling, codes[0] if codes else 0)
+
+
+def _refused_partitions(answer: Response) -> list[TopicPartition]:
+    if not isinstance(answer, AddPartitionsToTxnResponse):
+        return []
+    fine = {ErrorCode.NONE, ErrorCode.OPERATION_NOT_ATTEMPTED}
+    return [
+        TopicPartition(topic.name, result.partition_index)
+        for topic in answer.results_by_topic_v3_and_below
+        for result in topic.results_by_partition
+        if result.partition_error_code not in fine
+    ]
 
 
 def _code_of_commit(answer: TxnOffsetCommitResponse) -> int:

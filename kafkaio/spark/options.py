@@ -1011,7 +1011,9 @@ class WriteOptions:
         return found
 
     def _check(self) -> None:
-        self.kafka.check(ProducerConfig, self._defaults())
+        # Transactions do not go with all options of a producer.
+        transactional = {"transactional.id": "task"} if self.exactly_once else {}
+        self.kafka.check(ProducerConfig, self._defaults() | transactional)
         if not self.exactly_once:
             if self.app is not None or self.version is not None:
                 raise ConfigurationError(

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -21,7 +20,6 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from kafkaio.errors import OffsetOutOfRange
 from kafkaio.spark import runtime
 from kafkaio.spark.errors import explained, lost
-from kafkaio.spark.loading import loading
 from kafkaio.spark.lookup import Lookup, ends_of
 from kafkaio.spark.offsets import (
     inside,
@@ -133,14 +131,9 @@ def read_task(
     Raises:
         DataSourceError: records cannot be read.
     """
-    with loading():
-        import pyarrow as pa
-
-        # Loaded in the worker, and not where the query is planned.
-        for name in ("kafkaio.arrow", "kafkaio.fetching.ranges"):
-            import_module(name)
-
     runtime.freeze()
+    import pyarrow as pa
+
     asked, wanted = arrow_schemas(columns)
     batches = _batches(options, asked, list(task))
     try:
@@ -162,6 +155,7 @@ async def _next(batches: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None
 async def _batches(
     options: ReadOptions, schema: pa.Schema, ranges: list[OffsetRange]
 ) -> AsyncGenerator[pa.RecordBatch]:
+    # Loaded in the worker, and not where the query is planned.
     from kafkaio.arrow import read_ranges
 
     client = await runtime.client(options.client_config(in_task=True))

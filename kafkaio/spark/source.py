@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from kafkaio.spark.loading import loading
-
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
@@ -36,9 +34,9 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
 
     def schema(self) -> str:
         """Return the columns of a read without a schema of its own."""
-        with loading():
-            from kafkaio.spark.options import includes_headers
-            from kafkaio.spark.schema import default_schema
+        _prepare()
+        from kafkaio.spark.options import includes_headers
+        from kafkaio.spark.schema import default_schema
 
         return default_schema(includes_headers=includes_headers(self.options))
 
@@ -48,10 +46,10 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option or a column is not possible.
         """
-        with loading():
-            from kafkaio.spark.options import ReadOptions
-            from kafkaio.spark.reader import KafkaReader
-            from kafkaio.spark.schema import projection
+        _prepare()
+        from kafkaio.spark.options import ReadOptions
+        from kafkaio.spark.reader import KafkaReader
+        from kafkaio.spark.schema import projection
 
         options = ReadOptions.of(self.options, is_stream=False)
         return KafkaReader(options, projection(schema))
@@ -62,10 +60,10 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option or a column is not possible.
         """
-        with loading():
-            from kafkaio.spark.options import ReadOptions
-            from kafkaio.spark.schema import projection
-            from kafkaio.spark.stream import KafkaStreamReader
+        _prepare()
+        from kafkaio.spark.options import ReadOptions
+        from kafkaio.spark.schema import projection
+        from kafkaio.spark.stream import KafkaStreamReader
 
         options = ReadOptions.of(self.options, is_stream=True)
         return KafkaStreamReader(options, projection(schema))
@@ -77,8 +75,8 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option, a column or the mode is not possible.
         """
-        with loading():
-            from kafkaio.spark.writer import KafkaWriter
+        _prepare()
+        from kafkaio.spark.writer import KafkaWriter
 
         return KafkaWriter.of(self.options, schema, overwrite=overwrite)
 
@@ -92,7 +90,14 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option, a column or the mode is not possible.
         """
-        with loading():
-            from kafkaio.spark.writer import KafkaStreamWriter
+        _prepare()
+        from kafkaio.spark.writer import KafkaStreamWriter
 
         return KafkaStreamWriter.of(self.options, schema, overwrite=overwrite)
+
+
+def _prepare() -> None:
+    """Make what is loaded next cheap: this is a process of Spark, at its beginning."""
+    from kafkaio.spark.runtime import freeze
+
+    freeze()

@@ -116,13 +116,19 @@ class Requests:
     Args:
         clock: returns the time.
         violated: called with the name of a broken law, and the details.
+        has_members: whether all offsets are those of members of groups.
     """
 
     def __init__(
-        self, clock: Callable[[], float], violated: Callable[[str, str], None]
+        self,
+        clock: Callable[[], float],
+        violated: Callable[[str, str], None],
+        *,
+        has_members: bool = True,
     ) -> None:
         self._clock = clock
         self._violated = violated
+        self._has_members = has_members
         self._clients: dict[str, _Client] = {}
         # Requests without an answer, by connection and correlation id.
         self._asked: dict[tuple[int, int], tuple[Request[Response], int]] = {}
@@ -199,7 +205,8 @@ class Requests:
                 client.is_open = True
                 client.identity = request.producer_id, request.producer_epoch
                 client.offsets[what] = wire, client.identity
-                if not request.member_id or request.generation_id < 0:
+                is_member = request.member_id and request.generation_id >= 0
+                if self._has_members and not is_member:
                     self._violated("offsets without a member", wire.client)
             case EndTxnRequest():
                 self._ends(wire.client, what, client, request, version)

@@ -76,14 +76,14 @@ IN_PLACE: Final = {
     "want_partitions": (*SENDING, *OVER),
     "want_offsets": (*SENDING, *OVER),
     "sending": (*SENDING, *OVER),
-    "added": (*SENDING, *OVER),
+    "added": (*SENDING, *OVER, "sealing"),
     "not_added": (*SENDING, *OVER),
     "commit": ("open",),
     "abort": OPEN,
     "doom": (*SENDING, *OVER),
     "drained": ("committing", "aborting"),
-    "end_lost": ("unknown", *OVER),
-    "end_answered": ("unknown", *OVER),
+    "end_lost": ("unknown", *OVER, "sealing"),
+    "end_answered": ("unknown", *OVER, "sealing"),
 }
 
 
@@ -271,6 +271,8 @@ class _Play:
         return found
 
     def _answers(self) -> list[Callable[[], None]]:
+        if self.phase == "sealing":
+            return [self._seal_answered] * 3
         match self.request:
             case Initialise():
                 return [self._init_answered] * 4 + [self._init_refused]
@@ -301,8 +303,8 @@ class _Play:
             match effect:
                 case Send(request=request):
                     self._sent(request)
-                case Adopt(identity=identity, protocol=protocol):
-                    self.identity, self.protocol = identity, protocol
+                case Adopt(identity=identity):
+                    self.identity = identity
                 case Admit(partitions=partitions):
                     self._admits(partitions)
                 case Started(deadline=deadline):
@@ -318,6 +320,9 @@ class _Play:
     def _sent(self, request: Request) -> None:
         assert self.request is None, "two requests to the coordinator"
         self.request = request
+        if self.phase in ("ready", "sealing"):
+            self._seals(request)
+            return
         match request:
             case Initialise(identity=identity):
                 # Only a new life may ask without its identity: it fences others.
@@ -417,6 +422,7 @@ class _Play:
             return
         protocol = (TV1, TV2)[self.draw(2)]
         self.request, self.phase = None, "ready"
+        self.protocol = protocol
         self._take(self.machine.initialised(found, protocol))
         assert self.identity == found
 
@@ -426,6 +432,45 @@ class _Play:
             self.machine.not_initialised()
         else:
             self._fail()
+
+    # ---- an empty transaction that tells logs the next epoch -------------------------
+
+    def _seals(self, request: Request) -> None:
+        assert self.protocol is TV1
+        assert not isinstance(request, Probe)
+        assert request.identity == self.identity
+        assert self.coordinator.open is None
+        is_bump = isinstance(request, Initialise)
+        assert is_bump == (self.identity in self._spent)
+        self.phase = "bumping" if is_bump else "sealing"
+
+    def _seal_answered(self) -> None:
+        request = self.request
+        match request:
+            case AddPartitions(partitions=partitions):
+                assert partitions
+                refused = partitions[:1]
+            case _:
+                refused = ()
+        if isinstance(request, End):
+            assert not request.is_commit
+            self._seal_ended(request)
+            return
+        self.request = None
+        if self.draw(4):
+            self._take(self.machine.added(self.now))
+        else:
+            self._take(self.machine.not_sealed(refused))
+        if self.request is None:
+            self.phase = "ready"
+
+    def _seal_ended(self, end: End) -> None:
+        if self.draw(4) == 1 and end.identity not in self._spent:
+            self._spent.add(end.identity)
+            self.machine.end_lost()
+            return
+        self.request, self.phase = None, "ready"
+        self._take(self.machine.end_answered(self.now, None, None, 0))
 
     # ---- the transaction -------------------------------------------------------------
 
@@ -445,8 +490,8 @@ class _Play:
         self.phase = "open"
         if protocol is TV1:
             self._old.add(self.identity)
+        self.protocol = protocol
         self._take(self.machine.begin(self.now, protocol))
-        assert self.protocol is protocol
         assert self.admitted is None or not self.admitted
 
     def _enqueue(self) -> None:
@@ -831,6 +876,19 @@ class _Play:
                 assert tx not in self.coordinator.committed, "a false outcome"
 
     def _answer_all(self) -> None:
+        if self.phase == "sealing":
+            self._seal_answered()
+        else:
+            self._answer_request()
+        for step in (self._send_all, self._answer_wire, self._answer_offsets):
+            if self.phase in SENDING:
+                step()
+        if self.phase == "open":
+            self._commit()
+        elif self.phase == "doomed":
+            self._abort()
+
+    def _answer_request(self) -> None:
         match self.request:
             case Initialise():
                 self._init_answered()
@@ -842,13 +900,6 @@ class _Play:
                 self._added()
             case None:
                 pass
-        for step in (self._send_all, self._answer_wire, self._answer_offsets):
-            if self.phase in SENDING:
-                step()
-        if self.phase == "open":
-            self._commit()
-        elif self.phase == "doomed":
-            self._abort()
 
     def _send_all(self) -> None:
         if self._sendable():
