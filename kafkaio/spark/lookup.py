@@ -251,6 +251,10 @@ async def _commit(
     request = commit_request(
         GroupMetadata(group), {tp: OffsetAndMetadata(n) for tp, n in offsets.items()}
     )
+    topics = {tp.topic for tp in offsets}
+    if any(client.cluster.topic_id(topic) is None for topic in topics):
+        # After it the client knows the topics.
+        await client.offsets(dict.fromkeys(offsets, "earliest"))
     for topic in request.topics:
         # From version 10 on it has the place of the name.
         if (topic_id := client.cluster.topic_id(topic.name)) is not None:

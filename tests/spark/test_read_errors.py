@@ -58,7 +58,10 @@ def test_no_broker(reading: Reading) -> None:
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ("valu binary", "no column 'valu' (did you mean 'value'?); a schema can have"),
+        (
+            "values binary",
+            "no column 'values' (did you mean 'value'?); a schema can have",
+        ),
         ("value int", "column 'value' cannot be int; a schema can have any of"),
         ("offset string", "column 'offset' cannot be string"),
         ("timestamp timestamp_ntz", "column 'timestamp' cannot be timestamp_ntz"),
