@@ -30,6 +30,7 @@ nox.options.sessions = [
     "embedded",
     "integration",
     "spark",
+    "spark_connect",
 ]
 
 #: The newest and the oldest Kafka are part of every run, and the marker of what runs on
@@ -329,6 +330,15 @@ def run_simulation(session: nox.Session, *arguments: str) -> None:
 def spark(session: nox.Session) -> None:
     """Spark jobs, beside Spark's own connector, on a real Kafka."""
     run_spark(session, "-m", "not nightly", *session.posargs)
+
+
+@nox.session
+def spark_connect(session: nox.Session) -> None:
+    """A declarative pipeline; with packages that the tests in Spark do without."""
+    install(session, "[kafka,spark]")
+    session.install("pyspark[pipelines]", "pandas<3")  # PySpark warns of pandas 3
+    groups(session, "test", "spark")
+    session.run("pytest", "tests/spark_connect", *session.posargs)
 
 
 def run_spark(session: nox.Session, *arguments: str, pyspark: str = "pyspark") -> None:

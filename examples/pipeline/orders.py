@@ -75,8 +75,9 @@ def orders(seed: int, count: int) -> list[Order]:
 
 
 def is_past_half(number: int, count: int) -> bool:
-    # Only then is it certain that the stream has a watermark, which leaves late ones
-    # out: it has finished a batch before.
+    # Only then is it certain that the stream leaves late ones out: Spark judges them by
+    # the watermark with which the micro-batch before this one began, so in the third
+    # micro-batch at the earliest.
     return number > count // 2
 
 

@@ -41,7 +41,7 @@ def customers() -> DataFrame:
 def known() -> DataFrame:
     incoming = spark.readStream.format("kafkaio").options(**SOURCE)
     incoming = incoming.schema(steps.INPUT).option("subscribe", f"{NAME}.orders")
-    incoming = incoming.option("maxOffsetsPerTrigger", "800")
+    incoming = incoming.option("maxOffsetsPerTrigger", "400")
     return steps.joined(steps.parsed(incoming.load()), spark.read.table("customers"))
 
 
