@@ -92,7 +92,7 @@ def imports(session: nox.Session) -> None:
 #: attribute by attribute, so that a wrong annotation of a message shows there.
 TYPED = [
     *("examples", "tests/typing", "tests/sim", "tests/support", "tests/torture"),
-    *("tests/spark", "tests/unit/spark"),
+    "tests/spark",
     *("tests/unit/sim", "tests/unit/support", "tests/unit/testing"),
 ]
 

@@ -29,6 +29,12 @@ request. Invariants:
 - Where a write of an ended transaction may still arrive, the epoch must change before
   the next one begins. TV2 changes it with each end; TV1 needs a bump, for example when
   a batch expired on the wire, or an EndTxn got no answer.
+- A bump alone keeps no late write out: a log learns the epoch from the next write or
+  marker. Until then, brokers before 3.6 take the late write, and the marker of the next
+  transaction commits it. So, where a write or a commit of offsets may still arrive, an
+  empty transaction under the new epoch follows (SEALING). Its abort marks every log
+  that the aborted transaction was in: what arrived before the marker is aborted by it,
+  and what arrives later is refused.
 
 Effects are returned in the order in which they must be performed.
 """
@@ -102,6 +108,7 @@ class State(Enum):
     ABORTING = auto()  #: it is to be aborted; batches are on the wire
     UNKNOWN = auto()  #: EndTxn was sent; only the answer to it leads out
     BUMPING = auto()  #: the next epoch is requested by InitProducerId
+    SEALING = auto()  #: logs are told the next epoch, by the abort of nothing
     FENCED = auto()  #: another producer has the transactional id; for good
     FAILED = auto()  #: the producer cannot go on for another reason; for good
 
@@ -116,6 +123,9 @@ class Event(Enum):
     NOT_INITIALISED = auto()
     BUMP = auto()
     BUMPED = auto()
+    BUMPED_WITH_HARM = auto()
+    SEALED = auto()
+    SEALED_WITH_HARM = auto()
     BEGIN = auto()
     WANT = auto()
     SENDING = auto()
@@ -147,6 +157,14 @@ _OVER: Final = (_S.FENCED, _S.FAILED)
 _LIVE: Final = tuple(state for state in State if state not in _OVER)
 #: States in which records of the transaction may be sent, or sent again.
 _SENDING: Final = (_S.OPEN, _S.COMMITTING, _S.DOOMED, _S.ABORTING)
+#: States in which partitions and groups may be added.
+_ADDING: Final = frozenset({_S.OPEN, _S.COMMITTING})
+#: States in which EndTxn follows as soon as nothing is under way.
+_ENDING: Final = frozenset({_S.COMMITTING, _S.ABORTING})
+
+_FENCING: Final = frozenset(
+    {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
+)
 
 #: Where each event leads. A pair that is not listed is a bug: it raises InternalError
 #: and changes nothing.
@@ -157,6 +175,11 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
         (_S.INITIALISING, _E.NOT_INITIALISED): _S.UNINITIALISED,
         (_S.READY, _E.BUMP): _S.BUMPING,
         (_S.BUMPING, _E.BUMPED): _S.READY,
+        (_S.BUMPING, _E.BUMPED_WITH_HARM): _S.SEALING,
+        (_S.SEALING, _E.ADDED): _S.SEALING,
+        (_S.SEALING, _E.END_LOST): _S.SEALING,
+        (_S.SEALING, _E.SEALED): _S.READY,
+        (_S.SEALING, _E.SEALED_WITH_HARM): _S.BUMPING,
         (_S.READY, _E.BEGIN): _S.OPEN,
         **{(state, _E.WANT): state for state in (*_SENDING, *_OVER)},
         **{(state, _E.SENDING): state for state in (*_SENDING, *_OVER)},
@@ -301,6 +324,7 @@ class TransactionMachine:
         "_groups_added",
         "_groups_wanted",
         "_has_harm",
+        "_has_late",
         "_has_run",
         "_is_drained",
         "_is_probed",
@@ -351,6 +375,8 @@ class TransactionMachine:
         self._has_harm = False
         # Why a broker has refused the epoch: perhaps another producer has the id.
         self._refusal: KafkaError | None = None
+        # Whether that may be a write, or a commit of offsets.
+        self._has_late = False
         # Whether the coordinator may know nothing of it although is_started is set.
         self._is_start_uncertain = False
         # When the request to add something was sent: the coordinator's time begins.
@@ -387,10 +413,70 @@ class TransactionMachine:
 
     def initialised(self, identity: Identity, protocol: Protocol) -> Effects:
         """Take the answer to `Initialise`: the identity, and the protocol to use."""
-        is_bump = self.state is State.BUMPING
-        self._go(Event.BUMPED if is_bump else Event.INITIALISED)
+        if self.state is not State.BUMPING:
+            self._go(Event.INITIALISED)
+            self.protocol = protocol
+            return self._identified(identity)
+        # TV2's brokers verify, and so refuse a late write of TV1 by themselves.
+        is_sealed = self._has_late and protocol is Protocol.TV1
+        self._go(Event.BUMPED_WITH_HARM if is_sealed else Event.BUMPED)
         self.protocol = protocol
-        return self._identified(identity)
+        adopt = self._identified(identity)
+        return (*adopt, *self._seal()) if is_sealed else adopt
+
+    def _seal(self) -> Effects:
+        # Ask for what the harmed transaction was in, and end it at once.
+        self._has_harm = self._has_late = False
+        self.is_end_uncertain = False
+        self._wanted = dict.fromkeys(sorted(self._added))
+        self._groups_wanted = dict.fromkeys(sorted(self._groups_added))
+        self._added.clear()
+        self._groups_added.clear()
+        return self._next_of_seal()
+
+    def _next_of_seal(self) -> Effects:
+        identity = self.identity
+        assert identity is not None
+        if self._wanted:
+            return self._send(AddPartitions(identity, tuple(self._wanted)))
+        if self._groups_wanted:
+            return self._send(AddOffsets(identity, next(iter(self._groups_wanted))))
+        if self._added or self._groups_added:
+            return self._send(End(identity, Protocol.TV1, is_commit=False))
+        self._go(Event.SEALED)
+        return ()
+
+    def not_sealed(self, partitions: Collection[TopicPartition]) -> Effects:
+        """Note that the coordinator refuses to add some of what is to be sealed.
+
+        These are left out: topics that are gone, or that may not be written to any
+        more.
+
+        Args:
+            partitions: those that it refused; none if it was asked for a group, or
+                refuses them all.
+        """
+        request = self.request
+        if self.state is not State.SEALING or isinstance(request, End):
+            raise InternalError(f"transaction: {request!r} seals nothing")
+        if isinstance(request, AddOffsets):
+            del self._groups_wanted[request.group_id]
+        else:
+            kept = (tp for tp in self._wanted if partitions and tp not in partitions)
+            self._wanted = dict.fromkeys(kept)
+        self.request = None
+        return self._next_of_seal()
+
+    def _sealed(self, error: KafkaError | None, code: int) -> Effects:
+        if error is not None:
+            is_fenced = code in _FENCING
+            return self.fence(error) if is_fenced else self.fail(error)
+        if not self._has_harm:
+            self._go(Event.SEALED)
+            return ()
+        # An EndTxn got no answer: late, it could end the next transaction.
+        self._go(Event.SEALED_WITH_HARM)
+        return self._send(Initialise(self.identity))
 
     def _identified(self, identity: Identity) -> Effects:
         self.request = None
@@ -441,7 +527,7 @@ class TransactionMachine:
 
     @property
     def _may_add(self) -> bool:
-        return self.state in {State.OPEN, State.COMMITTING}
+        return self.state in _ADDING
 
     def want_partitions(
         self, now: float, partitions: Collection[TopicPartition]
@@ -512,6 +598,8 @@ class TransactionMachine:
             case _:
                 raise InternalError(f"transaction: {request!r} adds nothing")
         self.request = None
+        if self.state is State.SEALING:
+            return self._next_of_seal()
         return (*effects, *self._next(now))
 
     def probed(self, now: float, *, is_at_once: bool) -> Effects:
@@ -540,7 +628,7 @@ class TransactionMachine:
         self._go(Event.ADDED)
         if self.state in _OVER:
             return ()
-        if self.request is None:
+        if self.request is None or self.state is State.SEALING:
             raise InternalError("transaction: nothing was to be added")
         self.request = None
         started: Effects = ()
@@ -574,6 +662,7 @@ class TransactionMachine:
             return ()
         self._has_harm |= has_harm
         self._refusal = self._refusal or refusal
+        self._has_late |= has_harm
         if self.cause is None:
             self.cause = error
         self._wanted.clear()
@@ -583,9 +672,17 @@ class TransactionMachine:
         drop = (DropUnsent(),) if before is not self.state else ()
         return (*drop, *self._next(now))
 
-    def harmed(self) -> None:
-        """Note that sequence numbers have a gap: the next one needs another epoch."""
+    def harmed(self, *, has_late: bool = False) -> None:
+        """Note that the next transaction needs another epoch.
+
+        Because sequence numbers have a gap, or because a request got no answer and was
+        sent again: the first of the two may arrive after the end.
+
+        Args:
+            has_late: whether that is a commit of offsets, which a log would take.
+        """
         self._has_harm = True
+        self._has_late |= has_late
 
     def expired(self, now: float) -> bool:
         """Whether the coordinator may abort the transaction from now on."""
@@ -609,7 +706,7 @@ class TransactionMachine:
 
         EndTxn is sent once no other request is under way.
         """
-        if self.state not in {State.COMMITTING, State.ABORTING}:
+        if self.state not in _ENDING:
             self._go(Event.DRAINED)
         self._is_drained = True
         return self._next(now)
@@ -632,7 +729,7 @@ class TransactionMachine:
                 group_id = next(iter(self._groups_wanted))
                 del self._groups_wanted[group_id]
                 return self._send(AddOffsets(identity, group_id))
-        if self._is_drained and self.state in {State.COMMITTING, State.ABORTING}:
+        if self._is_drained and self.state in _ENDING:
             return self._end(identity)
         return ()
 
@@ -676,9 +773,11 @@ class TransactionMachine:
         if not isinstance(end, End):
             raise InternalError(f"transaction: EndTxn answered while {self.state.name}")
         self.request = None
+        if self.state is State.SEALING:
+            return self._sealed(error, code)
         if error is None or self._is_nothing_there(code):
             return self._ended(now, end, identity)
-        if code in {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}:
+        if code in _FENCING:
             return self.fence(error)
         if self._verdict and self._can_ask_again(code):
             return self._denied(error, code)

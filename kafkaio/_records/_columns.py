@@ -8,12 +8,15 @@ in the byte order of the machine.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
+from contextlib import suppress
 from itertools import accumulate
-from typing import Any
+from typing import Any, Self
 
 from kafkaio._records._cursor import RecordCursor
 from kafkaio._records._layout import (
     HEADER_OVERHEAD,
+    MIN_RECORD_SIZE,
     MOST_BYTES,
     NO_END,
     ONE_RECORD,
@@ -29,8 +32,13 @@ from kafkaio._records._layout import (
     Wanted,
 )
 from kafkaio._records._murmur2 import key_partition
-from kafkaio._records._pure import RecordWriter, decode_records
-from kafkaio.errors import ArgumentValueError, UsageError
+from kafkaio._records._pure import (
+    RecordWriter,
+    decode_records,
+    long_varint,
+    read_fields,
+)
+from kafkaio.errors import ArgumentValueError, CorruptRecord, UsageError
 from kafkaio.types import Header
 
 __all__ = [
@@ -41,6 +49,10 @@ __all__ = [
 
 _MAX_INT64 = 2**63 - 1
 _USUAL = Wanted()
+# A base timestamp within +-2**62 plus a delta within +-2**61 fits in 64 bits.
+_SAFE_BASE = 2**62
+# The greatest raw value of a varint of two bytes.
+_TWO_BYTES = 2**14 - 1
 
 
 class ColumnsBuilder:
@@ -58,7 +70,7 @@ class ColumnsBuilder:
         UsageError: ``limit`` is more than columns can hold.
     """
 
-    __slots__ = ("_limit", "_records", "_wanted", "length", "size")
+    __slots__ = ("_limit", "_rows", "_wanted", "length", "size")
 
     def __init__(self, wanted: Wanted = _USUAL, *, limit: int = MOST_BYTES) -> None:
         if limit > MOST_BYTES:
@@ -69,7 +81,7 @@ class ColumnsBuilder:
         self._clear()
 
     def _clear(self) -> None:
-        self._records: list[Any] = []
+        self._rows = _Rows()
         self.size: int = 0
         self.length: int = 0
 
@@ -103,12 +115,12 @@ class ColumnsBuilder:
             if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
-        records = decode_records(bytes(data), position, count, origin)
+        rows = _rows_of(bytes(data), position, count, origin)
         if end <= origin.base_offset + origin.last_offset_delta:
-            records = [record for record in records if record.offset < end]
+            rows.leave_out(end)
         self.size += size
-        self._records += records
-        self.length += len(records)
+        self.length += len(rows.offsets)
+        self._rows.add(rows)
         return True
 
     def add_cursor(self, cursor: RecordCursor) -> bool:
@@ -125,7 +137,7 @@ class ColumnsBuilder:
             if not self.size:
                 raise UsageError(f"{size} bytes of records are too much for columns")
             return False
-        self._records += cursor.copy()
+        self._rows.add(_Rows.of(cursor.copy()))
         self.size += size
         self.length += cursor.remaining
         return True
@@ -139,31 +151,129 @@ class ColumnsBuilder:
 
     def finish(self) -> Columns:
         """Return the columns, and start again with none."""
-        records, wanted = self._records, self._wanted
-        offsets = timestamps = keys = values = headers = None
-        if wanted.offsets:
-            offsets = bytearray(array("q", [record.offset for record in records]))
-        if wanted.timestamps:
-            times = [record.timestamp for record in records]
-            timestamps = bytearray(array("q", times))
-        if wanted.keys:
-            keys = _binary_column([record.key for record in records])
-        if wanted.values:
-            values = _binary_column([record.value for record in records])
-        if wanted.headers:
-            headers = _header_columns([record.headers for record in records])
-        timeless = sum(record.timestamp == -1 for record in records)
+        rows, wanted = self._rows, self._wanted
+        timestamps = rows.timestamps if wanted.timestamps else None
         columns = Columns(
             self.length,
-            offsets,
-            timestamps,
-            keys,
-            values,
-            headers,
-            timeless if wanted.timestamps else 0,
+            bytearray(array("q", rows.offsets)) if wanted.offsets else None,
+            None if timestamps is None else bytearray(array("q", timestamps)),
+            _binary_column(rows.keys) if wanted.keys else None,
+            _binary_column(rows.values) if wanted.values else None,
+            _header_columns(rows.headers) if wanted.headers else None,
+            0 if timestamps is None else timestamps.count(-1),
         )
         self._clear()
         return columns
+
+
+class _Rows:
+    """The fields of records, in lists of the same length."""
+
+    __slots__ = ("headers", "keys", "offsets", "timestamps", "values")
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+        self.timestamps: list[int] = []
+        self.keys: list[bytes | None] = []
+        self.values: list[bytes | None] = []
+        self.headers: list[tuple[Header, ...]] = []
+
+    @classmethod
+    def of(cls, records: Iterable[Any]) -> Self:
+        """Return the fields of records."""
+        rows = cls()
+        for record in records:
+            rows.offsets.append(record.offset)
+            rows.timestamps.append(record.timestamp)
+            rows.keys.append(record.key)
+            rows.values.append(record.value)
+            rows.headers.append(record.headers)
+        return rows
+
+    def add(self, others: _Rows) -> None:
+        """Append other rows."""
+        self.offsets += others.offsets
+        self.timestamps += others.timestamps
+        self.keys += others.keys
+        self.values += others.values
+        self.headers += others.headers
+
+    def leave_out(self, end: int) -> None:
+        """Remove the rows from an offset on; compaction keeps their order."""
+        kept = [index for index, offset in enumerate(self.offsets) if offset < end]
+        for name in self.__slots__:
+            column = getattr(self, name)
+            setattr(self, name, [column[index] for index in kept])
+
+
+def _rows_of(data: bytes, position: int, count: int, origin: Origin) -> _Rows:
+    """Decode records that fill ``data``; the same as `decode_records`, but faster.
+
+    Raises:
+        CorruptRecord: as `decode_records`.
+    """
+    is_sane = 0 <= count <= (len(data) - position) // MIN_RECORD_SIZE
+    if is_sane and -_SAFE_BASE < origin.base_timestamp < _SAFE_BASE:
+        rows = _Rows()
+        with suppress(IndexError, CorruptRecord):
+            if _read(data, position, count, (origin, rows)):
+                if origin.log_append_time is not None:
+                    rows.timestamps = [origin.log_append_time] * len(rows.offsets)
+                return rows
+    return _Rows.of(decode_records(data, position, count, origin))
+
+
+def _read(  # noqa: C901, PLR0912 - a loop with few calls is fastest
+    data: bytes, position: int, count: int, target: tuple[Origin, _Rows]
+) -> bool:
+    # The loop of `kafkaio._records._pure._decode_drafts`, without an object for each
+    # record. Returns False, or raises, if a record is corrupt or its timestamp far from
+    # the others: then `decode_records` has to read them.
+    origin, rows = target
+    start_offset, base_offset = origin.start_offset, origin.base_offset
+    base_timestamp, last_raw = origin.base_timestamp, origin.last_offset_delta << 1
+    add_offset, add_timestamp = rows.offsets.append, rows.timestamps.append
+    add_key, add_value = rows.keys.append, rows.values.append
+    add_headers = rows.headers.append
+    for _ in range(count):
+        size = data[position]
+        position += 1
+        if size > 127:
+            size += (data[position] << 7) - 128
+            position += 1
+            if size > _TWO_BYTES:
+                size, position = long_varint(data, position - 2)
+        end = position + (size >> 1)
+        time = data[position + 1]
+        position += 2
+        if time > 127:
+            time += (data[position] << 7) - 128
+            position += 1
+            if time > _TWO_BYTES:
+                time, position = long_varint(data, position - 2)
+        raw = data[position]
+        position += 1
+        if raw > 127:
+            raw += (data[position] << 7) - 128
+            position += 1
+            if raw > _TWO_BYTES:
+                raw, position = long_varint(data, position - 2)
+        if (size | raw) & 1 or raw > last_raw or time >> 62:
+            return False
+        if base_offset + (raw >> 1) < start_offset:
+            if position > end:
+                return False
+            position = end
+            continue
+        key, value, headers, position = read_fields(data, position)
+        if position != end:
+            return False
+        add_offset(base_offset + (raw >> 1))
+        add_timestamp(base_timestamp + ((time >> 1) ^ -(time & 1)))
+        add_key(key)
+        add_value(value)
+        add_headers(headers)
+    return position == len(data)
 
 
 def _binary_column(values: list[bytes | None]) -> BinaryColumn:

@@ -5,7 +5,7 @@ The compiled twin must agree with this module on every input, errors included.
 Where it saves time per record, the code is less readable than it could be. The
 optimisations, each of them measured:
 
-- varints of one and two bytes are read in place; `_long_varint` reads longer ones;
+- varints of one and two bytes are read in place; `long_varint` reads longer ones;
 - the varints that are written most often are looked up in a table;
 - `Record` is frozen, so its ``__init__`` needs nine calls of ``object.__setattr__``.
   Instead, a draft with the same slots is filled, and then its class is changed to
@@ -33,6 +33,8 @@ __all__ = [
     "decode_keys",
     "decode_records",
     "decode_values",
+    "long_varint",
+    "read_fields",
 ]
 
 _MIN_INT64 = -(2**63)
@@ -170,7 +172,7 @@ def _decode_drafts(  # noqa: C901, PLR0912, PLR0915 - the hottest loop has few c
             raw += (data[position] << 7) - 128
             position += 1
             if raw > _TWO_BYTES:
-                raw, position = _long_varint(data, position - 2)
+                raw, position = long_varint(data, position - 2)
         if raw & 1:
             raise CorruptRecord(f"a record has the length {_unzigzag(raw)}")
         end = position + (raw >> 1)
@@ -181,7 +183,7 @@ def _decode_drafts(  # noqa: C901, PLR0912, PLR0915 - the hottest loop has few c
             raw += (data[position] << 7) - 128
             position += 1
             if raw > _TWO_BYTES:
-                raw, position = _long_varint(data, position - 2)
+                raw, position = long_varint(data, position - 2)
                 is_wide |= raw >> 62 > 0
         timestamp = base_timestamp + ((raw >> 1) ^ -(raw & 1))
         # 3. The offset delta, which decides whether the record is skipped.
@@ -191,14 +193,14 @@ def _decode_drafts(  # noqa: C901, PLR0912, PLR0915 - the hottest loop has few c
             raw += (data[position] << 7) - 128
             position += 1
             if raw > _TWO_BYTES:
-                raw, position = _long_varint(data, position - 2)
+                raw, position = long_varint(data, position - 2)
         if raw & 1 or raw > last_raw:
             raise CorruptRecord(f"a record has the offset delta {_unzigzag(raw)}")
         offset = base_offset + (raw >> 1)
         if offset < start_offset:
             position = _skipped(position, end)
             continue
-        key, value, headers, position = _decode_fields(data, position)
+        key, value, headers, position = read_fields(data, position)
         if position != end:
             raise CorruptRecord(f"a record ends {position - end} bytes off its length")
         add(draft(topic, number, offset, timestamp, key, value, headers, kind, epoch))
@@ -213,17 +215,25 @@ def _skipped(position: int, end: int) -> int:
     return end
 
 
-def _decode_fields(
+def read_fields(
     data: bytes, position: int
 ) -> tuple[bytes | None, bytes | None, tuple[Header, ...], int]:
-    # Returns key, value, headers and the next position.
+    """Read the key, the value and the headers of a record.
+
+    Returns:
+        The three, and the next position.
+
+    Raises:
+        CorruptRecord: a length, a count or a varint is impossible.
+        IndexError: the data ends before they do.
+    """
     key: bytes | None = None
     value: bytes | None = None
     raw = data[position]
     position += 1
     if raw != 1:
         if raw > 127:
-            raw, position = _long_varint(data, position - 1)
+            raw, position = long_varint(data, position - 1)
         if raw & 1:
             raise CorruptRecord(f"a key has the length {_unzigzag(raw)}")
         after = position + (raw >> 1)
@@ -236,7 +246,7 @@ def _decode_fields(
             raw += (data[position] << 7) - 128
             position += 1
             if raw > _TWO_BYTES:
-                raw, position = _long_varint(data, position - 2)
+                raw, position = long_varint(data, position - 2)
         if raw & 1:
             raise CorruptRecord(f"a value has the length {_unzigzag(raw)}")
         after = position + (raw >> 1)
@@ -249,7 +259,7 @@ def _decode_fields(
 
 
 def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int]:
-    raw, position = _long_varint(data, position)
+    raw, position = long_varint(data, position)
     count = raw >> 1
     if raw & 1 or count > (len(data) - position) // 2:
         raise CorruptRecord(f"a record claims {_unzigzag(raw)} headers")
@@ -259,7 +269,7 @@ def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int
         raw = data[position]
         position += 1
         if raw > 127:
-            raw, position = _long_varint(data, position - 1)
+            raw, position = long_varint(data, position - 1)
         if raw & 1:
             raise CorruptRecord(f"a header name has the length {_unzigzag(raw)}")
         after = position + (raw >> 1)
@@ -268,7 +278,7 @@ def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int
         raw = data[after]
         position = after + 1
         if raw > 127:
-            raw, position = _long_varint(data, after)
+            raw, position = long_varint(data, after)
         if raw == 1:
             value = None
         else:
@@ -281,8 +291,16 @@ def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int
     return tuple(headers), position
 
 
-def _long_varint(data: bytes, position: int) -> tuple[int, int]:
-    # Returns the raw number, before zigzag decoding, and the next position.
+def long_varint(data: bytes, position: int) -> tuple[int, int]:
+    """Read a varint of any length.
+
+    Returns:
+        The raw number, before zigzag decoding, and the next position.
+
+    Raises:
+        CorruptRecord: it has more than 64 bits.
+        IndexError: the data ends before it does.
+    """
     result = data[position]
     position += 1
     if result < 128:

@@ -20,7 +20,6 @@ from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio.client.cluster import ClientStatistics, Cluster
-from kafkaio.client.coordination import CoordinatorRpc
 from kafkaio.client.destinations import ANY, Destination, check_destination
 from kafkaio.client.retry import Attempts
 from kafkaio.config import ClientConfig, ClientOptions
@@ -327,6 +326,7 @@ class Client(Closeable):
             ClosedError: the client is closed, or not started.
         """
         from kafkaio.client.committed import CommittedOffsets
+        from kafkaio.client.coordination import CoordinatorRpc
 
         check_group(group)
         wanted = partitions_of(partitions)

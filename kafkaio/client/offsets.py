@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from kafkaio._arguments import partition_of, type_name
 from kafkaio._machines.metadata import ClusterView
-from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.client.destinations import Leader
 from kafkaio.client.fanout import Answer, ItemT, Operation, Results, Terms, ValueT
@@ -26,6 +25,9 @@ from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from kafkaio.types import OffsetAndTimestamp, TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._machines.positions import Reset
 
 __all__ = ["EARLIEST", "LATEST", "Cluster", "Moment", "OffsetLookup", "times_of"]
 
@@ -160,6 +162,9 @@ class OffsetLookup:
         that new, reading begins at the end as it was *before* the question, so that
         nothing that is appended in between is skipped (KIP-1106).
         """
+        # Whoever has a reset has loaded the module.
+        from kafkaio._machines.positions import ResetTo
+
         times = {
             tp: EARLIEST if reset.to is ResetTo.EARLIEST else LATEST
             for tp, reset in resets.items()

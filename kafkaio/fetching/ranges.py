@@ -51,7 +51,6 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
 )
 from kafkaio.fetching.brokers import FetchBrokers, KnownCluster, target_of
-from kafkaio.fetching.epochs import EpochLookup
 from kafkaio.fetching.messages import (
     FetchLimits,
     answers,
@@ -309,7 +308,6 @@ class RangeFetcher:
         self._density: dict[str, float] = {}
         # The ids that the topics had when they were first fetched.
         self._topic_ids: dict[str, UUID] = {}
-        self._epochs = EpochLookup(cluster, config.request_timeout_ms / 1000)
         # Of the range that is fetched: the epoch of its last batch, -1 if there is
         # none, and the epoch of the leader whose log is known to have that batch.
         self._last_epoch = -1
@@ -474,7 +472,11 @@ class RangeFetcher:
         epoch = -1 if view is None else view.leader_epoch
         is_known = epoch in {-1, self._leader_epoch, self._last_epoch}
         if self._last_epoch >= 0 and not is_known:
-            result = await self._epochs.ask({tp: self._last_epoch})
+            from kafkaio.fetching.epochs import EpochLookup  # rarely needed
+
+            seconds = self._config.request_timeout_ms / 1000
+            lookup = EpochLookup(self._cluster, seconds)
+            result = await lookup.ask({tp: self._last_epoch})
             for error in (*result.failed.values(), *result.again.values()):
                 return error
             end = result.found[tp]

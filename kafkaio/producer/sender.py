@@ -291,13 +291,13 @@ class Sender:
         return outlook.wake_at
 
     def _expire(self, at: float) -> None:
-        transaction = self._transaction
-        for receipt in self._accumulator.expire(at):
+        transaction, expired = self._transaction, self._accumulator.expire(at)
+        for receipt in expired:
             self._report(receipt)
-            if transaction is not None:
-                assert receipt.error is not None
-                transaction.failed(receipt.error, harm=Harm.BUMP)
         if transaction is not None:
+            # Once for all of them: after the first, EndTxn may have been sent.
+            if expired and (error := expired[0].error) is not None:
+                transaction.failed(error, harm=Harm.BUMP)
             transaction.landed()
 
     def _has_identity(self, identity: ProducerIdentity) -> bool:

@@ -142,10 +142,16 @@ _STALE: Final = frozenset(
 _WRITTEN_LIMIT: Final = 0.1
 #: Why a run is aborted whose offsets were refused, or whose commit was cut short.
 _NOT_COMMITTED: Final = "offsets were not committed"
+#: States in which the producer is over.
+_OVER: Final = frozenset({State.FENCED, State.FAILED})
+#: States in which EndTxn follows as soon as nothing is under way.
+_ENDING: Final = frozenset({State.COMMITTING, State.ABORTING})
 #: States in which an abort can be asked for.
 _ABORTABLE: Final = frozenset({State.OPEN, State.COMMITTING, State.DOOMED})
 #: States in which the transaction may still turn out not to be committed.
 _DOOMABLE: Final = _ABORTABLE | {State.ABORTING}
+#: States in which what an aborted transaction may still bring about is prevented.
+_SETTLING: Final = frozenset({State.BUMPING, State.SEALING})
 _FENCING: Final = frozenset(
     {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
 )
@@ -164,23 +170,26 @@ class Run:
         on_closed: called when it takes no more in.
         ended: told when the outcome is known, and the consumer was moved.
         is_late: whether EndTxn has no answer after ``max_block_ms``.
+        late_at: when that is to be noted; infinity before EndTxn is sent.
     """
 
     __slots__ = (
         "cause",
+        "commit_order",
         "commits",
         "consumer",
         "ended",
+        "is_commit_lost",
         "is_done",
         "is_ending",
         "is_late",
         "is_open",
         "is_revoked",
+        "late_at",
         "offsets",
         "on_closed",
         "outcome",
         "reason",
-        "timers",
     )
 
     def __init__(self, on_closed: Callable[[], None]) -> None:
@@ -193,13 +202,15 @@ class Run:
         self.on_closed: Callable[[], None] = on_closed
         self.ended: Broadcast = Broadcast()
         self.is_late: bool = False
+        self.late_at: float = inf
         # Whether its end was asked for, and whether it is complete.
         self.is_ending: bool = False
         self.is_done: bool = False
         # Commits of offsets under way, and those that were accepted.
         self.commits: int = 0
+        self.commit_order: asyncio.Lock = asyncio.Lock()
+        self.is_commit_lost: bool = False
         self.offsets: list[GroupOffsets] = []
-        self.timers: list[asyncio.TimerHandle] = []
 
 
 class TransactionManager:
@@ -247,6 +258,8 @@ class TransactionManager:
         self._waiters: deque[asyncio.Future[None]] = deque()
         # Told whenever the state has changed, or a group was added.
         self._changed = Broadcast()
+        # Fires no later than needed; to fire early is harmless. It serves many runs.
+        self._timer: asyncio.TimerHandle | None = None
         # When the first write of the run was sent, until it is answered.
         self._first_sent_at: float | None = None
         self._is_closing = False
@@ -292,17 +305,20 @@ class TransactionManager:
             if not waiter.done():
                 waiter.set_exception(ClosedError("the producer was closed"))
         run = self._run
-        if run is None:
-            return
-        self._abort(run, ClosedError("the producer was closed"), "closed")
+        if run is not None:
+            self._abort(run, ClosedError("the producer was closed"), "closed")
         with anyio.CancelScope(deadline=deadline):
-            await self._wait_done(run)
+            if run is not None:
+                await self._wait_done(run)
+            while self._machine.state in _SETTLING:
+                await self._changed.wait()
 
     def end(self, error: KafkaError) -> None:
         """Note that the producer is over; runs that have not ended end with that."""
         machine = self._machine
-        if machine.state not in {State.FENCED, State.FAILED}:
+        if machine.state not in _OVER:
             self._perform(machine.fail(error))
+        self._stop_timer()
         if self._run is not None and self._run.outcome is not None:
             # A rewind may be cut short before its first step, with the cluster.
             self._done(self._run)
@@ -374,11 +390,12 @@ class TransactionManager:
 
     async def _until_ready(self) -> None:
         machine = self._machine
-        deadline = now() + self._max_block
         if self._is_closing:  # since the turn was given to it
             raise ClosedError("the producer was closed")
+        deadline = inf
         while machine.state is not State.READY:
             self._check_over()
+            deadline = min(deadline, now() + self._max_block)
             with anyio.move_on_after(deadline - now()) as waiting:
                 await self._changed.wait()
             if waiting.cancelled_caught:
@@ -558,7 +575,7 @@ class TransactionManager:
         )
 
     def _check_over(self) -> None:
-        if self._machine.state in {State.FENCED, State.FAILED}:
+        if self._machine.state in _OVER:
             raise self._why_over()
 
     def _why_over(self) -> KafkaError:
@@ -648,7 +665,7 @@ class TransactionManager:
         run, machine = self._run, self._machine
         if (
             run is not None
-            and machine.state in {State.COMMITTING, State.ABORTING}
+            and machine.state in _ENDING
             and not run.commits
             and self._accumulator.is_drained
         ):
@@ -672,37 +689,51 @@ class TransactionManager:
                     accumulator.gate.admitted = partitions
                 case Started(deadline=deadline):
                     accumulator.expire_at(deadline)
-                    self._call_at(deadline, self._time_out)
+                    self._look_at(deadline)
                 case DropUnsent():
                     self._drop_unsent()
                 case Ended(outcome=outcome):
                     self._ended(outcome)
         self._changed.tell()
 
-    def _call_at(self, when: float, step: Callable[[Run], None]) -> None:
-        run = self._run
-        if run is not None:
+    def _look_at(self, when: float) -> None:
+        timer = self._timer
+        if timer is None or when < timer.when():
+            if timer is not None:
+                timer.cancel()
             loop = asyncio.get_running_loop()
-            run.timers.append(loop.call_at(when, step, run))
+            self._timer = loop.call_at(when, self._time_passed)
 
-    def _time_out(self, run: Run) -> None:
-        if run is self._run and self._machine.expired(now()):
+    def _time_passed(self) -> None:
+        self._timer = None
+        run, machine = self._run, self._machine
+        if run is None or run.outcome is not None:
+            return
+        at = now()
+        if machine.expired(at):
             error = KafkaTimeout(
                 f"the transaction was open for longer than transaction_timeout_ms="
                 f"{self._config.transaction_timeout_ms}"
             )
             self._doom(error, "timed out", has_harm=False)
+        if at >= run.late_at:
+            run.late_at, run.is_late = inf, True
+            for waiter in self._waiters:
+                self._bound(waiter)
+            run.ended.tell()
+        ahead = min(when for when in (machine.deadline, run.late_at, inf) if when > at)
+        if ahead < inf:
+            self._look_at(ahead)
 
-    def _end_late(self, run: Run) -> None:
-        run.is_late = True
-        for waiter in self._waiters:
-            self._bound(waiter)
-        run.ended.tell()
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _drop_unsent(self) -> None:
         run = self._run
         error: KafkaError
-        if self._machine.state in {State.FENCED, State.FAILED}:
+        if self._machine.state in _OVER:
             error = self._why_over()
         elif run is not None:
             error = self._aborted(run)
@@ -734,9 +765,6 @@ class TransactionManager:
         assert run is not None
         if run.is_open:
             self._close_run(run)
-        for timer in run.timers:
-            timer.cancel()
-        run.timers.clear()
         self._accumulator.expire_at(inf)
         run.outcome = outcome
         if run.cause is None and outcome is not TransactionOutcome.COMMITTED:
@@ -915,12 +943,15 @@ class TransactionManager:
     ) -> None:
         machine, what = self._machine, message.NAME.removesuffix("Request")
         unanswered = _Unanswered()
-        within = self._config.transaction_timeout_ms / 1000
+        is_seal = machine.state is State.SEALING
+        within = None if is_seal else self._config.transaction_timeout_ms / 1000
 
         def code(answer: ResponseT) -> int:
             unanswered.answered()
             found = code_of(answer)
-            if machine.state not in {State.OPEN, State.COMMITTING}:
+            if is_seal and found == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return ErrorCode.OPERATION_NOT_ATTEMPTED  # its topic was deleted
+            if not is_seal and machine.state not in {State.OPEN, State.COMMITTING}:
                 # Nothing is to be added any more, and this attempt added nothing.
                 return found and ErrorCode.OPERATION_NOT_ATTEMPTED
             return found
@@ -931,30 +962,48 @@ class TransactionManager:
                 self._attempts(what, within),
                 timeout=self._request_timeout,
                 code=code,
-                pace=_Pace(),
+                pace=self._busy() if is_seal else _Pace(),
                 on_sent=unanswered.sent,
                 check=partial(self._check_asked, request),
             )
         except KafkaError as failure:
-            if machine.request is request:
-                self._not_added(failure, is_lost=unanswered.is_pending)
+            if machine.request is not request:
+                return  # the producer is over
+            if is_seal:
+                self._perform(machine.fail(failure))
+            else:
+                self._not_added(failure, is_lost=unanswered.may_arrive)
             return
         if machine.request is not request:
-            return  # the producer is over
-        found = code_of(answer)
-        if not found:
-            self._after_adding(machine.added(now()))
             return
+        if found := code_of(answer):
+            self._add_refused(message, found, answer, was_lost=unanswered.was_lost)
+            return
+        if unanswered.was_lost:
+            machine.harmed()
+        self._after_adding(machine.added(now()))
+
+    def _add_refused(
+        self,
+        message: RequestMessage[ResponseT],
+        found: int,
+        answer: ResponseT,
+        *,
+        was_lost: bool,
+    ) -> None:
+        machine, what = self._machine, message.NAME.removesuffix("Request")
         error = self._error(found, f"{what} was refused")
         refused = reaction(message.API_KEY, found)
         if found in _FENCING:
             self._perform(machine.fence(error))
-        elif refused.retry or refused.step is Step.ABORT:
+        elif not (refused.retry or refused.step is Step.ABORT):
+            self._perform(machine.fail(error))
+        elif machine.state is State.SEALING:
+            self._perform(machine.not_sealed(_refused_partitions(answer)))
+        else:
             # A forgotten producer needs another epoch, as after a lost request.
             is_forgotten = found == ErrorCode.UNKNOWN_PRODUCER_ID
-            self._not_added(error, is_lost=is_forgotten)
-        else:
-            self._perform(machine.fail(error))
+            self._not_added(error, is_lost=is_forgotten or was_lost)
 
     def _not_added(self, error: KafkaError, *, is_lost: bool) -> None:
         self._note_cause(error, "a partition or group was not added")
@@ -966,9 +1015,15 @@ class TransactionManager:
         """Send EndTxn at once if the coordinator's connection is open.
 
         That is the usual case, and costs no task. An EndTxn that has to be sent again
-        is left to `_end`.
+        is left to `_end`; so is one that ends no run.
         """
-        self._call_at(now() + self._max_block, self._end_late)
+        if self._machine.state is State.SEALING:
+            self._start(partial(self._end, request, is_sent=False), "EndTxn")
+            return
+        run, at = self._run, now()
+        assert run is not None
+        run.late_at = at + self._max_block
+        self._look_at(run.late_at)
         connection = self._rpc.ready(ConnectionClass.SHARED)
         if connection is None or not self._can_end(connection, request):
             self._start(partial(self._end, request, is_sent=False), "EndTxn")
@@ -979,9 +1034,8 @@ class TransactionManager:
                 return  # the producer is over
             if isinstance(answer, Exception):
                 self._start(partial(self._end, request, is_sent=True), "EndTxn")
-            elif (
-                reaction(ApiKey.END_TXN, answer.error_code).retry
-                or answer.error_code in _FENCING  # perhaps it came too early
+            elif reaction(ApiKey.END_TXN, answer.error_code).retry or (
+                answer.error_code in _FENCING and self._is_perhaps_early(request)
             ):
                 self._start(partial(self._end, request, is_sent=False), "EndTxn")
             else:
@@ -1043,6 +1097,9 @@ class TransactionManager:
         elif machine.request is request:
             self._end_answered(request, answer)
 
+    def _is_perhaps_early(self, request: End) -> bool:
+        return request.protocol is Protocol.TV2 and self._machine.last_end is not None
+
     async def _await_markers(self, request: End) -> bool:
         """Wait until the end of the transaction before is complete.
 
@@ -1053,7 +1110,7 @@ class TransactionManager:
             Whether it was found complete; not so if another producer has the id.
         """
         last = self._machine.last_end
-        if request.protocol is Protocol.TV1 or last is None:
+        if last is None or not self._is_perhaps_early(request):
             return False
         try:
             answer = await self._rpc.repeat(
@@ -1158,23 +1215,29 @@ class TransactionManager:
         unanswered = _Unanswered()
         run.commits += 1
         try:
-            await self._check_fencing(rpc, offsets)
-            await self._until_written()
-            self._check_committable(run)
-            await self._until_group_added(run, group_id)
-            await self._commit_offsets(rpc, offsets, unanswered)
+            # In the order of the calls: in a transaction the last one counts.
+            async with run.commit_order:
+                await self._check_fencing(rpc, offsets)
+                await self._until_written()
+                self._check_committable(run)
+                await self._until_group_added(run, group_id)
+                _check_order(run, rpc)
+                await self._commit_offsets(rpc, offsets, unanswered)
         except UnsupportedVersion:
             raise
         except KafkaError as error:
-            self.doom(run, error, _NOT_COMMITTED, has_harm=unanswered.is_pending)
+            self.doom(run, error, _NOT_COMMITTED, has_harm=unanswered.may_arrive)
             raise
         except BaseException:
-            if unanswered.is_pending:
+            if unanswered.may_arrive:
                 cancelled = KafkaTimeout("the commit of offsets was cancelled")
                 self.doom(run, cancelled, _NOT_COMMITTED, has_harm=True)
             raise
         finally:
             run.commits -= 1
+            if unanswered.was_lost:
+                run.is_commit_lost = True
+                self._machine.harmed(has_late=True)
             self._look()
         run.offsets.append(offsets)
 
@@ -1293,6 +1356,14 @@ class TransactionManager:
         )
 
 
+def _check_order(run: Run, rpc: CoordinatorRpc) -> None:
+    if run.is_commit_lost:
+        raise KafkaTimeout(
+            f"{rpc.name}: a commit of offsets in this transaction got no answer, and "
+            "may still arrive after another one"
+        )
+
+
 class _InFlight:
     """A request without an answer yet; the connection calls it, in no task."""
 
@@ -1331,17 +1402,29 @@ class _Unanswered:
 
     Args:
         on_lost: called when it is sent again, and the attempt before was not answered.
+
+    Attributes:
+        is_pending: whether the last attempt has no answer.
+        was_lost: whether an attempt before it got none; the answer to a later one says
+            nothing of it.
     """
 
-    __slots__ = ("_on_lost", "is_pending")
+    __slots__ = ("_on_lost", "is_pending", "was_lost")
 
     def __init__(self, on_lost: Callable[[], None] | None = None) -> None:
         self._on_lost = on_lost
         self.is_pending = False
+        self.was_lost = False
+
+    @property
+    def may_arrive(self) -> bool:
+        return self.is_pending or self.was_lost
 
     def sent(self) -> None:
-        if self.is_pending and self._on_lost is not None:
-            self._on_lost()
+        if self.is_pending:
+            self.was_lost = True
+            if self._on_lost is not None:
+                self._on_lost()
         self.is_pending = True
 
     def answered(self) -> None:
@@ -1422,6 +1505,18 @@ def _code_of_partitions(answer: AddPartitionsToTxnResponse) -> int:
     ]
     telling = (c for c in codes if c != ErrorCode.OPERATION_NOT_ATTEMPTED)
     return next(telling, codes[0] if codes else 0)
+
+
+def _refused_partitions(answer: Response) -> list[TopicPartition]:
+    if not isinstance(answer, AddPartitionsToTxnResponse):
+        return []
+    fine = {ErrorCode.NONE, ErrorCode.OPERATION_NOT_ATTEMPTED}
+    return [
+        TopicPartition(topic.name, result.partition_index)
+        for topic in answer.results_by_topic_v3_and_below
+        for result in topic.results_by_partition
+        if result.partition_error_code not in fine
+    ]
 
 
 def _code_of_commit(answer: TxnOffsetCommitResponse) -> int:

@@ -27,13 +27,6 @@ def foreach_batch_writer(
 ) -> Callable[[DataFrame, int], None]:
     """Return a function for ``writeStream.foreachBatch``.
 
-    ::
-
-        to_kafka = kafkaio.spark.foreach_batch_writer(
-            {"kafka.bootstrap.servers": "host:9092", "topic": "totals"}
-        )
-        counts.writeStream.outputMode("update").foreachBatch(to_kafka).start()
-
     For several sinks, call several such functions in one of your own, and persist the
     micro-batch before, so that all of them see the same rows.
 

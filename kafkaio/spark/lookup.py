@@ -32,6 +32,7 @@ T = TypeVar("T")
 _Offsets: TypeAlias = dict[TopicPartition, int]
 
 _UNKNOWN_TOPIC = 3
+_ANY_NAME = re.compile(".*")
 #: How often offsets that went back are looked up again.
 _LOOKS = 3
 
@@ -163,8 +164,14 @@ class Lookup:
                     name="UNKNOWN_TOPIC_OR_PARTITION",
                 )
             return list(topics.partitions)
-        wanted = re.compile(topics.pattern) if topics.pattern else topics.names
-        found = await client.partitions_for(wanted)
+        if topics.pattern:
+            # The connector looks for the pattern anywhere in the name; the client would
+            # match whole names.
+            is_wanted = re.compile(topics.pattern).search
+            found = await client.partitions_for(_ANY_NAME)
+            found = {topic: n for topic, n in found.items() if is_wanted(topic)}
+        else:
+            found = await client.partitions_for(topics.names)
         return [TopicPartition(t, n) for t, numbers in found.items() for n in numbers]
 
     async def _bound(
@@ -244,6 +251,10 @@ async def _commit(
     request = commit_request(
         GroupMetadata(group), {tp: OffsetAndMetadata(n) for tp, n in offsets.items()}
     )
+    topics = {tp.topic for tp in offsets}
+    if any(client.cluster.topic_id(topic) is None for topic in topics):
+        # After it the client knows the topics.
+        await client.offsets(dict.fromkeys(offsets, "earliest"))
     for topic in request.topics:
         # From version 10 on it has the place of the name.
         if (topic_id := client.cluster.topic_id(topic.name)) is not None:

@@ -112,7 +112,7 @@ class Topics:
 
     Attributes:
         names: topics by name (``subscribe``).
-        pattern: a regular expression that a topic's whole name matches
+        pattern: a regular expression that is found in a topic's name
             (``subscribePattern``).
         partitions: single partitions (``assign``).
     """
@@ -402,7 +402,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         _READ,
         "-",
         _pattern,
-        "A regular expression (Python's) that the whole name of a topic matches.",
+        "A regular expression (Python's) that is found in the name of a topic; "
+        "`^orders$` for the whole name. Internal topics are left out.",
     ),
     Option(
         "assign",
@@ -1010,7 +1011,9 @@ class WriteOptions:
         return found
 
     def _check(self) -> None:
-        self.kafka.check(ProducerConfig, self._defaults())
+        # Transactions do not go with all options of a producer.
+        transactional = {"transactional.id": "task"} if self.exactly_once else {}
+        self.kafka.check(ProducerConfig, self._defaults() | transactional)
         if not self.exactly_once:
             if self.app is not None or self.version is not None:
                 raise ConfigurationError(

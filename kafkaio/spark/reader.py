@@ -131,9 +131,9 @@ def read_task(
     Raises:
         DataSourceError: records cannot be read.
     """
+    runtime.freeze()
     import pyarrow as pa
 
-    runtime.freeze()
     asked, wanted = arrow_schemas(columns)
     batches = _batches(options, asked, list(task))
     try:

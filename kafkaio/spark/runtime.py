@@ -25,9 +25,8 @@ import threading
 from collections.abc import Callable, Coroutine, Hashable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from kafkaio.client import Client
-
 if TYPE_CHECKING:
+    from kafkaio.client import Client
     from kafkaio.config import ClientConfig, ProducerConfig
     from kafkaio.producer import Producer
 
@@ -178,6 +177,8 @@ async def client(config: ClientConfig) -> Client:
     Raises:
         KafkaError: it could not start, as `Client.start` says.
     """
+    from kafkaio.client import Client
+
     return await _home().clients.take(config, lambda: Client.from_config(config))
 
 
@@ -199,9 +200,13 @@ def freeze() -> None:
     """Take what is imported by now out of the garbage collector's sight, once.
 
     Spark's worker collects all garbage after every task. Most of what it looks at are
-    modules, which stay: without them a task costs half the processor time. To be called
-    in workers only, as the processes of users are their own. The environment variable
-    ``KAFKAIO_SPARK_FREEZE=0`` turns it off.
+    modules, which stay: without them a task costs half the processor time. A planning
+    process lives for one call, and calls this before it loads kafkaio: loading makes
+    objects enough for a collection, which would look at all of pyspark and pyarrow, and
+    cost as much as all of kafkaio.
+
+    To be called in processes of Spark only, as those of users are their own. The
+    environment variable ``KAFKAIO_SPARK_FREEZE=0`` turns it off.
     """
     global _frozen_pid
     if _frozen_pid == os.getpid() or os.environ.get(_FREEZE_VARIABLE) == "0":

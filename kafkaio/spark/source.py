@@ -34,6 +34,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
 
     def schema(self) -> str:
         """Return the columns of a read without a schema of its own."""
+        _prepare()
         from kafkaio.spark.options import includes_headers
         from kafkaio.spark.schema import default_schema
 
@@ -45,6 +46,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option or a column is not possible.
         """
+        _prepare()
         from kafkaio.spark.options import ReadOptions
         from kafkaio.spark.reader import KafkaReader
         from kafkaio.spark.schema import projection
@@ -58,6 +60,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option or a column is not possible.
         """
+        _prepare()
         from kafkaio.spark.options import ReadOptions
         from kafkaio.spark.schema import projection
         from kafkaio.spark.stream import KafkaStreamReader
@@ -72,6 +75,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option, a column or the mode is not possible.
         """
+        _prepare()
         from kafkaio.spark.writer import KafkaWriter
 
         return KafkaWriter.of(self.options, schema, overwrite=overwrite)
@@ -86,6 +90,14 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         Raises:
             ConfigurationError: an option, a column or the mode is not possible.
         """
+        _prepare()
         from kafkaio.spark.writer import KafkaStreamWriter
 
         return KafkaStreamWriter.of(self.options, schema, overwrite=overwrite)
+
+
+def _prepare() -> None:
+    """Make what is loaded next cheap: this is a process of Spark, at its beginning."""
+    from kafkaio.spark.runtime import freeze
+
+    freeze()

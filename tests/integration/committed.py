@@ -55,7 +55,7 @@ async def ours(servers: str, topic: str, partitions: int = 1) -> list[bytes]:
     return sorted(found)
 
 
-def _librdkafka(servers: str, topic: str, partitions: int) -> list[bytes]:
+def _librdkafka(servers: str, topic: str, partitions: int) -> list[list[bytes]]:
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": servers,
@@ -74,26 +74,35 @@ def _librdkafka(servers: str, topic: str, partitions: int) -> list[bytes]:
             for index in range(partitions)
         ]
     )
-    found: list[bytes] = []
+    found: list[list[bytes]] = [[] for _ in range(partitions)]
     at_end: set[int] = set()
     try:
         while len(at_end) < partitions:
             message = consumer.poll(30)
             assert message is not None, "nothing came"
             error = message.error()
+            partition = message.partition() or 0
             if error is None:
-                found.append(message.value() or b"")
+                found[partition].append(message.value() or b"")
             else:
                 assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, error
-                at_end.add(message.partition() or 0)
+                at_end.add(partition)
     finally:
         consumer.close()
-    return sorted(found)
+    return found
+
+
+async def librdkafkas_order(
+    servers: str, topic: str, partitions: int = 1
+) -> list[list[bytes]]:
+    """The values that confluent_kafka's consumer reads, by partition, in order."""
+    return await asyncio.to_thread(_librdkafka, servers, topic, partitions)
 
 
 async def librdkafkas(servers: str, topic: str, partitions: int = 1) -> list[bytes]:
     """The values that confluent_kafka's consumer reads."""
-    return await asyncio.to_thread(_librdkafka, servers, topic, partitions)
+    found = await librdkafkas_order(servers, topic, partitions)
+    return sorted(value for values in found for value in values)
 
 
 async def assert_committed(
@@ -111,10 +120,41 @@ async def group_offsets(
 ) -> list[int | None]:
     """What a group has committed; an open transaction's offsets are waited for."""
     tps = partitions_of(topic, partitions)
-    async with Consumer(servers, group_id=group, assign=tps) as consumer:
+    # It looks only: by itself it would commit where it begins to read.
+    async with Consumer(
+        servers, group_id=group, assign=tps, enable_auto_commit=False
+    ) as consumer:
         found = await consumer.committed(tps)
     at = [found[tp] for tp in tps]
     return [None if each is None else each.offset for each in at]
+
+
+def _librdkafkas_offsets(
+    servers: str, group: str, topic: str, partitions: int
+) -> dict[int, int]:
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": servers, "group.id": group}
+    )
+    try:
+        found = consumer.committed(
+            [
+                confluent_kafka.TopicPartition(topic, index)
+                for index in range(partitions)
+            ],
+            timeout=30,
+        )
+    finally:
+        consumer.close()
+    return {one.partition: one.offset for one in found if one.offset >= 0}
+
+
+async def librdkafkas_offsets(
+    servers: str, group: str, topic: str, partitions: int
+) -> dict[int, int]:
+    """What a group has committed, as confluent_kafka's consumer is told."""
+    return await asyncio.to_thread(
+        _librdkafkas_offsets, servers, group, topic, partitions
+    )
 
 
 async def set_level(servers: str, level: int) -> None:

@@ -124,6 +124,20 @@ def transactional(request: pytest.FixtureRequest) -> Kafka:
     return kafka
 
 
+@pytest.fixture(scope="session")
+def unverified(kafka_version: str) -> Iterator[Kafka]:
+    """A Kafka that takes writes to partitions that are in no transaction.
+
+    As all did before 3.6. Transactions whose time has run out are aborted soon.
+    """
+    settings = {
+        "transaction.partition.verification.enable": "false",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    }
+    with Kafka(brokers=1, version=kafka_version, config=settings) as kafka:
+        yield kafka
+
+
 @pytest.fixture
 def switchable(_leveled: tuple[Kafka, Callable[[int], None]]) -> Iterator[Kafka]:
     """A Kafka at level 1 of ``transaction.version``, for a test that changes it."""

@@ -69,6 +69,7 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "test_embedded_java.py": ("test_console_producer_and_consumer",),
     "test_embedded_transactions.py": ("test_confluent_copies_exactly_once",),
+    "test_exactly_once.py": ("test_each_way_once",),
     "test_group.py": (
         "test_a_partition_moves_without_loss_or_repetition",
         "test_a_pattern_and_a_new_topic",
@@ -104,6 +105,13 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
     "test_protocol_java.py": (
         "test_java_and_we_write_and_read_the_same_bytes",
         "test_the_golden_bytes_are_still_those_of_java",
+    ),
+    "test_ranges.py": (
+        "test_a_compacted_topic",
+        "test_aborted_transactions_as_librdkafka_sees_them",
+        "test_random_ranges_are_what_a_consumer_reads",
+        "test_the_next_answer_comes_while_the_event_loop_is_stopped",
+        "test_what_clients_look_up",
     ),
     "test_records_java.py": (
         "test_java_finds_the_records_that_went_in",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -32,14 +32,6 @@ pytestmark = [
 HOUR_AGO_MS = int(time.time() * 1000) - 3_600_000
 #: These say of the whole cluster which transactions there are.
 LISTS_TRANSACTIONS = pytest.mark.kafka_versions("3.9", "4.0", "4.3")
-
-
-@pytest.fixture(scope="module")
-def unverified(kafka_version: str) -> Iterator[Kafka]:
-    """A Kafka that takes writes to partitions that are in no transaction."""
-    settings = {"transaction.partition.verification.enable": "false"}
-    with Kafka(brokers=1, version=kafka_version, config=settings) as kafka:
-        yield kafka
 
 
 @pytest.fixture

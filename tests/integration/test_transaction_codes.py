@@ -24,6 +24,7 @@ from kafkaio.errors import (
     KafkaError,
     OutcomeUnknown,
     RequestTimeout,
+    TransactionAborted,
 )
 from kafkaio.producer.transaction import TransactionOutcome
 from kafkaio.protocol.api_keys import ApiKey as A
@@ -113,7 +114,8 @@ ROWS = [
         T.COMMITTED,
         *(E.CONCURRENT_TRANSACTIONS, E.NOT_ENOUGH_REPLICAS),
         *(E.NOT_LEADER_OR_FOLLOWER, E.NOT_ENOUGH_REPLICAS_AFTER_APPEND),
-        E.REQUEST_TIMED_OUT,
+        *(E.REQUEST_TIMED_OUT, E.CORRUPT_MESSAGE, E.UNKNOWN_TOPIC_OR_PARTITION),
+        *(E.LEADER_NOT_AVAILABLE, E.KAFKA_STORAGE_ERROR),
         times=2,
     ),
     *rows(A.PRODUCE, T.COMMITTED, E.UNKNOWN_PRODUCER_ID),  # numbered from 0 again
@@ -146,7 +148,11 @@ ROWS = [
         *(E.INVALID_COMMIT_OFFSET_SIZE, E.INVALID_PRODUCER_EPOCH),
     ),
     *rows(A.TXN_OFFSET_COMMIT, T.FENCED, E.PRODUCER_FENCED),
-    *rows(A.TXN_OFFSET_COMMIT, T.OVER, *FATAL, E.UNSUPPORTED_VERSION),
+    *rows(
+        A.TXN_OFFSET_COMMIT,
+        T.OVER,
+        *(*FATAL, E.UNSUPPORTED_VERSION, E.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+    ),
     *rows(
         A.END_TXN,
         T.COMMITTED,
@@ -217,7 +223,11 @@ async def test_a_code(transactional: Kafka, tx_topic: TopicFactory, row: Row) ->
         if then is None:
             assert not wire.of(row.api)
             return
-        rule = wire.refuse(row.api, row.code, row.times)
+        times = row.times
+        if is_tv2 and row.api is A.END_TXN and row.code in FENCING:
+            # It may have come before the end before was complete: it is asked again.
+            times = 2
+        rule = wire.refuse(row.api, row.code, times)
         rule.accepts = no_probe(wire)
         expected, at = [b"before"], 1
         is_over = False
@@ -245,23 +255,182 @@ async def test_a_code(transactional: Kafka, tx_topic: TopicFactory, row: Row) ->
     assert found == (sorted(expected), [at])
 
 
-async def test_abortable_is_fatal_when_an_abort_says_it(
-    transactional: Kafka, tx_topic: TopicFactory
+@pytest.mark.parametrize(
+    ("then", "code"),
+    [
+        *((T.ABORTED, code) for code in (*BUSY, E.REQUEST_TIMED_OUT)),
+        (T.ABORTED, E.UNKNOWN_SERVER_ERROR),
+        *((T.FENCED, code) for code in FENCING),
+        *((T.OVER, code) for code in (*FATAL, E.INVALID_REQUEST)),
+        # There is nothing left that could be done about these.
+        *((T.OVER, code) for code in (E.TRANSACTION_ABORTABLE, E.UNKNOWN_PRODUCER_ID)),
+    ],
+    ids=lambda value: value.name.lower(),
+)
+async def test_an_abort_is_answered(
+    transactional: Kafka, tx_topic: TopicFactory, then: Then, code: E
 ) -> None:
     servers, topic, name = transactional.bootstrap_servers, tx_topic(), new_id()
     async with Interceptor(servers) as wire, producer_on(wire.servers, name) as first:
-        wire.refuse(A.END_TXN, E.TRANSACTION_ABORTABLE)
+        wire.refuse(A.END_TXN, code, 2 if then is T.ABORTED else 1)
         tx = first.transaction()
         await tx.begin()
-        await tx.send(topic, b"v")
-        with pytest.raises(KafkaError) as caught:
+        await tx.send(topic, b"aborted")
+        if then is T.ABORTED:
             await tx.abort()
-        with pytest.raises(type(caught.value)):
-            await first.transaction().begin()
+            await one(first, topic, b"next", name, 1)
+        else:
+            with pytest.raises(KafkaError) as caught:
+                await tx.abort()
+            assert isinstance(caught.value, Fenced) == (then is T.FENCED)
+            with pytest.raises(type(caught.value)):
+                await first.transaction().begin()
+        assert await tx.outcome is TransactionOutcome.ABORTED
+    values, at = await seen_by_readers(servers, name, topic, name)
+    assert values == ([b"next"] if then is T.ABORTED else [])
+    assert at == [1 if then is T.ABORTED else None]
 
 
-@pytest.mark.parametrize("api", [A.FIND_COORDINATOR, A.INIT_PRODUCER_ID])
-@pytest.mark.parametrize("code", BUSY[:3], ids=lambda code: code.name.lower())
+@pytest.mark.parametrize(
+    ("then", "code"),
+    [
+        *((T.BUMPED, code) for code in (*BUSY, E.REQUEST_TIMED_OUT)),
+        *((T.FENCED, code) for code in FENCING),
+        (T.OVER, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (T.OVER, E.CLUSTER_AUTHORIZATION_FAILED),
+        (T.OVER, E.INVALID_TRANSACTION_TIMEOUT),
+        (T.OVER, E.INVALID_PRODUCER_ID_MAPPING),
+        *((T.OVER, code) for code in (E.UNSUPPORTED_VERSION, E.INVALID_REQUEST)),
+        *((T.OVER, code) for code in (E.TRANSACTION_ABORTABLE, E.INVALID_TXN_STATE)),
+    ],
+    ids=lambda value: value.name.lower(),
+)
+async def test_a_bump_is_answered(
+    transactional: Kafka, tx_topic: TopicFactory, then: Then, code: E
+) -> None:
+    """TV1: after an abort, the next transaction needs another epoch."""
+    servers, topic = transactional.bootstrap_servers, tx_topic()
+    name, group = new_id(), new_id()
+    async with (
+        asyncio.timeout(60),
+        Interceptor(servers) as wire,
+        producer_on(wire.servers, name) as producer,
+    ):
+        await one(producer, topic, b"before", group, 1)
+        wire.refuse(A.PRODUCE, E.INVALID_RECORD)
+        rule = wire.refuse(A.INIT_PRODUCER_ID, code, 2 if then is T.BUMPED else 1)
+        with pytest.raises(KafkaError):
+            await one(producer, topic, b"aborted", group, 2)
+        is_tv2 = producer._cluster.feature_level("transaction.version") >= 2
+        expected, at = [b"before"], 1
+        if is_tv2 or then is T.BUMPED:
+            await one(producer, topic, b"next", group, 3)
+            expected, at = [*expected, b"next"], 3
+            assert bumps_in(wire) == (0 if is_tv2 else 1)
+        else:
+            with pytest.raises(KafkaError) as caught:
+                await one(producer, topic, b"next", group, 3)
+            assert isinstance(caught.value, Fenced) == (then is T.FENCED)
+            asked = len(wire.seen)
+            with pytest.raises(type(caught.value)):
+                await producer.transaction().begin()
+            assert len(wire.seen) == asked
+        assert is_tv2 or not rule.times
+    found = await seen_by_readers(servers, name, topic, group)
+    assert found == (sorted(expected), [at])
+
+
+@pytest.mark.parametrize(
+    ("then", "code"),
+    [
+        *((T.COMMITTED, code) for code in BUSY[:3]),
+        (T.ABORTED, E.GROUP_AUTHORIZATION_FAILED),
+    ],
+    ids=lambda value: value.name.lower(),
+)
+async def test_the_lookup_of_a_group_is_answered(
+    transactional: Kafka, tx_topic: TopicFactory, then: Then, code: E
+) -> None:
+    servers, topic = transactional.bootstrap_servers, tx_topic()
+    name, group = new_id(), new_id()
+    async with (
+        asyncio.timeout(60),
+        Interceptor(servers) as wire,
+        producer_on(wire.servers, name) as producer,
+    ):
+        rule = wire.refuse(A.FIND_COORDINATOR, code, 2 if then is T.COMMITTED else 1)
+        rule.accepts = lambda request: request.key_type == 0
+        if then is T.COMMITTED:
+            await one(producer, topic, b"now", group, 1)
+        else:
+            with pytest.raises(AuthorizationError):
+                await one(producer, topic, b"aborted", group, 1)
+            await one(producer, topic, b"now", group, 1)
+        assert not rule.times
+    assert await seen_by_readers(servers, name, topic, group) == ([b"now"], [1])
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        *(A.ADD_PARTITIONS_TO_TXN, A.ADD_OFFSETS_TO_TXN),
+        *(A.PRODUCE, A.TXN_OFFSET_COMMIT),
+    ],
+    ids=lambda api: api.name.lower(),
+)
+async def test_a_request_that_comes_after_the_coordinators_time_out(
+    transactional: Kafka, tx_topic: TopicFactory, api: A
+) -> None:
+    """TV2 learns by the abort that its time ran out; TV1 cannot tell it from a fence.
+
+    `tests.integration.test_transactions` has EndTxn.
+    """
+    servers, topic, name = transactional.bootstrap_servers, tx_topic(2), new_id()
+    place = {TopicPartition(topic, 0): 1}
+    async with (
+        asyncio.timeout(90),
+        Interceptor(servers) as wire,
+        producer_on(wire.servers, name, transaction_timeout_ms=1000) as producer,
+    ):
+        is_tv2 = producer._cluster.feature_level("transaction.version") >= 2
+        if is_tv2 and api in {A.ADD_PARTITIONS_TO_TXN, A.ADD_OFFSETS_TO_TXN}:
+            return
+        is_write = api in {A.PRODUCE, A.ADD_PARTITIONS_TO_TXN}
+        tx = producer.transaction()
+        await tx.begin()
+        await tx.send(topic, b"aborted", partition=0)
+        held = wire.add(Rule(api, "hold-request"))
+        going = asyncio.ensure_future(
+            tx.send(topic, b"late", partition=1)
+            if is_write
+            else tx.commit_offsets(GroupMetadata(name), place)
+        )
+        await held.met.wait()
+        await settled(servers, topic, 1)  # the coordinator has aborted it
+        held.release.set()
+        with pytest.raises(KafkaError):
+            await going
+        with pytest.raises(TransactionAborted if is_tv2 else Fenced) as caught:
+            await tx.commit()
+        if is_tv2:
+            assert isinstance(caught.value, TransactionAborted)
+            assert caught.value.reason == "timed out"
+            await one(producer, topic, b"next", name, 2)
+        assert await tx.outcome is TransactionOutcome.ABORTED
+    async with producer_on(servers, name):
+        await settled(servers, topic, 2)
+    assert await ours(servers, topic, 2) == ([b"next"] if is_tv2 else [])
+    assert await group_offsets(servers, name, topic) == [2 if is_tv2 else None]
+
+
+@pytest.mark.parametrize(
+    ("api", "code"),
+    [
+        *((A.FIND_COORDINATOR, code) for code in BUSY[:3]),
+        *((A.INIT_PRODUCER_ID, code) for code in (*BUSY, E.REQUEST_TIMED_OUT)),
+    ],
+    ids=lambda value: value.name.lower(),
+)
 async def test_the_start_goes_on_trying(
     transactional: Kafka, tx_topic: TopicFactory, api: A, code: E
 ) -> None:
@@ -283,6 +452,8 @@ async def test_the_start_goes_on_trying(
             E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             AuthorizationError,
         ),
+        (A.FIND_COORDINATOR, E.TRANSACTION_ABORTABLE, KafkaError),
+        (A.FIND_COORDINATOR, E.INVALID_REQUEST, KafkaError),
         (
             A.INIT_PRODUCER_ID,
             E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,

@@ -316,7 +316,7 @@ async def test_a_batch_that_expires_on_the_wire_costs_an_epoch(
             wire.add(Rule(ApiKey.PRODUCE, "cut"))
         with pytest.raises(TransactionAborted):
             await committed_by(producer, topic, b"expired")
-        for rule in wire._rules:
+        for rule in wire.rules:
             rule.times = 0
         await committed_by(producer, topic, b"after")
         await settled(servers, topic, 1)

@@ -16,6 +16,8 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any, Final, Protocol
 
@@ -273,7 +275,9 @@ class _Process:
         return self._tx is not None and self._tx._run.outcome is None
 
     def _lost(self, partitions: Collection[TopicPartition]) -> None:
-        self._environment.say(f"{self.life.name} lost {numbers(partitions)}")
+        mine = numbers(partitions)
+        self._environment.say(f"{self.life.name} lost {mine}")
+        self._checker.lost(self.life, mine)
 
     # ---- what its user does --------------------------------------------------------
 
@@ -344,12 +348,21 @@ class _Process:
         for _ in range(self._rng.randint(1, 3)):
             found = await consumer.poll(timeout=4.0, max_records=20)
             await self._send_all(tx, found.records)
-            if tx.is_ending:
+            # Some programs do not ask whether to end soon.
+            if tx.is_ending and self._rng.random() > _SOMETIMES:
                 break
             if found.records and self._rng.random() < _SOMETIMES:
                 await tx.commit_offsets(consumer)
+            if found.records and self._rng.random() < _SOMETIMES:
+                self._environment.in_background(partial(_commit, tx, consumer))
         if self._rng.random() < _REGRETS:
             raise _RegretError
+
+
+async def _commit(tx: Transaction, consumer: Consumer) -> None:
+    """Commit offsets in another task than the one that ends the transaction."""
+    with suppress(KafkaError):
+        await tx.commit_offsets(consumer)
 
 
 class Copier:

@@ -75,6 +75,8 @@ class Copied:
         values: what it sent, and was taken in.
         outcome: how it ended, as its ``outcome`` says; None while that is unknown.
         is_unknown: whether its outcome will never be known.
+        lost: the partitions that were lost meanwhile; they may be assigned again.
+        must_abort: whether the coordinator has refused to add something to it.
     """
 
     number: int
@@ -84,6 +86,8 @@ class Copied:
     values: list[bytes] = field(default_factory=list)
     outcome: TransactionOutcome | None = None
     is_unknown: bool = False
+    lost: set[int] = field(default_factory=set)
+    must_abort: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -168,6 +172,8 @@ class CopyChecker:
         """Wait for the outcome of a transaction."""
         try:
             entry.outcome = await outcome
+            if entry.must_abort and _is_commit(entry.outcome):
+                self.break_law("committed after a refusal", _name(entry))
         except OutcomeUnknown:
             entry.is_unknown = True
             life = entry.life
@@ -193,15 +199,30 @@ class CopyChecker:
         self, life: Life, partitions: Collection[int], *, is_open: bool
     ) -> None:
         """A consumer gives partitions up; whether its transaction is not ended."""
-        mine = [one for one in self.transactions if one.life is life]
-        if not mine or not is_open:
+        entry = self._current(life)
+        if entry is None or not is_open:
             return
-        entry = mine[-1]
-        for partition in partitions:
-            if not entry.is_over and any(p == partition for p, _ in entry.inputs):
-                self.break_law(
-                    "revoked in a transaction", f"{_name(entry)}: {partition}"
-                )
+        works_on = {p for p, _ in entry.inputs} - entry.lost
+        for partition in sorted(works_on.intersection(partitions)):
+            self.break_law("revoked in a transaction", f"{_name(entry)}: {partition}")
+
+    def lost(self, life: Life, partitions: Collection[int]) -> None:
+        """A consumer has lost partitions."""
+        entry = self._current(life)
+        if entry is not None:
+            entry.lost |= set(partitions)
+
+    def must_abort(self, name: str) -> None:
+        """The coordinator has refused to add something for the life of this name."""
+        for life in self.lives:
+            entry = self._current(life) if life.name == name else None
+            if entry is not None:
+                entry.must_abort = True
+
+    def _current(self, life: Life) -> Copied | None:
+        mine = (one for one in reversed(self.transactions) if one.life is life)
+        entry = next(mine, None)
+        return None if entry is None or entry.is_over else entry
 
     # ---- the reader ----------------------------------------------------------------
 

@@ -66,7 +66,7 @@ class CopyPlay:
             [Replay(partial(self._copy, number)) for number in self._copies],
             self.may_be_fenced,
         )
-        self._requests = Requests(stage.now, stage.break_law)
+        self._requests = Requests(stage.now, stage.break_law, self.checker.must_abort)
         self._members: list[Copier] = []
         self._is_settled = False
         self._is_written = False

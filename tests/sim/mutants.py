@@ -17,6 +17,7 @@ from typing import Final
 
 from kafkaio import _exactly_once
 from kafkaio._machines.transaction import TransactionMachine
+from kafkaio._machines.transaction_holds import TransactionHolds
 from kafkaio.consumer.transactions import JoinedTransaction
 from kafkaio.producer.transaction import Transaction
 from kafkaio.producer.transaction_manager import TransactionManager
@@ -121,8 +122,8 @@ MUTANTS: Final = (
     _machine(
         name="partitions are admitted before they are added",
         function="begin",
-        old="if self._adds:\n        return (*adopted, Admit(_NOWHERE))",
-        new="if self._adds:\n        return (*adopted, Admit(None))",
+        old="if self._adds:\n        return (Admit(_NOWHERE),)",
+        new="if self._adds:\n        return (Admit(None),)",
     ),
     _machine(
         name="a refused addition does not doom the transaction",
@@ -217,11 +218,14 @@ MUTANTS: Final = (
         "        self._member.release(self._pending() & self._holds.partitions)\n"
         "    return TransactionOffsets(commit, self._port) if",
     ),
-    _joined(
-        name="a lost partition is committed",
-        function="handed_out",
-        old="if self._holds.lost:",
-        new="if False:",
+    # Not the check in JoinedTransaction.handed_out: the transaction was doomed when the
+    # loss was noticed, so that a commit is refused there before any request.
+    Mutant(
+        "a lost partition is not noticed",
+        TransactionHolds,
+        "look",
+        "if numbers.get(claim.partition) != claim.number",
+        "if False",
     ),
     Mutant(
         "the loop works on what its transaction does not commit",

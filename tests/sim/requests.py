@@ -1,6 +1,9 @@
 """The laws of requests: what a transactional producer may send, and when.
 
-- EndTxn never leaves while a batch of its transaction is on the wire.
+- EndTxn never leaves while a batch of its transaction is on the wire, and never commits
+  while a commit of offsets is.
+- A transaction is not committed after the coordinator has refused to add to it.
+- Offsets are committed by a member of the group, so that the coordinator can check it.
 - There is one verdict for a transaction, but for the abort after a refused commit.
 - In the older protocol, no batch leaves before its partition was added; and after an
   EndTxn without an answer the epoch changes before the next transaction.
@@ -85,6 +88,12 @@ class _Client:
     refused: set[Identity] = field(default_factory=set)
     ended: set[Identity] = field(default_factory=set)
     produced: dict[tuple[int, int], tuple[Wire, Identity]] = field(default_factory=dict)
+    # Commits of offsets on the wire.
+    offsets: dict[tuple[int, int], tuple[Wire, Identity]] = field(default_factory=dict)
+    # Whether something was added; whether something was refused after that. (If all is
+    # refused, the transaction ends without a request.)
+    has_added: bool = False
+    is_refused: bool = False
     # Of the older protocol: the partitions in the transaction, EndTxn without an
     # answer, and the identities under which no other transaction may begin.
     added: set[tuple[str, int]] = field(default_factory=set)
@@ -95,6 +104,11 @@ class _Client:
     # By API: since when every answer says that another transaction is being ended.
     busy_since: dict[str, float] = field(default_factory=dict)
 
+    def ends_now(self) -> None:
+        """Note that its transaction has ended."""
+        self.is_open = self.has_added = self.is_refused = False
+        self.added.clear()
+
 
 class Requests:
     """Watches what producers send and receive.
@@ -102,13 +116,23 @@ class Requests:
     Args:
         clock: returns the time.
         violated: called with the name of a broken law, and the details.
+        refused: called with a client when something may not be added to its
+            transaction, which can only be aborted then.
+        has_members: whether all offsets are those of members of groups.
     """
 
     def __init__(
-        self, clock: Callable[[], float], violated: Callable[[str, str], None]
+        self,
+        clock: Callable[[], float],
+        violated: Callable[[str, str], None],
+        refused: Callable[[str], None],
+        *,
+        has_members: bool = True,
     ) -> None:
         self._clock = clock
         self._violated = violated
+        self._refused = refused
+        self._has_members = has_members
         self._clients: dict[str, _Client] = {}
         # Requests without an answer, by connection and correlation id.
         self._asked: dict[tuple[int, int], tuple[Request[Response], int]] = {}
@@ -184,6 +208,10 @@ class Requests:
             case TxnOffsetCommitRequest():
                 client.is_open = True
                 client.identity = request.producer_id, request.producer_epoch
+                client.offsets[what] = wire, client.identity
+                is_member = request.member_id and request.generation_id >= 0
+                if self._has_members and not is_member:
+                    self._violated("offsets without a member", wire.client)
             case EndTxnRequest():
                 self._ends(wire.client, what, client, request, version)
             case InitProducerIdRequest():
@@ -231,11 +259,12 @@ class Requests:
             if identity in client.ends.values():
                 client.spent.add(identity)
             client.ends[what] = identity
-        for key, (wire, of) in list(client.produced.items()):
-            if not wire.is_open:
-                del client.produced[key]
-            elif of == identity:
-                self._violated("end with a batch on the wire", f"{name}: {identity}")
+        if _is_on_wire(client.produced, identity):
+            self._violated("end with a batch on the wire", f"{name}: {identity}")
+        if request.committed and _is_on_wire(client.offsets, identity):
+            self._violated("end with offsets on the wire", f"{name}: {identity}")
+        if request.committed and client.is_refused:
+            self._violated("committed after a refusal", f"{name}: {identity}")
         before = client.verdicts.setdefault(identity, request.committed)
         if before is not request.committed:
             if not before or identity not in client.refused:
@@ -264,6 +293,7 @@ class Requests:
         request, version = asked
         client = self._clients[wire.client]
         client.produced.pop(what, None)
+        client.offsets.pop(what, None)
         client.initialising.discard(what)
         client.ends.pop(what, None)
         kind = _RESPONSES[type(request).API_KEY]
@@ -284,6 +314,11 @@ class Requests:
                 for topic in request.v3_and_below_topics
                 for index in topic.partitions
             }
+        if isinstance(request, AddPartitionsToTxnRequest | AddOffsetsToTxnRequest):
+            client.has_added |= not any(codes)
+            if ErrorCode.TRANSACTION_ABORTABLE in codes:
+                client.is_refused |= client.has_added
+                self._refused(wire.client)
         if isinstance(request, EndTxnRequest):
             self._ended(client, request, version, codes[0])
 
@@ -296,8 +331,7 @@ class Requests:
             client.refused.add(identity)
             # An abort of what never reached the coordinator ends it, too.
             if not request.committed:
-                client.is_open = False
-                client.added.clear()
+                client.ends_now()
         if code:
             return
         if version >= _END_TV2:
@@ -307,8 +341,7 @@ class Requests:
         else:
             client.verdicts.pop(identity, None)
             client.refused.discard(identity)
-        client.is_open = False
-        client.added.clear()
+        client.ends_now()
 
     def _note_busy(self, client: _Client, name: str, codes: Sequence[int]) -> None:
         if ErrorCode.CONCURRENT_TRANSACTIONS in codes:
@@ -335,6 +368,15 @@ _RESPONSES: Final[dict[int, type[Response]]] = {
     ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitResponse,
     ApiKey.END_TXN: EndTxnResponse,
 }
+
+
+def _is_on_wire(
+    sent: dict[tuple[int, int], tuple[Wire, Identity]], identity: Identity
+) -> bool:
+    for key, (wire, _) in list(sent.items()):
+        if not wire.is_open:
+            del sent[key]
+    return any(of == identity for _, of in sent.values())
 
 
 def _identity_of(request: ProduceRequest) -> Identity:

@@ -422,12 +422,17 @@ def _draw(scenario: Scenario, at: float, kind: Kind, rng: random.Random) -> Faul
         errors |= _OF_TRANSACTIONS
     code = ErrorCode.NONE
     if kind is Kind.ERROR:
-        api = rng.choice(sorted(errors))
+        apis = sorted(errors)
+        if scenario.copies:
+            apis = rng.choice([apis, sorted(_OF_TRANSACTIONS)])
+        api = rng.choice(apis)
         code = rng.choice(errors[api])
     elif kind is Kind.DUPLICATE:
         api = "EndTxn"
     elif scenario.copies:
-        api = rng.choice([*_REQUESTS, *sorted(errors), *sorted(_OF_TRANSACTIONS)])
+        # Half of the time it is one of the requests of transactions.
+        of_copies = sorted(_OF_TRANSACTIONS)
+        api = rng.choice(rng.choice([[*_REQUESTS, *sorted(errors)], of_copies]))
     else:
         of_group = sorted(_OF_PROTOCOL[scenario.group_protocol])
         api = rng.choice([*_REQUESTS, *of_group])

@@ -71,6 +71,7 @@ def run(scenario: Scenario, faults: Sequence[Fault] | None = None) -> Outcome:
     stage = Stage(scenario, loop.time)
     play = _play(stage)
     loop.set_exception_handler(stage.unhandled)
+    gc.freeze()  # what is there already need not be looked at again and again
 
     def wall_ns() -> int:
         return _EPOCH * 10**9 + round(loop.time() * 10**9)
@@ -86,6 +87,7 @@ def run(scenario: Scenario, faults: Sequence[Fault] | None = None) -> Outcome:
                 runner.close()
             loop.close()
             gc.collect()  # reports coroutines that were never awaited
+            gc.unfreeze()
     tally = play.tally
     return Outcome(
         scenario,

@@ -119,6 +119,8 @@ class Settings:
     def open(self) -> SparkSession:
         """Start a session. Heap and options of the driver are those of the first."""
         os.environ.update(environment())
+        # Or each process of Spark would compile all of kafkaio anew.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         builder = SparkSession.builder
         # What an earlier session was made with must not come back.
         builder._options.clear()

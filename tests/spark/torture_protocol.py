@@ -438,7 +438,7 @@ class _Scheduler:
         for value in batch.column(0).to_pylist():
             row = value.encode()
             place = crc32(row) % self._plan.partitions
-            await tx.enqueue(self._topic, row, partition=place)
+            _ = await tx.enqueue(self._topic, row, partition=place)
         await asyncio.sleep(self._rng.random() * self._plan.pause)
 
 

@@ -7,8 +7,10 @@ there makes a file. Options, all beside those of kafkaio:
 - ``test.fault``: ``mid`` (the input fails in the middle of a task), ``lost`` (a task
   fails after its rows are in), ``commit`` (the driver's commit fails after all tasks),
   ``worker`` (SIGKILL of the worker in the middle of a task), ``executor`` (SIGKILL of
-  its JVM), ``driver`` (SIGKILL of the process ``test.driver``), ``workers`` (as
+  its JVM), ``driver`` (SIGKILL of the process group ``test.driver``), ``workers`` (as
   ``worker``, and not once but in each attempt).
+- ``test.loses``: how many of 100 tasks fail once after their rows are in.
+- ``test.slow``: seconds that each task waits in the middle of its input.
 - ``test.batch`` and ``test.task``: where; by default in batch 1, task 1.
 """
 
@@ -19,6 +21,7 @@ import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from zlib import crc32
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -26,6 +29,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from kafkaio.errors import KafkaError
 from kafkaio.spark.source import KafkaSource
 from kafkaio.spark.writer import KafkaStreamWriter
 
@@ -53,7 +57,7 @@ class FaultySource(KafkaSource):
         return FaultyWriter(inner, faults)
 
 
-class FaultyWriter(DataSourceStreamArrowWriter):
+class FaultyWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # not followed
     """A writer that fails once."""
 
     def __init__(self, inner: KafkaStreamWriter, faults: Mapping[str, str]) -> None:
@@ -67,10 +71,22 @@ class FaultyWriter(DataSourceStreamArrowWriter):
             f"attempt of {context.getLocalProperty('streaming.sql.batchId')}-"
             f"{context.partitionId()}-{context.attemptNumber()}"
         )
-        done = self._inner.write(self._with_faults(iterator, context))
+        try:
+            done = self._inner.write(self._with_faults(iterator, context))
+        except KafkaError as error:
+            self._note(f"failed: {error}")
+            raise
         if self._is_here("lost", context) and self._first("lost"):
             raise Injected
+        if self._loses(context):
+            raise Injected
         return done
+
+    def _loses(self, context: TaskContext) -> bool:
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        name = f"lost-{batch}-{context.partitionId()}"
+        share = int(self._faults.get("test.loses", "0"))
+        return crc32(name.encode()) % 100 < share and self._first(name)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         self._inner.commit(messages, batchId)
@@ -116,6 +132,7 @@ class FaultyWriter(DataSourceStreamArrowWriter):
         for batch in batches:
             half = batch.num_rows // 2
             yield batch.slice(0, half)
+            time.sleep(float(self._faults.get("test.slow", "0")))
             fault = self._fault
             is_here = fault in _IN_THE_MIDDLE and self._is_here(fault, context)
             if is_here and (fault == "workers" or self._first(fault)):
@@ -128,7 +145,7 @@ class FaultyWriter(DataSourceStreamArrowWriter):
         if fault == "mid":
             raise Injected
         if fault == "driver":
-            os.kill(int(self._faults["test.driver"]), signal.SIGKILL)
+            os.killpg(int(self._faults["test.driver"]), signal.SIGKILL)
         elif fault == "executor":
             daemon = os.getppid()
             status = Path(f"/proc/{daemon}/stat").read_text()

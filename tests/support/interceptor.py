@@ -144,6 +144,8 @@ class Rule:
         api_key: the API.
         what: ``refuse``: answer with `code`. ``lose``: the request is executed, its
             answer is lost with the connection. ``cut``: the request is lost so.
+            ``late``: so it is for the client; the broker gets it after `release`, on
+            a connection of its own.
             ``hold``: the answer waits for `release`. ``hold-request``: so does the
             request.
         times: how many requests it applies to.
@@ -154,10 +156,11 @@ class Rule:
             the broker has answered.
         met: set at the same time.
         release: lets what is held go on.
+        late: how many late requests the broker has answered.
     """
 
     api_key: int
-    what: Literal["refuse", "lose", "cut", "hold", "hold-request"]
+    what: Literal["refuse", "lose", "cut", "late", "hold", "hold-request"]
     times: int = 1
     skip: int = 0
     code: int = 0
@@ -165,6 +168,7 @@ class Rule:
     accepts: Callable[[Any], bool] | None = None
     met: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
+    late: int = 0
 
     def tell(self) -> None:
         self.met.set()
@@ -221,9 +225,11 @@ class _Link:
             rule.tell()
             self._flush()
             return
-        if rule is not None and rule.what == "cut":
+        if rule is not None and rule.what in {"cut", "late"}:
             rule.tell()
             self.cut()
+            if rule.what == "late":
+                self._proxy.deliver_late(rule, frame)
             return
         if rule is not None and rule.what == "hold-request":
             rule.tell()
@@ -284,17 +290,20 @@ class Interceptor:
 
     Attributes:
         seen: the requests that were sent, in their order.
+        rules: what was added, in that order.
+        caught: the rule that each request has met, of those that met one.
         port: where the proxy listens.
     """
 
     def __init__(self, servers: str) -> None:
         host, port = servers.rsplit(":", 1)
         self._broker = (host, int(port))
-        self._rules: list[Rule] = []
+        self.rules: list[Rule] = []
         self._links: set[_Link] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self.seen: list[Seen] = []
+        self.caught: list[Rule] = []
         self.port = 0
 
     @property
@@ -318,7 +327,7 @@ class Interceptor:
 
     def add(self, rule: Rule) -> Rule:
         """Apply a rule from now on."""
-        self._rules.append(rule)
+        self.rules.append(rule)
         return rule
 
     def refuse(self, api_key: int, code: int, times: int = 1, skip: int = 0) -> Rule:
@@ -338,9 +347,25 @@ class Interceptor:
         for link in list(self._links):
             link.cut()
 
+    def deliver_late(self, rule: Rule, frame: bytes) -> None:
+        """Send a request whose client is gone once the rule lets it go on."""
+
+        async def deliver() -> None:
+            await rule.release.wait()
+            answers, broker = await asyncio.open_connection(*self._broker)
+            try:
+                broker.write(len(frame).to_bytes(4, "big") + frame)
+                size = int.from_bytes(await answers.readexactly(4), "big")
+                await answers.readexactly(size)
+            finally:
+                broker.close()
+            rule.late += 1
+
+        self._tasks.add(asyncio.create_task(deliver()))
+
     def rule_for(self, api_key: int, request: Any) -> Rule | None:
         """The rule that a request meets; it is used up by that."""
-        for rule in self._rules:
+        for rule in self.rules:
             if rule.api_key != api_key or not rule.times:
                 continue
             if rule.accepts is not None and not rule.accepts(request):
@@ -349,6 +374,7 @@ class Interceptor:
                 rule.skip -= 1
                 return None
             rule.times -= 1
+            self.caught.append(rule)
             return rule
         return None
 

@@ -18,7 +18,7 @@ from tests.torture.copied import (
     open_by_batches,
 )
 
-_CONSUMER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+CONSOLE_CONSUMER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _DUMP: Final = "org.apache.kafka.tools.DumpLogSegments"
 _GROUPS: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _TRANSACTIONS: Final = "org.apache.kafka.tools.TransactionsCommand"
@@ -54,7 +54,7 @@ class Inspection:
     async def read_committed(self, topic: str) -> list[str]:
         """The values that the console consumer reads, read_committed."""
         return await self._run(
-            _CONSUMER,
+            CONSOLE_CONSUMER,
             *("--bootstrap-server", self._bootstrap, "--topic", topic),
             *("--from-beginning", "--isolation-level", "read_committed"),
             *("--timeout-ms", str(_SILENCE_MS)),

@@ -46,6 +46,9 @@ TRANSACTIONS_TOPIC: Final = "__transaction_state"
 #: The features whose level can be set, by name: the highest level.
 _FEATURES: Final = {"transaction.version": 2}
 _VERIFICATION: Final = "transaction.partition.verification.enable"
+#: How long leaders remember a producer that writes nothing, and how often they look.
+_PRODUCER_EXPIRATION: Final = ("producer.id.expiration.ms", 86_400_000)
+_PRODUCER_CHECK: Final = ("producer.id.expiration.check.interval.ms", 600_000)
 _LONGEST_NAME: Final = 249
 # Ids handed out between two saves. A saved counter is ahead by as many, so that a
 # process that was killed leaves no id to be handed out twice.
@@ -142,6 +145,8 @@ class Cluster:
         self.release_verifies = True
         #: Whether leaders want the first sequence of a new epoch to be 0 in TV2.
         self.checks_first_sequence = True
+        # When idle producers were looked for.
+        self._producers_checked_ms = self.clock.wall_ms()
         #: Called after every change of the configs of brokers or groups.
         self.configs_changed: list[Callable[[], None]] = []
         #: Settings for the group coordinators, which are created on first use.
@@ -611,10 +616,19 @@ class Cluster:
             partition.flush_if_due(now_ms)
 
     def tidy(self) -> None:
-        """Apply retention and compaction to every log."""
+        """Apply retention and compaction to every log, and forget idle producers."""
         now_ms = self.clock.wall_ms()
         for partition in list(self.partitions()):
             partition.tidy(now_ms)
+        if now_ms >= self._producers_checked_ms + self._config_ms(_PRODUCER_CHECK):
+            self._producers_checked_ms = now_ms
+            oldest_ms = now_ms - self._config_ms(_PRODUCER_EXPIRATION)
+            for partition in list(self.partitions()):
+                partition.producers.expire(oldest_ms)
+
+    def _config_ms(self, config: tuple[str, int]) -> int:
+        name, default = config
+        return int(self.configs.in_force(name) or default)
 
     def close(self) -> None:
         """Save the metadata and close every log."""

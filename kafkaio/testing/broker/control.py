@@ -80,6 +80,9 @@ class TransactionControl(Protocol):
     ) -> None:
         """Set how long after the end of a transaction markers are written."""
 
+    def delay_log(self, seconds: float) -> None:
+        """Set how long a write to the coordinators' log takes."""
+
     def write_markers(self) -> None:
         """Write all markers that are left."""
 
@@ -282,6 +285,15 @@ class Control:
             topic_partition: for this partition alone.
         """
         self._transactions().delay_markers(seconds, topic_partition)
+
+    def delay_transaction_log(self, seconds: float) -> None:
+        """Set how long a write to the log of transactions takes: no time at first.
+
+        A request that changes a transaction is answered when that is written, and its
+        markers are written after it. Until then every other request of the id is
+        refused with CONCURRENT_TRANSACTIONS.
+        """
+        self._transactions().delay_log(seconds)
 
     def write_markers(self) -> None:
         """Write now the markers of all transactions that have ended.

@@ -319,6 +319,17 @@ class ProducerStates:
 
     # ---- as a whole --------------------------------------------------------------
 
+    def expire(self, oldest_ms: int) -> None:
+        """Forget the producers without an open transaction that wrote nothing since.
+
+        Args:
+            oldest_ms: when their last batch or marker must have been written, in
+                milliseconds of the wall clock, to be remembered.
+        """
+        for producer_id, producer in list(self._producers.items()):
+            if producer.open_since == _NONE and producer.timestamp <= oldest_ms:
+                del self._producers[producer_id]
+
     def clear(self) -> None:
         """Forget every producer; the fenced epochs stay."""
         self._producers.clear()

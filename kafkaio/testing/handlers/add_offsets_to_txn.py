@@ -35,6 +35,8 @@ async def handle(
             [(partition.topic, partition.index)],
             0,
         )
+    if not code:
+        await coordinator.written(request.transactional_id)
     return AddOffsetsToTxnResponse(
         error_code=fencing_code(code, header, _FIRST_WITH_FENCED)
     )

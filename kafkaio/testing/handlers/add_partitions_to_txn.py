@@ -55,9 +55,9 @@ async def handle(
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    return AddPartitionsToTxnResponse(
-        results_by_topic_v3_and_below=_results(node, header, asked, connection)
-    )
+    results = _results(node, header, asked, connection)
+    await coordinator_of(node.cluster).written(asked.transactional_id)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
 
 
 def _results(

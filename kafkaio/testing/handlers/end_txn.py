@@ -38,6 +38,8 @@ async def handle(
             BUMPING if bumps else 0,
             commit=request.committed,
         )
+    if not code:
+        await coordinator.written(request.transactional_id)
     return EndTxnResponse(
         error_code=fencing_code(code, header, _FIRST_WITH_FENCED),
         producer_id=found[0] if bumps else -1,

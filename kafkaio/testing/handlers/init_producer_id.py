@@ -44,6 +44,8 @@ async def handle(
             expected = (request.producer_id, request.producer_epoch)
         timeout = request.transaction_timeout_ms
         code, found = coordinator.initialise(name, timeout, expected)
+    if not code:
+        await coordinator.written(name)
     return InitProducerIdResponse(
         error_code=fencing_code(code, header, _FIRST_WITH_FENCED),
         producer_id=found[0],

@@ -26,6 +26,7 @@ from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 from kafkaio.testing.groups.offsets import Committed, Place
+from kafkaio.testing.transactions.coordinator import coordinator_of as transactions_of
 from kafkaio.testing.transactions.verification import Speaker, ask
 
 _FIRST_TO_ABORT: Final = 4
@@ -70,6 +71,7 @@ async def handle(
         code = _commit(node, header, request, coordinator, positions)
         for result in accepted:
             result.error_code = code
+        await transactions_of(node.cluster).written(request.transactional_id)
     return answer
 
 

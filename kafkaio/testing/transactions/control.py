@@ -65,6 +65,10 @@ class CoordinatorControl:
         else:
             markers.delays[topic_partition] = seconds
 
+    def delay_log(self, seconds: float) -> None:
+        """Set how long a write to the coordinators' log takes."""
+        self._coordinator.log_delay = seconds
+
     def write_markers(self) -> None:
         """Write all markers whose partitions have a leader that acts."""
         self._coordinator.markers.write_now()

@@ -62,6 +62,8 @@ class TransactionCoordinator:
     Attributes:
         transactions: the transactions of all loaded shards, by transactional id.
         markers: writes the markers.
+        log_delay: seconds that a write to the log takes. Meanwhile other requests of
+            the id are answered CONCURRENT_TRANSACTIONS.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -70,6 +72,9 @@ class TransactionCoordinator:
         self._wall_ms = cluster.clock.wall_ms
         self.transactions: dict[str, Transaction] = {}
         self.markers: MarkerWriter = MarkerWriter(cluster)
+        self.log_delay: float = 0.0
+        # When the last write of an id is complete.
+        self._written_at: dict[str, float] = {}
         self._ready_at: dict[int, float] = {}
         self._loaded: set[int] = set()
         self._loads: dict[int, asyncio.TimerHandle] = {}
@@ -176,6 +181,9 @@ class TransactionCoordinator:
         self._set_timer()
 
     def _save(self, transaction: Transaction) -> None:
+        if self.log_delay:
+            name = transaction.transactional_id
+            self._written_at[name] = self._now() + self.log_delay
         value = transaction_value(transaction, self._cluster.transaction_version)
         self._write(transaction.transactional_id, value)
 
@@ -183,6 +191,15 @@ class TransactionCoordinator:
         now_ms = self._wall_ms()
         batch = encode_batch([(now_ms, transaction_key(transactional_id), value, ())])
         self._shard_of(transactional_id).append(batch, now_ms)
+
+    def is_writing(self, transactional_id: str) -> bool:
+        """Whether a write of an id is not complete."""
+        return self._written_at.get(transactional_id, 0.0) > self._now()
+
+    async def written(self, transactional_id: str) -> None:
+        """Wait until the last write of an id is complete; it is answered then."""
+        while self.is_writing(transactional_id):  # noqa: ASYNC110  (time passes)
+            await asyncio.sleep(self._written_at[transactional_id] - self._now())
 
     # ---- what producers ask for --------------------------------------------------
 
@@ -199,6 +216,8 @@ class TransactionCoordinator:
         """
         if not 0 < timeout_ms <= self._ms(_LONGEST_TIMEOUT):
             return ErrorCode.INVALID_TRANSACTION_TIMEOUT, _NOBODY
+        if self.is_writing(transactional_id):
+            return ErrorCode.CONCURRENT_TRANSACTIONS, _NOBODY
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             transaction = Transaction(transactional_id, self._cluster.new_producer_id())
@@ -238,6 +257,8 @@ class TransactionCoordinator:
         if transaction is None:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         code = transaction.check(*producer)
+        if not code and self.is_writing(transactional_id):
+            return ErrorCode.CONCURRENT_TRANSACTIONS
         if not code and not transaction.has(partitions):
             if transaction.state is not TransactionState.ONGOING:
                 seconds = transaction.timeout_ms / 1000
@@ -278,6 +299,8 @@ class TransactionCoordinator:
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING, _NOBODY
+        if self.is_writing(transactional_id):
+            return ErrorCode.CONCURRENT_TRANSACTIONS, _NOBODY
         code = transaction.end(
             producer,
             client_version,
@@ -313,7 +336,11 @@ class TransactionCoordinator:
                 self._complete(transaction)
 
         self.markers.write(
-            transaction.transactional_id, marker, transaction.partitions, written
+            transaction.transactional_id,
+            marker,
+            transaction.partitions,
+            written,
+            after=self.log_delay,
         )
 
     def _complete(self, transaction: Transaction) -> None:

@@ -57,12 +57,14 @@ class MarkerWriter:
         marker: Marker,
         partitions: set[TopicPartition],
         written: Written,
+        *,
+        after: float = 0.0,
     ) -> None:
-        """Write a marker to every partition, each after its delay."""
+        """Write a marker to every partition, each after its delay and ``after``."""
         self.forget(transactional_id)
         pending = self._pending[transactional_id] = _Pending(marker, {}, written)
         for place in sorted(partitions):
-            seconds = self.delays.get(place, self.delay)
+            seconds = after + self.delays.get(place, self.delay)
             self._try_later(transactional_id, pending, place, seconds)
 
     def _try_later(

@@ -92,8 +92,15 @@ async def _ask_patiently(
         return int(cluster.configs.in_force(name) or default) / 1000
 
     pause, left = seconds(_PAUSE), seconds(_LONGEST)
+    coordinator = coordinator_of(cluster)
     while True:
         codes = ask(cluster, speaker, producer, places)
+        if speaker.bumps and not any(codes.values()):
+            if not coordinator.is_writing(speaker.transactional_id):
+                return codes
+            # They are asked for again, since the transaction may end meanwhile.
+            await coordinator.written(speaker.transactional_id)
+            continue
         is_late = ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
         if not (speaker.bumps and is_late) or left <= 0:
             return codes

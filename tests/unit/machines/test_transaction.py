@@ -11,6 +11,7 @@ import pytest
 from kafkaio._machines.sequence import Identity
 from kafkaio._machines.transaction import (
     PROBE_WITHIN,
+    PROBES_FOR_TRUST,
     TRANSITIONS,
     AddOffsets,
     AddPartitions,
@@ -127,6 +128,28 @@ def bumping() -> TransactionMachine:
     return machine
 
 
+def bumped_with_harm(*groups: str) -> TransactionMachine:
+    """With the first request of the seal under way."""
+    machine = written(TV1)
+    for group in groups:
+        machine.want_offsets(100.0, group)
+        machine.added(100.0)
+    machine.doom(100.0, ERROR, has_harm=True)
+    machine.abort()
+    machine.drained(101.0)
+    answer(machine, 0)
+    machine.initialised(NEXT, TV1)
+    assert machine.request == AddPartitions(NEXT, (A,))
+    return machine
+
+
+def sealing() -> TransactionMachine:
+    """With the EndTxn of the seal under way."""
+    machine = bumped_with_harm()
+    machine.added(103.0)
+    return machine
+
+
 def fenced() -> TransactionMachine:
     machine = written()
     machine.fence(ERROR)
@@ -149,6 +172,7 @@ IN: Final[dict[State, Callable[[], TransactionMachine]]] = {
     State.ABORTING: aborting,
     State.UNKNOWN: ending,
     State.BUMPING: bumping,
+    State.SEALING: sealing,
     State.FENCED: fenced,
     State.FAILED: failed,
 }
@@ -271,7 +295,11 @@ def test_harm_in_tv1_takes_a_new_epoch_after_the_abort() -> None:
         Send(Initialise(FIRST)),
     )
     assert machine.state is State.BUMPING
-    assert machine.initialised(NEXT, TV1) == (Adopt(NEXT),)
+    assert machine.initialised(NEXT, TV1) == (
+        Adopt(NEXT),
+        Send(AddPartitions(NEXT, (A,))),
+    )
+    assert machine.state is State.SEALING
 
 
 def test_a_refused_epoch_in_tv1_is_never_raised() -> None:
@@ -293,6 +321,81 @@ def test_a_refused_epoch_without_harm_or_in_tv2_is_no_fence() -> None:
         machine.drained(101.0)
         assert answer(machine, 0, identity)[-1] == Ended(TransactionOutcome.ABORTED)
         assert (machine.state, machine.request) == (State.READY, None)
+
+
+def test_logs_are_told_the_epoch_by_the_abort_of_nothing() -> None:
+    machine = bumped_with_harm("g", "h")
+    assert machine.added(103.0) == (Send(AddOffsets(NEXT, "g")),)
+    assert machine.added(104.0) == (Send(AddOffsets(NEXT, "h")),)
+    end = End(NEXT, TV1, is_commit=False)
+    assert machine.added(105.0) == (Send(end),)
+    assert not machine.expired(1000.0)
+    assert answer(machine, 0) == ()
+    assert (machine.state, machine.request) == (State.READY, None)
+    assert machine.identity == NEXT
+    assert machine.begin(200.0, TV1) == (NOWHERE,)
+
+
+def test_what_cannot_be_sealed_is_left_out() -> None:
+    machine = opened(TV1)
+    machine.want_partitions(100.0, [A, B])
+    machine.added(100.0)
+    machine.want_offsets(100.0, "g")
+    machine.added(100.0)
+    machine.sending(100.0, [A, B])
+    machine.doom(100.0, ERROR, has_harm=True)
+    machine.abort()
+    machine.drained(101.0)
+    answer(machine, 0)
+    machine.initialised(NEXT, TV1)
+    other = copy.deepcopy(machine)
+    assert machine.not_sealed([A]) == (Send(AddPartitions(NEXT, (B,))),)
+    assert machine.added(102.0) == (Send(AddOffsets(NEXT, "g")),)
+    assert machine.not_sealed([]) == (Send(End(NEXT, TV1, is_commit=False)),)
+    assert other.not_sealed([]) == (Send(AddOffsets(NEXT, "g")),)
+    assert other.not_sealed([]) == ()
+    assert other.state is State.READY
+
+
+def test_a_commit_of_offsets_that_may_arrive_late_is_sealed_after_a_commit() -> None:
+    machine = ending(TV1)
+    machine.harmed(has_late=True)
+    assert answer(machine, 0) == (
+        Ended(TransactionOutcome.COMMITTED),
+        Send(Initialise(FIRST)),
+    )
+    machine.initialised(NEXT, TV1)
+    assert machine.state is State.SEALING
+
+
+def test_a_lost_end_of_a_seal_takes_a_new_epoch_and_no_other_seal() -> None:
+    machine = sealing()
+    machine.end_lost()
+    assert answer(machine, 0) == (Send(Initialise(NEXT)),)
+    assert machine.state is State.BUMPING
+    last = Identity(7, 2)
+    assert machine.initialised(last, TV1) == (Adopt(last),)
+    assert machine.state is State.READY
+
+
+@pytest.mark.parametrize(
+    ("code", "state"),
+    [(47, State.FENCED), (90, State.FENCED), (48, State.FAILED), (59, State.FAILED)],
+)
+def test_a_refused_end_of_a_seal_ends_the_producer(code: int, state: State) -> None:
+    machine = sealing()
+    assert answer(machine, code) == ()
+    assert (machine.state, machine.request) == (state, None)
+
+
+def test_a_cluster_that_has_moved_to_tv2_needs_no_seal() -> None:
+    machine = written(TV1)
+    machine.doom(100.0, ERROR, has_harm=True)
+    machine.abort()
+    machine.drained(101.0)
+    answer(machine, 0)
+    assert machine.initialised(NEXT, TV2) == (Adopt(NEXT),)
+    assert machine.state is State.READY
 
 
 def test_harm_in_tv2_needs_no_bump() -> None:
@@ -401,6 +504,43 @@ def test_the_first_record_soon_after_an_end_waits_for_a_probe() -> None:
     assert machine.request is None
 
 
+def test_probes_that_are_answered_at_once_are_left_out_until_a_write_is_slow() -> None:
+    machine = ready()
+
+    def probes() -> bool:
+        """Run a transaction; return whether it began with a probe."""
+        machine.begin(100.0, TV2)
+        machine.want_partitions(100.0, [A])
+        is_probed = isinstance(machine.request, Probe)
+        if is_probed:
+            assert machine.probed(100.0, is_at_once=True) == (Admit(None),)
+        machine.sending(100.0, [A])
+        machine.commit()
+        machine.drained(100.0)
+        assert machine.identity is not None
+        following = Identity(FIRST.producer_id, machine.identity.epoch + 1)
+        answer(machine, 0, following)
+        return is_probed
+
+    assert not probes()  # there is no transaction before
+    assert [probes() for _ in range(PROBES_FOR_TRUST)] == [True] * PROBES_FOR_TRUST
+    assert not probes()
+    machine.first_answered(0.001)
+    assert not probes()
+    machine.first_answered(0.02)
+    assert probes()
+
+
+def test_a_lost_commit_that_the_coordinator_cannot_take_has_an_unknown_outcome() -> (
+    None
+):
+    machine = ending()
+    machine.end_lost()
+    ended = Ended(TransactionOutcome.UNKNOWN)
+    assert machine.end_unsupported(ERROR) == (NOWHERE, DropUnsent(), ended)
+    assert machine.state is State.FAILED
+
+
 @pytest.mark.parametrize("state", [State.FENCED, State.FAILED])
 def test_an_answer_after_the_end_of_the_producer_changes_nothing(state: State) -> None:
     machine = IN[state]()
@@ -420,10 +560,15 @@ def test_an_answer_that_nobody_asked_for_raises_and_changes_nothing(
 ) -> None:
     machine = IN[state]()
     before = slots(machine)
+
+    def ended() -> Effects:
+        return machine.end_answered(200.0, NEXT, None, ErrorCode.NONE)
+
     calls: tuple[Callable[[], object], ...] = (
         lambda: machine.added(200.0),
         lambda: machine.not_added(200.0, OTHER, is_lost=True),
-        lambda: machine.end_answered(200.0, NEXT, None, ErrorCode.NONE),
+        lambda: machine.not_sealed([A]),
+        *([] if state is State.SEALING else [ended]),
     )
     for call in calls:
         with pytest.raises(InternalError):

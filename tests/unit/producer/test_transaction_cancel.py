@@ -1,10 +1,17 @@
-"""Cancelled at every await of every call, a transaction is whole or not at all."""
+"""Cancelled at every await of every call, a transaction is whole or not at all.
+
+After each cancellation: no record of an aborted transaction is committed, and none is
+committed in part; every outcome ends, and is what the log says; no request broke the
+laws of `tests.sim.requests` (no EndTxn with a batch on the wire, one verdict for a
+transaction, no bump in one); nothing runs on.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pyarrow as pa
 import pytest
 
 from kafkaio.errors import ClosedError, KafkaError, OutcomeUnknown
@@ -58,6 +65,15 @@ async def aborted(producer: Producer, made: list[Transaction]) -> None:
         await write(tx)
     finally:
         await tx.abort()
+
+
+async def by_columns(producer: Producer, made: list[Transaction]) -> None:
+    async with producer.transaction() as tx:
+        made.append(tx)
+        delivery = tx.enqueue_nowait("t", WHOLE[0])
+        await tx.send_table("t", pa.table({"value": WHOLE[1:]}))
+        await tx.commit_offsets(GROUP, {T0: 7})
+        await delivery
 
 
 async def raising(producer: Producer, made: list[Transaction]) -> None:
@@ -129,6 +145,7 @@ async def check_laws(there: World, producer: Producer, made: list[Transaction]) 
         await there.settle()
         assert b"next" in there.committed()
         assert "open" not in dict(there.log())
+    assert not there.broken
 
 
 @BOTH
@@ -138,6 +155,7 @@ async def check_laws(there: World, producer: Producer, made: list[Transaction]) 
         (by_block, None),
         (by_block, 2),
         (by_hand, None),
+        (by_columns, None),
         (aborted, None),
         (raising, 1),
         (second, None),

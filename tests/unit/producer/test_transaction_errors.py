@@ -13,16 +13,18 @@ from kafkaio.errors import (
     ConfigurationError,
     Fenced,
     KafkaError,
+    KafkaTimeout,
     OutcomeUnknown,
     RequestTimeout,
     TransactionAborted,
     UnsupportedVersion,
 )
 from kafkaio.producer import Producer
-from kafkaio.producer.transaction import TransactionOutcome
+from kafkaio.producer.transaction import Transaction, TransactionOutcome
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing import (
+    delay,
     disconnect_after_write,
     disconnect_before_write,
     drop,
@@ -220,6 +222,27 @@ async def test_lost_at_each_step(
         await there.settle()
         assert there.broker.control.committed("g", T0) == 7
         await lives(there, producer, b"before", b"v")
+
+
+@pytest.mark.parametrize("api", ["AddPartitionsToTxn", "AddOffsetsToTxn"])
+async def test_a_lost_addition_may_have_been_served_though_the_next_is_refused(
+    api: str,
+) -> None:
+    async with (
+        world(1) as there,
+        there.producer(request_timeout_ms=500) as producer,
+    ):
+        epochs = there.count(ApiKey.INIT_PRODUCER_ID)
+        lost = there.broker.faults.on(api, disconnect_after_write(times=1))
+        working = asyncio.create_task(work(producer))
+        await until(lambda: lost.count)
+        there.broker.faults.on(api, error(E.TRANSACTION_ABORTABLE, times=1))
+        with pytest.raises(TransactionAborted):
+            await working
+        await there.settle()
+        assert not there.broker.control.open_transactions()
+        assert there.count(ApiKey.INIT_PRODUCER_ID) == epochs + 1
+        await lives(there, producer)
 
 
 # ---- aborted
@@ -449,6 +472,39 @@ async def test_offsets_of_a_group_without_members(level: int) -> None:
         assert there.broker.control.committed("g", T0) == 4
     # Once per group and transaction.
     assert there.count(ApiKey.ADD_OFFSETS_TO_TXN) == (2 if level == 1 else 0)
+
+
+@BOTH
+async def test_the_last_commit_of_offsets_counts_though_the_first_is_retried(
+    level: int,
+) -> None:
+    async with world(level) as there, there.producer() as producer:
+        there.broker.faults.on(
+            "TxnOffsetCommit", error(E.COORDINATOR_LOAD_IN_PROGRESS, times=1)
+        )
+        async with producer.transaction() as tx, asyncio.TaskGroup() as tasks:
+            for offset in (3, 4, 5):
+                tasks.create_task(tx.commit_offsets(GROUP, {T0: offset}))
+        await there.settle()
+        assert there.broker.control.committed("g", T0) == 5
+
+
+@BOTH
+async def test_a_lost_commit_of_offsets_is_not_followed_by_another(level: int) -> None:
+    async with (
+        world(level) as there,
+        there.producer(request_timeout_ms=500) as producer,
+    ):
+        await begin_anew(there, producer)
+        with pytest.raises(TransactionAborted) as caught:  # noqa: PT012
+            async with producer.transaction() as tx:
+                there.broker.faults.on("TxnOffsetCommit", drop(times=1))
+                await tx.commit_offsets(GROUP, {T0: 6})
+                with pytest.raises(KafkaTimeout, match="may still arrive"):
+                    await tx.commit_offsets(GROUP, {T0: 7})
+        assert isinstance(caught.value.__cause__, KafkaTimeout)
+        await there.settle()
+        await lives(there, producer, b"before")
 
 
 @BOTH
@@ -742,3 +798,138 @@ async def test_a_vendor_that_answers_endtxn_with_minus_one() -> None:
         there.broker.faults.remove(rule)
         assert await tx.outcome is COMMITTED
         await lives(there, producer, b"v")
+
+
+# ---- what may still arrive
+
+
+async def given_up(there: World, producer: Producer) -> Transaction:
+    """A transaction of which two writes were never answered; the next epoch is due."""
+    there.broker.faults.on("InitProducerId", delay(0.5, times=1))
+    rule = there.broker.faults.on("Produce", disconnect_before_write())
+    tx = producer.transaction()
+    with pytest.raises(TransactionAborted):  # noqa: PT012
+        async with tx:
+            for partition in range(2):
+                await tx.enqueue("u", b"given up", partition=partition)
+            await tx.commit_offsets(GROUP, {T0: 7})
+    there.broker.faults.remove(rule)
+    return tx
+
+
+IMPATIENT = {"delivery_timeout_ms": 3_000, "request_timeout_ms": 500}
+#: The new epoch, and what tells it to the logs.
+SEAL = [
+    "INIT_PRODUCER_ID",
+    "ADD_PARTITIONS_TO_TXN",
+    "ADD_OFFSETS_TO_TXN",
+    "END_TXN",
+]
+
+
+@BOTH
+async def test_what_was_given_up_is_kept_out_of_every_log(level: int) -> None:
+    """Several batches expire at once, while the transaction is being committed."""
+    async with (
+        world(level, topics={"t": 1, "u": 2}) as there,
+        there.producer(**IMPATIENT) as producer,
+    ):
+        tx = await given_up(there, producer)
+        assert await tx.outcome is ABORTED
+        await producer.transaction().begin()
+        after = there.asked()[there.asked().index("END_TXN") + 1 :]
+        # The epoch is asked for again while markers are written.
+        assert after[-len(SEAL) :] == (SEAL if level == 1 else [])
+        assert not there.broken
+    assert not there.committed("u")
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+async def test_nothing_that_comes_late_is_taken(is_closed: bool) -> None:
+    """By a broker that verifies nothing, as before 3.6."""
+    options = {"as_version": "2.8", "topics": {"t": 1, "u": 2}}
+    async with world(1, **options) as there, there.producer(**IMPATIENT) as producer:
+        await work(producer, b"1")
+        await given_up(there, producer)
+        if is_closed:
+            await producer.close()
+        else:
+            await producer.transaction().begin()
+        assert there.asked()[-len(SEAL) :] == SEAL
+        assert not there.broken
+
+
+@pytest.mark.parametrize(
+    ("api", "code", "seal"),
+    [
+        ("AddPartitionsToTxn", E.UNKNOWN_TOPIC_OR_PARTITION, SEAL),
+        ("AddPartitionsToTxn", E.TOPIC_AUTHORIZATION_FAILED, SEAL),
+        ("AddPartitionsToTxn", E.OPERATION_NOT_ATTEMPTED, SEAL),
+        ("AddOffsetsToTxn", E.GROUP_AUTHORIZATION_FAILED, SEAL),
+        ("AddPartitionsToTxn", E.NOT_COORDINATOR, [*SEAL[:2], *SEAL[1:]]),
+        ("EndTxn", E.CONCURRENT_TRANSACTIONS, [*SEAL, SEAL[-1]]),
+    ],
+    ids=named,
+)
+async def test_a_seal_that_is_refused_in_part(
+    api: str, code: ErrorCode, seal: list[str]
+) -> None:
+    async with (
+        world(1, topics={"t": 1, "u": 2}) as there,
+        there.producer(**IMPATIENT) as producer,
+    ):
+        await given_up(there, producer)
+        there.broker.faults.on(api, error(code, times=1))
+        await producer.transaction().begin()
+        assert there.asked()[-len(seal) :] == seal
+
+
+@pytest.mark.parametrize("api", ["AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn"])
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(E.PRODUCER_FENCED, Fenced), (E.INVALID_PRODUCER_ID_MAPPING, KafkaError)],
+    ids=named,
+)
+async def test_a_seal_that_is_refused_for_good(
+    api: str, code: ErrorCode, kind: type[KafkaError]
+) -> None:
+    async with (
+        world(1, topics={"t": 1, "u": 2}) as there,
+        there.producer(**IMPATIENT) as producer,
+    ):
+        tx = await given_up(there, producer)
+        there.broker.faults.on(api, error(code, times=1))
+        with pytest.raises(kind):
+            await producer.transaction().begin()
+        await is_over(there, producer, kind)
+        assert await tx.outcome is ABORTED
+
+
+@pytest.mark.parametrize("what", [disconnect_before_write, disconnect_after_write])
+@pytest.mark.parametrize("api", ["AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn"])
+async def test_a_seal_without_an_answer_takes_another_epoch(
+    api: str, what: Callable[..., Fault]
+) -> None:
+    async with (
+        world(1, topics={"t": 1, "u": 2}) as there,
+        there.producer(**IMPATIENT) as producer,
+    ):
+        await given_up(there, producer)
+        there.broker.faults.on(api, what(times=1))
+        await producer.transaction().begin()
+        assert there.asked()[-1] == "INIT_PRODUCER_ID"
+        assert not there.broken
+
+
+async def test_offsets_that_may_come_twice_are_kept_out_after_a_commit() -> None:
+    async with world(1) as there, there.producer(**IMPATIENT) as producer:
+        there.broker.faults.on("TxnOffsetCommit", disconnect_before_write(times=1))
+        async with producer.transaction() as tx:
+            await tx.send("t", b"v")
+            await tx.commit_offsets(GROUP, {T0: 7})
+        assert await tx.outcome is COMMITTED
+        await producer.transaction().begin()
+        assert there.asked()[-len(SEAL) :] == SEAL
+        await there.settle()
+        assert there.committed() == [b"v"]
+        assert there.broker.control.committed("g", ("t", 0)) == 7

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import pytest
 
+from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
 from kafkaio.config import ConsumerConfig, ProducerConfig
 from kafkaio.consumer import Consumer
 from kafkaio.producer import Producer
 from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.message import Buffer
 from kafkaio.testing import Broker
 from kafkaio.testing.broker.batches import batches_of
 from kafkaio.testing.log.segment import decode
+from tests.sim.network import Wire
+from tests.sim.requests import Requests
 
 #: By both levels of transaction.version: the older protocol (TV1) and the newer (TV2).
 BOTH: Final = pytest.mark.parametrize("level", [1, 2])
@@ -36,19 +41,78 @@ _FEW_PARTITIONS: Final = {
 }
 
 
+_LENGTH_SIZE: Final = 4
+
+
+class _Shown:
+    """A producer's end of a connection that shows each request before it leaves."""
+
+    def __init__(self, end: Any, told: Callable[[bytes], object]) -> None:
+        self._end = end
+        self._told = told
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        if self._end.is_open:
+            self._told(b"".join(parts)[_LENGTH_SIZE:])
+        self._end.write(parts)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._end, name)
+
+
+class _Answers:
+    """Receives a producer's frames, and shows them first."""
+
+    def __init__(self, sink: FrameSink, told: Callable[[bytes], object]) -> None:
+        self._sink = sink
+        self._told = told
+        self.connection_lost = sink.connection_lost
+
+    def frame_received(self, frame: Buffer) -> None:
+        self._told(bytes(frame))
+        self._sink.frame_received(frame)
+
+
 class World:
-    """A cluster, the clients in front of it, and what its logs hold."""
+    """A cluster, the clients in front of it, and what its logs hold.
+
+    Attributes:
+        broken: what producers have sent against the laws of requests.
+    """
 
     def __init__(self, broker: Broker, level: int) -> None:
         self.broker = broker
         self.level = level
         self.made: list[Producer | Consumer] = []
+        self.broken: list[str] = []
+        clock = asyncio.get_running_loop().time
+        self._requests = Requests(
+            clock,
+            lambda law, details: self.broken.append(f"{law}: {details}"),
+            lambda client: None,
+            has_members=False,
+        )
+
+    def _dial_of(self, client: str) -> Dial:
+        async def dial(
+            host: str, port: int, sink: FrameSink, options: DialOptions
+        ) -> Transport:
+            wire = Wire(client, port)
+            answers = _Answers(sink, partial(self._requests.received, wire))
+            end: Any = await self.broker.dial(host, port, answers, options)
+            wire.end = end
+            shown: Any = _Shown(end, partial(self._requests.wrote, wire))
+            transport: Transport = shown
+            return transport
+
+        return dial
 
     def producer(self, **options: Any) -> Producer:
         """A producer; the test starts it, the world closes it."""
         options = {"transactional_id": ID, "linger_ms": 0} | options
         config = ProducerConfig.of(self.broker.bootstrap_servers, options)
-        made = Producer.from_config(config, dial=self.broker.dial)
+        dial = self._dial_of(f"producer {len(self.made)}")
+        made = Producer.from_config(config, dial=dial)
         self.made.append(made)
         return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from array import array
 from itertools import accumulate, pairwise
 from types import ModuleType
@@ -216,6 +217,31 @@ def test_what_is_not_wanted_is_left_out(
         assert columns.timeless == (whole.timeless if wanted.timestamps else 0)
         found.append(columns)
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("size", [0, 63, 64, 8_191, 8_192, 1_048_575, 1_048_576])
+def test_numbers_of_every_length(codec: ModuleType, size: int) -> None:
+    """Lengths and deltas that take one to four bytes, in each place of a record."""
+    data = record(
+        key=b"k" * size, value=b"v" * size, timestamp_delta=size, offset_delta=size
+    )
+    data += record(timestamp_delta=-size, offset_delta=size)
+    shared = origin(last_offset_delta=size)
+    for part, start in ((data, 0), (data, 101), (data[:-1], 0), (data + b"\0", 0)):
+        builder = columnar(codec).ColumnsBuilder()
+        args = (part, 0, 2, shared._replace(start_offset=start))
+        try:
+            expected = codec.decode_records(*args)
+        except CorruptRecord as error:
+            with pytest.raises(CorruptRecord, match=re.escape(str(error))):
+                builder.add(*args)
+            continue
+        builder.add(*args)
+        columns = builder.finish()
+        assert values_of(columns.keys, len(expected)) == [it.key for it in expected]
+        assert values_of(columns.values, len(expected)) == [it.value for it in expected]
+        assert numbers("q", columns.offsets) == [it.offset for it in expected]
+        assert numbers("q", columns.timestamps) == [it.timestamp for it in expected]
 
 
 @pytest.mark.parametrize("case", CORRUPT)

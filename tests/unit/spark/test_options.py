@@ -557,6 +557,11 @@ def test_exactly_once_in_a_batch() -> None:
         (False, {"topic": " "}, "topic is empty"),
         (False, {"onReplayMismatch": "retry"}, "neither fail nor warn"),
         (False, {"kafka.acks": "2"}, "acks"),
+        (
+            True,
+            {"exactlyOnce": "true", "topic": "t", "kafka.acks": "1"},
+            "transactional_id needs acks='all'",
+        ),
     ],
 )
 def test_writes_that_are_not_possible(

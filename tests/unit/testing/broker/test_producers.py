@@ -82,3 +82,17 @@ def test_sequences_continue_after_they_wrap(counts: list[int], first: int) -> No
         sequence = (sequence + count) % 2**31
     wrong = ProducerBatch(1, 0, (sequence + 1) % 2**31, 1)
     assert refused(states, wrong) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_idle_producers_are_forgotten_unless_a_transaction_is_open() -> None:
+    states = ProducerStates()
+    states.appended(ProducerBatch(1, 0, 0, 1, timestamp=1_000), 0, -1)
+    states.appended(ProducerBatch(2, 0, 0, 1, timestamp=1_001), 1, -1)
+    open_one = ProducerBatch(3, 0, 0, 1, is_transactional=True, timestamp=1_000)
+    states.appended(open_one, 2, -1)
+    states.expire(999)
+    assert states.epochs == {1: 0, 2: 0, 3: 0}
+    states.expire(1_000)
+    assert states.epochs == {2: 0, 3: 0}
+    assert states.open_transactions == {3: 2}
+    states.check(ProducerBatch(1, 0, 7, 1))  # it may begin anywhere again

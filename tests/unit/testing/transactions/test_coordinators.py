@@ -327,6 +327,51 @@ async def test_ids_expire() -> None:
         assert tx.who.epoch == 0
 
 
+@pytest.mark.parametrize("bumps", [True, False])
+async def test_writing_the_log_may_take_time(bumps: bool) -> None:
+    """What changes a transaction is answered when that is written; the rest waits."""
+    async with started(topics={"t": 1}) as (broker, caller):
+        tx = Speaker(caller, bumps=bumps)
+        await tx.start()
+        clock = asyncio.get_running_loop().time
+        broker.control.delay_transaction_log(0.3)
+        began = clock()
+        if not bumps:
+            assert await tx.add(("t", 0)) == [0]
+            assert 0.29 < clock() - began < 0.5
+        assert await tx.write(0) == 0
+        assert 0.29 < clock() - began < 0.5
+        began = clock()
+        ending = asyncio.create_task(tx.end(commit=True))
+        await asyncio.sleep(0.1)
+        assert await Speaker(caller, bumps=bumps).init() == 51
+        assert await visible(caller) == []
+        assert await ending == 0
+        assert 0.29 < clock() - began < 0.5
+        await asyncio.sleep(0.1)  # the markers follow, and then the log again
+        assert await visible(caller) == [b"v"]
+        assert await Speaker(caller, bumps=bumps).init() == 51
+        await asyncio.sleep(0.3)
+        assert await Speaker(caller, bumps=bumps).init() == 0
+
+
+async def test_leaders_forget_idle_producers() -> None:
+    """After a day (producer.id.expiration.ms), looked for every ten minutes."""
+    async with started(topics={"t": 1}) as (broker, caller):
+        tx = Speaker(caller, bumps=True)
+        first = await tx.start()
+        assert await tx.write(0) == 0
+        states = broker.topics["t"].partitions[0].producers
+        broker.control.skip_time(30)
+        assert first.producer_id in states.epochs
+        assert await tx.end(commit=False) == 0
+        await asyncio.sleep(MARKERS)
+        broker.control.skip_time(86_000)
+        assert first.producer_id in states.epochs
+        broker.control.skip_time(1_000)
+        assert first.producer_id not in states.epochs
+
+
 async def test_describing_and_listing() -> None:
     async with started(topics={"t": 2}) as (broker, caller):
         one = Speaker(caller, "one", bumps=True)
