@@ -8,6 +8,8 @@ Nothing is committed by the driver. At least once (the default), a task has writ
 rows when ``write`` returns. With ``exactlyOnce``, each attempt commits a transaction of
 its own (`kafkaio.spark.exactly_once`). So ``commit`` does nothing; ``abort`` ends what
 tasks that did not return have left open, since readers would wait for it.
+
+Those processes live for one call. So what only tasks need is imported by the tasks.
 """
 
 from __future__ import annotations
@@ -26,11 +28,9 @@ from pyspark.sql.datasource import (
 )
 
 from kafkaio._dataclass import dataclass
-from kafkaio.admin import Admin
 from kafkaio.errors import KafkaError, UsageError
 from kafkaio.spark import runtime
 from kafkaio.spark.errors import explained
-from kafkaio.spark.exactly_once import TaskAttempt, TaskName, transactional_id
 from kafkaio.spark.options import WriteOptions
 from kafkaio.spark.rows import RowColumns, pulled, write_rows
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kafkaio.producer import Transaction
+    from kafkaio.spark.exactly_once import TaskName
 
 __all__ = ["KafkaStreamWriter", "KafkaWriter", "TaskDone"]
 
@@ -195,6 +196,8 @@ class _Sink:
         if app is None:
             return  # what is open is ended by the next attempt, or by its time-out
         prefix = self.options.transactional_id_prefix
+        from kafkaio.spark.exactly_once import transactional_id
+
         ids = [transactional_id(prefix, app, task) for task in unknown]
         try:
             runtime.run(self._fence(ids))
@@ -214,6 +217,8 @@ class _Sink:
                 "which this Spark does not tell its tasks: use "
                 "kafkaio.spark.foreach_batch_writer(...)"
             )
+        from kafkaio.spark.exactly_once import TaskName
+
         return TaskName(
             app=app,
             version=version,
@@ -231,6 +236,8 @@ class _Sink:
     ) -> TaskDone:
         columns, marker_topic = self.columns, self.options.marker_topic
         assert marker_topic is not None  # the options have checked that
+        from kafkaio.spark.exactly_once import TaskAttempt
+
         attempt = TaskAttempt(
             await runtime.client(self.options.client_config()),
             name,
@@ -248,6 +255,8 @@ class _Sink:
 
     async def _fence(self, ids: Sequence[str]) -> None:
         client = await runtime.client(self.options.client_config())
+        from kafkaio.admin import Admin
+
         async with Admin(client) as admin:
             await admin.fence_producers(ids, timeout=_ABORT_TIMEOUT)
 
