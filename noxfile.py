@@ -163,7 +163,7 @@ def unit(session: nox.Session, codec: str) -> None:
 
 def run_unit(session: nox.Session, codec: str, *tests: str) -> None:
     """Run unit tests on one codec; both are there, and are compared in some tests."""
-    install(session, "[kafka]")
+    install(session, "[kafka,spark]")
     groups(session, "test")
     env = {"KAFKAIO_CODEC": codec, "PYTHONASYNCIODEBUG": "1"}
     session.run("pytest", *WORKERS, *tests, env=env)
@@ -430,7 +430,7 @@ def coverage(session: nox.Session) -> None:
     Measured by the unit tests of the compiled codec and by the suite on the embedded
     broker together.
     """
-    install(session, "[kafka]")
+    install(session, "[kafka,spark]")
     groups(session, "test", "lint")
     session.run("coverage", "erase")
     env = {"KAFKAIO_CODEC": "compiled", "KAFKAIO_KAFKA": "embedded"}

@@ -331,6 +331,13 @@ class LogObserver:
             *(group, _cause_text(error)),
         )
 
+    # ---- Spark ---------------------------------------------------------------------
+
+    def query_lag(self, query: str, lag: Mapping[TopicPartition, int]) -> None:
+        """Log the sum as DEBUG."""
+        behind = sum(lag.values())
+        CLIENT.debug("[%s] query %s is %d behind", self._client_id, query, behind)
+
 
 _LOGGERS: Final[Mapping[str, logging.Logger]] = {
     "client": CLIENT,

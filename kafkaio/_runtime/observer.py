@@ -137,7 +137,7 @@ class Observer:
         """A streaming query of Spark ended a micro-batch that many offsets behind.
 
         ``query`` is its name, or its id where it has none. Only
-        `kafkaio.spark.LagListener` reports it, in a thread of the driver.
+        ``kafkaio.spark.LagListener`` reports it, in a thread of the driver.
         """
 
     def loop_blocked(self, seconds: float, stack: str) -> None:

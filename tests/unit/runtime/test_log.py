@@ -197,6 +197,7 @@ def test_every_event_has_its_line(
         "group_protocol": ("g", "classic", OSError("too old")),
         "offsets_committed": ({ONE: offset},),
         "commit_failed": ("g", OSError("x")),
+        "query_lag": ("q", {ONE: 7}),
         "loop_blocked": (0.5, ""),
     }
     events = {name for name in vars(Observer) if not name.startswith("_")}
