@@ -236,7 +236,7 @@ async def test_rows_have_partitions_of_their_own(
 
 
 async def test_rows_name_both(make: MakeProducer, logs: Logs) -> None:
-    batch = pa.record_batch(
+    batch = pa.RecordBatch.from_pydict(
         {
             "t": ["orders", "one", "orders", "orders"],
             "p": pa.array([2, 0, 1, 2], pa.int32()),
