@@ -54,6 +54,10 @@ from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 __all__ = [
+    "ADDING",
+    "ENDING",
+    "FENCING",
+    "OVER",
     "TRANSITIONS",
     "AddOffsets",
     "AddPartitions",
@@ -153,16 +157,18 @@ class TransactionOutcome(Enum):
 
 
 _S, _E = State, Event
-_OVER: Final = (_S.FENCED, _S.FAILED)
-_LIVE: Final = tuple(state for state in State if state not in _OVER)
+#: States in which the producer is over.
+OVER: Final = (_S.FENCED, _S.FAILED)
+_LIVE: Final = tuple(state for state in State if state not in OVER)
 #: States in which records of the transaction may be sent, or sent again.
 _SENDING: Final = (_S.OPEN, _S.COMMITTING, _S.DOOMED, _S.ABORTING)
 #: States in which partitions and groups may be added.
-_ADDING: Final = frozenset({_S.OPEN, _S.COMMITTING})
+ADDING: Final = frozenset({_S.OPEN, _S.COMMITTING})
 #: States in which EndTxn follows as soon as nothing is under way.
-_ENDING: Final = frozenset({_S.COMMITTING, _S.ABORTING})
+ENDING: Final = frozenset({_S.COMMITTING, _S.ABORTING})
 
-_FENCING: Final = frozenset(
+#: Codes by which a producer with a newer epoch may show itself.
+FENCING: Final = frozenset(
     {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
 )
 
@@ -181,9 +187,9 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
         (_S.SEALING, _E.SEALED): _S.READY,
         (_S.SEALING, _E.SEALED_WITH_HARM): _S.BUMPING,
         (_S.READY, _E.BEGIN): _S.OPEN,
-        **{(state, _E.WANT): state for state in (*_SENDING, *_OVER)},
-        **{(state, _E.SENDING): state for state in (*_SENDING, *_OVER)},
-        **{(state, _E.ADDED): state for state in (*_SENDING, *_OVER)},
+        **{(state, _E.WANT): state for state in (*_SENDING, *OVER)},
+        **{(state, _E.SENDING): state for state in (*_SENDING, *OVER)},
+        **{(state, _E.ADDED): state for state in (*_SENDING, *OVER)},
         (_S.OPEN, _E.COMMIT): _S.COMMITTING,
         **{
             (state, _E.ABORT): _S.ABORTING
@@ -191,16 +197,16 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
         },
         (_S.OPEN, _E.DOOM): _S.DOOMED,
         (_S.COMMITTING, _E.DOOM): _S.DOOMED,
-        **{(state, _E.DOOM): state for state in (_S.DOOMED, _S.ABORTING, *_OVER)},
+        **{(state, _E.DOOM): state for state in (_S.DOOMED, _S.ABORTING, *OVER)},
         **{(state, _E.EMPTY): _S.READY for state in (_S.COMMITTING, _S.ABORTING)},
         **{(state, _E.DRAINED): _S.UNKNOWN for state in (_S.COMMITTING, _S.ABORTING)},
-        **{(state, _E.END_LOST): state for state in (_S.UNKNOWN, *_OVER)},
+        **{(state, _E.END_LOST): state for state in (_S.UNKNOWN, *OVER)},
         (_S.UNKNOWN, _E.ENDED): _S.READY,
         (_S.UNKNOWN, _E.ENDED_WITH_HARM): _S.BUMPING,
         (_S.UNKNOWN, _E.DENIED): _S.ABORTING,
         **{(state, _E.FENCE): _S.FENCED for state in _LIVE},
         **{(state, _E.FAIL): _S.FAILED for state in _LIVE},
-        **{(state, event): state for state in _OVER for event in (_E.FENCE, _E.FAIL)},
+        **{(state, event): state for state in OVER for event in (_E.FENCE, _E.FAIL)},
     }
 )
 
@@ -469,7 +475,7 @@ class TransactionMachine:
 
     def _sealed(self, error: KafkaError | None, code: int) -> Effects:
         if error is not None:
-            is_fenced = code in _FENCING
+            is_fenced = code in FENCING
             return self.fence(error) if is_fenced else self.fail(error)
         if not self._has_harm:
             self._go(Event.SEALED)
@@ -527,7 +533,7 @@ class TransactionMachine:
 
     @property
     def _may_add(self) -> bool:
-        return self.state in _ADDING
+        return self.state in ADDING
 
     def want_partitions(
         self, now: float, partitions: Collection[TopicPartition]
@@ -577,7 +583,7 @@ class TransactionMachine:
     def added(self, now: float) -> Effects:
         """Note that the coordinator has added what the request named, or was probed."""
         self._go(Event.ADDED)
-        if self.state in _OVER:
+        if self.state in OVER:
             return ()
         request = self.request
         effects: Effects = ()
@@ -626,7 +632,7 @@ class TransactionMachine:
             is_lost: whether it may have been added all the same: no answer came.
         """
         self._go(Event.ADDED)
-        if self.state in _OVER:
+        if self.state in OVER:
             return ()
         if self.request is None or self.state is State.SEALING:
             raise InternalError("transaction: nothing was to be added")
@@ -658,7 +664,7 @@ class TransactionMachine:
         """
         before = self.state
         self._go(Event.DOOM)
-        if before in _OVER:
+        if before in OVER:
             return ()
         self._has_harm |= has_harm
         self._refusal = self._refusal or refusal
@@ -706,7 +712,7 @@ class TransactionMachine:
 
         EndTxn is sent once no other request is under way.
         """
-        if self.state not in _ENDING:
+        if self.state not in ENDING:
             self._go(Event.DRAINED)
         self._is_drained = True
         return self._next(now)
@@ -729,7 +735,7 @@ class TransactionMachine:
                 group_id = next(iter(self._groups_wanted))
                 del self._groups_wanted[group_id]
                 return self._send(AddOffsets(identity, group_id))
-        if self._is_drained and self.state in _ENDING:
+        if self._is_drained and self.state in ENDING:
             return self._end(identity)
         return ()
 
@@ -767,7 +773,7 @@ class TransactionMachine:
             error: the error that the code stands for; None for success.
             code: the error code.
         """
-        if self.state in _OVER:
+        if self.state in OVER:
             return ()
         end = self.request
         if not isinstance(end, End):
@@ -777,7 +783,7 @@ class TransactionMachine:
             return self._sealed(error, code)
         if error is None or self._is_nothing_there(code):
             return self._ended(now, end, identity)
-        if code in _FENCING:
+        if code in FENCING:
             return self.fence(error)
         if self._verdict and self._can_ask_again(code):
             return self._denied(error, code)
@@ -861,7 +867,7 @@ class TransactionMachine:
     def _over(self, event: Event, error: KafkaError) -> Effects:
         before = self.state
         self._go(event)
-        if before in _OVER:
+        if before in OVER:
             return ()
         is_unanswered = self.is_end_uncertain or self.request is not None
         self.request = None

@@ -33,6 +33,10 @@ from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.reactions import Harm, Step, reaction
 from kafkaio._machines.sequence import Identity, ProducerIdentity
 from kafkaio._machines.transaction import (
+    ADDING,
+    ENDING,
+    FENCING,
+    OVER,
     AddOffsets,
     AddPartitions,
     Admit,
@@ -142,19 +146,12 @@ _STALE: Final = frozenset(
 _WRITTEN_LIMIT: Final = 0.1
 #: Why a run is aborted whose offsets were refused, or whose commit was cut short.
 _NOT_COMMITTED: Final = "offsets were not committed"
-#: States in which the producer is over.
-_OVER: Final = frozenset({State.FENCED, State.FAILED})
-#: States in which EndTxn follows as soon as nothing is under way.
-_ENDING: Final = frozenset({State.COMMITTING, State.ABORTING})
 #: States in which an abort can be asked for.
 _ABORTABLE: Final = frozenset({State.OPEN, State.COMMITTING, State.DOOMED})
 #: States in which the transaction may still turn out not to be committed.
 _DOOMABLE: Final = _ABORTABLE | {State.ABORTING}
 #: States in which what an aborted transaction may still bring about is prevented.
 _SETTLING: Final = frozenset({State.BUMPING, State.SEALING})
-_FENCING: Final = frozenset(
-    {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
-)
 
 
 class Run:
@@ -316,7 +313,7 @@ class TransactionManager:
     def end(self, error: KafkaError) -> None:
         """Note that the producer is over; runs that have not ended end with that."""
         machine = self._machine
-        if machine.state not in _OVER:
+        if machine.state not in OVER:
             self._perform(machine.fail(error))
         self._stop_timer()
         if self._run is not None and self._run.outcome is not None:
@@ -437,9 +434,7 @@ class TransactionManager:
         """Take nothing more in, and let what was taken in leave."""
         self._check_over()
         self._close_run(run)
-        if not self._accumulator.is_drained:
-            self._accumulator.seal()
-            self._wake()
+        self._let_leave()
 
     async def commit(self, run: Run) -> None:
         """Commit a run, after `begin_commit`.
@@ -575,7 +570,7 @@ class TransactionManager:
         )
 
     def _check_over(self) -> None:
-        if self._machine.state in _OVER:
+        if self._machine.state in OVER:
             raise self._why_over()
 
     def _why_over(self) -> KafkaError:
@@ -665,7 +660,7 @@ class TransactionManager:
         run, machine = self._run, self._machine
         if (
             run is not None
-            and machine.state in _ENDING
+            and machine.state in ENDING
             and not run.commits
             and self._accumulator.is_drained
         ):
@@ -733,7 +728,7 @@ class TransactionManager:
     def _drop_unsent(self) -> None:
         run = self._run
         error: KafkaError
-        if self._machine.state in _OVER:
+        if self._machine.state in OVER:
             error = self._why_over()
         elif run is not None:
             error = self._aborted(run)
@@ -841,7 +836,7 @@ class TransactionManager:
 
     def _error(self, code: int, what: str) -> KafkaError:
         why = ""
-        if code in _FENCING:
+        if code in FENCING:
             why = "; another producer with this transactional id was started"
             if self._machine.protocol is Protocol.TV1:
                 why += (
@@ -900,7 +895,7 @@ class TransactionManager:
                 "than transaction.max.timeout.ms of the brokers"
             )
             error.__cause__ = refused
-        if code in _FENCING:
+        if code in FENCING:
             self._perform(machine.fence(error))
         elif (
             machine.state is State.INITIALISING
@@ -951,7 +946,7 @@ class TransactionManager:
             found = code_of(answer)
             if is_seal and found == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return ErrorCode.OPERATION_NOT_ATTEMPTED  # its topic was deleted
-            if not is_seal and machine.state not in {State.OPEN, State.COMMITTING}:
+            if not is_seal and machine.state not in ADDING:
                 # Nothing is to be added any more, and this attempt added nothing.
                 return found and ErrorCode.OPERATION_NOT_ATTEMPTED
             return found
@@ -994,7 +989,7 @@ class TransactionManager:
         machine, what = self._machine, message.NAME.removesuffix("Request")
         error = self._error(found, f"{what} was refused")
         refused = reaction(message.API_KEY, found)
-        if found in _FENCING:
+        if found in FENCING:
             self._perform(machine.fence(error))
         elif not (refused.retry or refused.step is Step.ABORT):
             self._perform(machine.fail(error))
@@ -1035,7 +1030,7 @@ class TransactionManager:
             if isinstance(answer, Exception):
                 self._start(partial(self._end, request, is_sent=True), "EndTxn")
             elif reaction(ApiKey.END_TXN, answer.error_code).retry or (
-                answer.error_code in _FENCING and self._is_perhaps_early(request)
+                answer.error_code in FENCING and self._is_perhaps_early(request)
             ):
                 self._start(partial(self._end, request, is_sent=False), "EndTxn")
             else:
@@ -1090,7 +1085,7 @@ class TransactionManager:
             else:
                 self._perform(machine.fail(failure))
             return
-        is_fenced = is_first and answer.error_code in _FENCING
+        is_fenced = is_first and answer.error_code in FENCING
         is_early = is_fenced and await self._await_markers(request)
         if is_early and machine.request is request:
             await self._end(request, is_sent=False, is_first=False)
@@ -1254,16 +1249,21 @@ class TransactionManager:
                 f"with a subscribed consumer need version {_OFFSETS_FENCED} (Kafka 2.5)"
             )
 
+    def _let_leave(self) -> bool:
+        # Whether nothing is there that has to be sent and acknowledged.
+        is_drained = self._accumulator.is_drained
+        if not is_drained:
+            self._accumulator.seal()
+            self._wake()
+        return is_drained
+
     async def _until_written(self) -> None:
         # The coordinator adds one thing at a time to a transaction. In TV2 the leaders
         # and the group's coordinator each ask it themselves, and the one that is turned
         # away asks again 20 ms later. So offsets wait until records were written, but
         # not for long: other tasks may go on sending.
-        accumulator = self._accumulator
-        if self._machine.protocol is Protocol.TV1 or accumulator.is_drained:
+        if self._machine.protocol is Protocol.TV1 or self._let_leave():
             return
-        accumulator.seal()
-        self._wake()
         until = now() + _WRITTEN_LIMIT
         timer = asyncio.get_running_loop().call_at(until, self._changed.tell)
         try:
