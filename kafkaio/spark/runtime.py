@@ -150,23 +150,16 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    results: list[T] = []
-    failures: list[BaseException] = []
+    from concurrent.futures import ThreadPoolExecutor
 
-    def work() -> None:
+    def work() -> T:
         try:
-            results.append(_run(coroutine))
-        except BaseException as error:  # noqa: BLE001 - it is raised in the caller
-            failures.append(error)
+            return _run(coroutine)
         finally:
             _home().end()
 
-    thread = threading.Thread(target=work, name="kafkaio.spark")
-    thread.start()
-    thread.join()
-    for error in failures:
-        raise error
-    return results[0]
+    with ThreadPoolExecutor(1, thread_name_prefix="kafkaio.spark") as thread:
+        return thread.submit(work).result()
 
 
 async def client(config: ClientConfig) -> Client:
