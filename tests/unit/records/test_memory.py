@@ -6,6 +6,7 @@ import gc
 import sys
 from array import array
 from contextlib import suppress
+from itertools import pairwise
 from types import ModuleType
 
 import pytest
@@ -70,5 +71,6 @@ def test_leaves_nothing_behind(codec: ModuleType, work, data: bytes) -> None:
         return sys.getallocatedblocks()
 
     several(5)
-    before = several(2)
-    assert several(40) - before < 30
+    counts = [several(40) for _ in range(5)]
+    # What leaks grows each time; what the interpreter itself keeps does not.
+    assert min(after - before for before, after in pairwise(counts)) < 30
