@@ -33,7 +33,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from kafkaio.config.configs import Deserializer, Partitioner, Serializer
+from kafkaio.config.configs import (
+    Deserializer,
+    Partitioner,
+    Serializer,
+    TokenProvider,
+)
 from kafkaio.types import OffsetStore
 
 if TYPE_CHECKING:
@@ -41,6 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientOptions", "ConsumerOptions", "ProducerOptions"]
 '''
+#: The longest line of source.
+_LINE: Final = 88
 #: Defaults that the table does not show as they are.
 _DEFAULTS: Final = {
     "bootstrap_servers": "localhost:9092",
@@ -84,8 +91,17 @@ def keyword_types() -> str:
         ]
         for declared in _own(config):
             if declared.name != "bootstrap_servers":
-                parts.append(f"    {declared.name}: {_keyword_type(declared)}")
+                parts += _field_lines(f"{declared.name}: {_keyword_type(declared)}")
     return "\n".join([*parts, ""])
+
+
+def _field_lines(text: str) -> list[str]:
+    """Return a field as the formatter has it: a long list is on a line of its own."""
+    line = f"    {text}"
+    if len(line) <= _LINE or not text.endswith("]"):
+        return [line]
+    head, bracket, rest = line.partition("[")
+    return [head + bracket, f"        {rest.removesuffix(']')}", "    ]"]
 
 
 def table(config: Config) -> str:

@@ -160,7 +160,30 @@ class BrokerError(KafkaError):
 
 
 class AuthorizationError(BrokerError):
-    """The principal may not do that to this topic, group, cluster or transaction."""
+    """The principal may not do that to this topic, group, cluster or transaction.
+
+    Attributes:
+        resource_type: ``topic``, ``group``, ``cluster``, ``transactional id`` or
+            ``delegation token``; empty if it is not known.
+        resource: the name of what may not be used; empty if it is not known.
+        operation: the right that is missing, as Kafka names it, such as ``WRITE``.
+    """
+
+    def __init__(  # noqa: PLR0913 - the broker's facts, and what they are about
+        self,
+        message: str,
+        *,
+        code: int,
+        name: str,
+        retriable: bool = False,
+        resource_type: str = "",
+        resource: str = "",
+        operation: str = "",
+    ) -> None:
+        super().__init__(message, code=code, name=name, retriable=retriable)
+        self.resource_type = resource_type
+        self.resource = resource
+        self.operation = operation
 
 
 class UnknownTopicOrPartition(BrokerError):
@@ -265,9 +288,31 @@ class BrokerNotAvailable(NetworkError):
 
 
 class AuthenticationError(NetworkError):
-    """The broker refused the credentials, or the security handshake failed."""
+    """The broker refused the credentials, or the security handshake failed.
+
+    Attributes:
+        mechanism: the SASL mechanism, or ``TLS``; empty where it had not come to that.
+        broker: ``host:port`` of the broker.
+        step: what was being done, such as ``SaslAuthenticate``.
+        reason: the broker's own words; empty if it gave none.
+    """
 
     retriable = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        mechanism: str = "",
+        broker: str = "",
+        step: str = "",
+        reason: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.mechanism = mechanism
+        self.broker = broker
+        self.step = step
+        self.reason = reason
 
 
 class KafkaTimeout(KafkaError, TimeoutError):

@@ -23,6 +23,7 @@ __all__ = [
     "Record",
     "RecordMetadata",
     "TimestampType",
+    "Token",
     "TopicPartition",
 ]
 
@@ -236,3 +237,21 @@ class OffsetStore(Protocol):
             offsets: offsets of the next records to read.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A bearer token with which a client logs in (KIP-255).
+
+    Attributes:
+        value: the token as it is sent to brokers; never part of ``repr``.
+        expires: when it ends, in seconds since 1970.
+        principal: whom it stands for; informative.
+        extensions: SASL extensions, such as ``logicalCluster`` (RFC 7628): names of
+            letters, values of printable ASCII.
+    """
+
+    value: str = field(repr=False)
+    expires: float
+    principal: str = ""
+    extensions: Mapping[str, str] = field(default_factory=dict)

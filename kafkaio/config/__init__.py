@@ -11,6 +11,7 @@ from kafkaio.config.configs import (
     Partitioner,
     ProducerConfig,
     Serializer,
+    TokenProvider,
 )
 from kafkaio.config.options import ClientOptions, ConsumerOptions, ProducerOptions
 
@@ -24,4 +25,5 @@ __all__ = [
     "ProducerConfig",
     "ProducerOptions",
     "Serializer",
+    "TokenProvider",
 ]

@@ -11,7 +11,7 @@ Every option is declared here and nowhere else: see `kafkaio.config.declaration`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -24,7 +24,7 @@ from kafkaio.config.declaration import (
     read_property,
 )
 from kafkaio.errors import ConfigurationError
-from kafkaio.types import OffsetStore
+from kafkaio.types import OffsetStore, Token
 
 if TYPE_CHECKING:
     import ssl
@@ -36,6 +36,7 @@ __all__ = [
     "Partitioner",
     "ProducerConfig",
     "Serializer",
+    "TokenProvider",
     "iso_duration_ms",
     "parse_servers",
 ]
@@ -44,6 +45,8 @@ __all__ = [
 Serializer = Callable[[object], bytes | None]
 #: What turns bytes into the key or value that a user reads.
 Deserializer = Callable[[bytes], object]
+#: Returns a token for OAUTHBEARER when it is called and awaited.
+TokenProvider = Callable[[], Awaitable[Token]]
 #: Chooses a partition: (topic, key bytes, value bytes, number of partitions).
 Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
 
@@ -131,11 +134,137 @@ class ClientConfig:
     )
     security_protocol: str = option(
         "PLAINTEXT",
-        "``PLAINTEXT``, or ``SSL`` for TLS.",
-        choices=("PLAINTEXT", "SSL"),
+        "How connections are secured: by TLS (``SSL``), by a login (``SASL_``), by "
+        "both or not at all.",
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )
     ssl_context: ssl.SSLContext | None = option(
-        None, "TLS settings. None for the default context.", is_own=True
+        None,
+        "TLS settings, in place of all other ``ssl_`` options but "
+        "``ssl_endpoint_identification_algorithm``. It cannot be pickled. None: the "
+        "settings that those options describe.",
+        is_own=True,
+    )
+    ssl_truststore_location: str | None = option(
+        None,
+        "File with the certificates of the authorities to trust, PEM or PKCS12. None: "
+        "those that the system trusts.",
+        aliases=("ssl.ca.location",),
+    )
+    ssl_truststore_certificates: str | None = option(
+        None,
+        "The same as text: certificates in PEM, one after the other.",
+        aliases=("ssl.ca.pem",),
+    )
+    ssl_truststore_type: str | None = option(
+        None,
+        "Format of ``ssl_truststore_location``. None: by the file's content.",
+        choices=(None, "PEM", "PKCS12"),
+    )
+    ssl_truststore_password: str | None = option(
+        None, "Password of a PKCS12 trust store.", is_secret=True
+    )
+    ssl_keystore_location: str | None = option(
+        None,
+        "File with the client's private key and its certificate chain, PEM or PKCS12.",
+    )
+    ssl_keystore_type: str | None = option(
+        None,
+        "Format of ``ssl_keystore_location``. None: by the file's content.",
+        choices=(None, "PEM", "PKCS12"),
+    )
+    ssl_keystore_password: str | None = option(
+        None,
+        "Password of a PKCS12 key store.",
+        is_secret=True,
+    )
+    ssl_keystore_certificate_chain: str | None = option(
+        None,
+        "The client's certificate and those above it, as PEM text.",
+        aliases=("ssl.certificate.pem",),
+    )
+    ssl_keystore_key: str | None = option(
+        None,
+        "The client's private key, as PEM text.",
+        aliases=("ssl.key.pem",),
+        is_secret=True,
+    )
+    ssl_certificate_location: str | None = option(
+        None,
+        "File with the client's certificate chain in PEM, where the key has a file of "
+        "its own.",
+        is_own=True,
+    )
+    ssl_key_location: str | None = option(
+        None,
+        "File with the client's private key in PEM, beside "
+        "``ssl_certificate_location``.",
+        is_own=True,
+    )
+    ssl_key_password: str | None = option(
+        None, "Password of an encrypted private key.", is_secret=True
+    )
+    ssl_endpoint_identification_algorithm: str = option(
+        "https",
+        "``https`` checks that a broker's certificate is valid for the name by which "
+        "it is reached. An empty text, or ``none``, does not.",
+        choices=("https", "none", ""),
+    )
+    sasl_mechanism: str | None = option(
+        None,
+        "How to log in, with a ``SASL_`` protocol.",
+        choices=(
+            None,
+            "PLAIN",
+            "SCRAM-SHA-256",
+            "SCRAM-SHA-512",
+            "OAUTHBEARER",
+            "GSSAPI",
+        ),
+        aliases=("sasl.mechanisms",),
+    )
+    sasl_username: str | None = option(
+        None, "User for PLAIN and SCRAM, or the id of a delegation token.", is_own=True
+    )
+    sasl_password: str | None = option(
+        None,
+        "Password for PLAIN and SCRAM, or the HMAC of a delegation token.",
+        is_own=True,
+        is_secret=True,
+    )
+    sasl_delegation_token: bool = option(
+        False,  # noqa: FBT003
+        "``sasl_username`` and ``sasl_password`` are the id and the HMAC of a "
+        "delegation token (KIP-48), for SCRAM.",
+        is_own=True,
+    )
+    sasl_oauth_token_provider: TokenProvider | None = option(
+        None,
+        "Function that returns a `Token` when it is awaited, for OAUTHBEARER. "
+        "``kafkaio.security`` has some.",
+        function="function that returns a token when it is awaited",
+        is_own=True,
+    )
+    sasl_kerberos_service_name: str = option(
+        "kafka", "Name of the brokers' Kerberos principal, before its host."
+    )
+    sasl_kerberos_principal: str | None = option(
+        None,
+        "The client's Kerberos principal. None: that of the credentials cache.",
+        is_own=True,
+    )
+    sasl_kerberos_keytab: str | None = option(
+        None,
+        "File with the keys of ``sasl_kerberos_principal``. None: the credentials "
+        "cache, as ``kinit`` fills it.",
+        is_own=True,
+    )
+    sasl_scram_max_iterations: int = option(
+        1_000_000,
+        "The most iterations that SCRAM does for a broker. A broker names the number, "
+        "and each costs time: a million half a second.",
+        bounds=(4_096, _MAX),
+        is_own=True,
     )
     max_response_size: int = option(
         104_857_600,
@@ -689,9 +818,9 @@ def _check(config: ClientConfig) -> None:
             f"ssl_context={context!r} is no ssl.SSLContext, as "
             "ssl.create_default_context() makes it"
         )
-    if config.security_protocol != "SSL":
+    if not config.security_protocol.endswith("SSL"):
         raise ConfigurationError(
-            "ssl_context is not used without security_protocol='SSL'"
+            "ssl_context is not used without security_protocol='SSL' or 'SASL_SSL'"
         )
 
 

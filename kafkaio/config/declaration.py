@@ -53,6 +53,7 @@ class Option:
         function: what a function must do to be a value of this option.
         aliases: names that librdkafka has for it, of the same unit.
         is_own: whether Kafka's Java client has no such option.
+        is_secret: whether no message and no ``repr`` may show the value.
         keyword_type: type of the keyword argument where it is not the field's.
     """
 
@@ -63,15 +64,17 @@ class Option:
         "doc",
         "function",
         "is_own",
+        "is_secret",
         "keyword_type",
     )
 
     doc: str
     bounds: tuple[float, float] | None
-    choices: tuple[str | int, ...]
+    choices: tuple[str | int | None, ...]
     function: str
     aliases: tuple[str, ...]
     is_own: bool
+    is_secret: bool
     keyword_type: str
 
 
@@ -80,10 +83,11 @@ def option(  # noqa: PLR0913 - one for each fact
     doc: str,
     *,
     bounds: tuple[float, float] | None = None,
-    choices: tuple[str | int, ...] = (),
+    choices: tuple[str | int | None, ...] = (),
     function: str = "",
     aliases: tuple[str, ...] = (),
     is_own: bool = False,
+    is_secret: bool = False,
     keyword_type: str = "",
 ) -> T:
     """Declare an option, where the field of a dataclass has its default.
@@ -96,6 +100,7 @@ def option(  # noqa: PLR0913 - one for each fact
         function: likewise.
         aliases: likewise.
         is_own: likewise.
+        is_secret: likewise.
         keyword_type: likewise.
     """
     declared = Option()
@@ -105,8 +110,9 @@ def option(  # noqa: PLR0913 - one for each fact
     declared.function = function
     declared.aliases = aliases
     declared.is_own = is_own
+    declared.is_secret = is_secret
     declared.keyword_type = keyword_type
-    return field(default=default, metadata={"option": declared})
+    return field(default=default, repr=not is_secret, metadata={"option": declared})
 
 
 def option_of(declared: Field[Any]) -> Option:
@@ -158,7 +164,7 @@ def check_value(declared: Field[Any], value: object) -> None:
         if value is not None and not callable(value):
             raise ConfigurationError(f"{name}={value!r} is no {facts.function}")
     else:
-        _check_type(name, value, types_of(declared))
+        _check_type(name, value, types_of(declared), is_secret=facts.is_secret)
         _check_bounds(name, value, facts.bounds)
 
 
@@ -171,14 +177,17 @@ def types_of(declared: Field[Any]) -> tuple[type, ...]:
     return (*found, NoneType) if found and rest == "None" else ()
 
 
-def _check_type(name: str, value: object, wanted: tuple[type, ...]) -> None:
+def _check_type(
+    name: str, value: object, wanted: tuple[type, ...], *, is_secret: bool
+) -> None:
     if not wanted:
         return
     is_flag = isinstance(value, bool) and bool not in wanted
     if is_flag or not isinstance(value, wanted):
         names = ("None" if kind is NoneType else kind.__name__ for kind in wanted)
+        shown = f" {type(value).__name__}" if is_secret else f"={value!r}"
         raise ConfigurationError(
-            f"{name}={value!r} has the wrong type: {' or '.join(names)} is needed"
+            f"{name}{shown} has the wrong type: {' or '.join(names)} is needed"
         )
 
 
@@ -190,7 +199,9 @@ def _check_bounds(name: str, value: object, bounds: tuple[float, float] | None) 
         raise ConfigurationError(f"{name}={value} is not within {low:g} to {high:g}")
 
 
-def _check_choice(name: str, value: object, choices: tuple[str | int, ...]) -> None:
+def _check_choice(
+    name: str, value: object, choices: tuple[str | int | None, ...]
+) -> None:
     if value in choices:
         return
     # Loaded for mistakes alone.

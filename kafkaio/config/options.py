@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from kafkaio.config.configs import Deserializer, Partitioner, Serializer
+from kafkaio.config.configs import (
+    Deserializer,
+    Partitioner,
+    Serializer,
+    TokenProvider,
+)
 from kafkaio.types import OffsetStore
 
 if TYPE_CHECKING:
@@ -35,8 +40,32 @@ class ClientOptions(TypedDict, total=False):
     metadata_max_idle_ms: int
     metadata_recovery_strategy: Literal["rebootstrap", "none"]
     metadata_recovery_rebootstrap_trigger_ms: int
-    security_protocol: Literal["PLAINTEXT", "SSL"]
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
     ssl_context: ssl.SSLContext | None
+    ssl_truststore_location: str | None
+    ssl_truststore_certificates: str | None
+    ssl_truststore_type: Literal[None, "PEM", "PKCS12"]
+    ssl_truststore_password: str | None
+    ssl_keystore_location: str | None
+    ssl_keystore_type: Literal[None, "PEM", "PKCS12"]
+    ssl_keystore_password: str | None
+    ssl_keystore_certificate_chain: str | None
+    ssl_keystore_key: str | None
+    ssl_certificate_location: str | None
+    ssl_key_location: str | None
+    ssl_key_password: str | None
+    ssl_endpoint_identification_algorithm: Literal["https", "none", ""]
+    sasl_mechanism: Literal[
+        None, "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"
+    ]
+    sasl_username: str | None
+    sasl_password: str | None
+    sasl_delegation_token: bool
+    sasl_oauth_token_provider: TokenProvider | None
+    sasl_kerberos_service_name: str
+    sasl_kerberos_principal: str | None
+    sasl_kerberos_keytab: str | None
+    sasl_scram_max_iterations: int
     max_response_size: int
     send_buffer_bytes: int
     receive_buffer_bytes: int

@@ -16,11 +16,7 @@ __all__ = ["FOREIGN", "unknown_option", "wrong_choice"]
 #: enough to ``group_id``, just so.
 _NEAR = 0.76
 
-_SASL = "SASL is not in kafkaio yet"
-_TLS = (
-    "use ssl_context=ssl.create_default_context(...) with security_protocol='SSL' "
-    "instead"
-)
+_TLS = "make an ssl.SSLContext that is so, and pass it as ssl_context"
 _VERSIONS = "leave it out: kafkaio negotiates versions with every broker"
 _LOG = "use logging.getLogger('kafkaio') instead"
 _OBSERVERS = "use observer=, statistics() and logging.getLogger('kafkaio') instead"
@@ -71,12 +67,24 @@ FOREIGN: Mapping[str, str] = {
     "debug": _LOG,
     "selector": "leave it out: the event loop has its own",
     "enable_ssl_certificate_verification": _TLS,
+    "ssl_cipher_suites": _TLS,
+    "ssl_ciphers": _TLS,
+    "ssl_enabled_protocols": _TLS,
+    "ssl_protocol": _TLS,
+    "ssl_crlfile": _TLS,
+    "ssl_cafile": "use ssl_truststore_location instead",
+    "ssl_certfile": "use ssl_certificate_location instead",
+    "ssl_keyfile": "use ssl_key_location instead",
+    "ssl_check_hostname": "use ssl_endpoint_identification_algorithm instead",
+    "sasl_plain_username": "use sasl_username instead",
+    "sasl_plain_password": "use sasl_password instead",
+    "sasl_oauth_token_provider_class": "use sasl_oauth_token_provider instead",
+    "sasl_jaas_config": (
+        "use sasl_username and sasl_password instead; from_properties(...) reads "
+        "sasl.jaas.config"
+    ),
+    "oauth_cb": "use sasl_oauth_token_provider instead",
     "socks5_proxy": "proxies are not in kafkaio",
-}
-_FOREIGN_PREFIXES: Mapping[str, str] = {
-    "sasl_": _SASL,
-    "ssl_": _TLS,
-    "oauthbearer_": _SASL,
 }
 
 
@@ -96,18 +104,14 @@ def unknown_option(name: str, known: Collection[str]) -> ConfigurationError:
 
 
 def _foreign_option(name: str) -> str | None:
-    if (hint := FOREIGN.get(name)) is not None:
-        return hint
-    return next((h for p, h in _FOREIGN_PREFIXES.items() if name.startswith(p)), None)
+    return FOREIGN.get(name)
 
 
 def wrong_choice(
-    name: str, value: object, choices: Collection[str | int]
+    name: str, value: object, choices: Collection[str | int | None]
 ) -> ConfigurationError:
     """Return the error for a value that is no choice of its option."""
     text = str(value)
-    if name == "security_protocol" and text.upper().startswith("SASL"):
-        return ConfigurationError(f"{name}={value!r}: {_SASL}; use PLAINTEXT or SSL")
     by_folded = {str(choice).casefold(): choice for choice in choices}
     near = difflib.get_close_matches(text.casefold(), by_folded, 1)
     is_near = isinstance(value, str) and near

@@ -1,0 +1,54 @@
+"""The port of a SASL mechanism: what one authentication sends, and how it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+__all__ = ["Mechanism", "Outcome", "Work"]
+
+#: Takes too long for the event loop: to be called in a thread. It returns what is to be
+#: sent, as `Mechanism.begin` and `Mechanism.receive` do, and raises what they raise.
+Work: TypeAlias = Callable[[], bytes | None]
+#: What is to be sent next; None if nothing is left to send.
+Outcome: TypeAlias = bytes | Work | None
+
+
+class Mechanism(Protocol):
+    """The client's side of one authentication on one connection; used once.
+
+    While a `Work` runs, nothing else is called. No method does any I/O of its own, and
+    no error has a secret in its text.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name as brokers know it, such as ``SCRAM-SHA-256``."""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is over with the answer to its first message.
+
+        Such a mechanism can authenticate again behind requests in flight, without a
+        gap (KIP-368).
+        """
+
+    def begin(self) -> Outcome:
+        """The first message; never None.
+
+        Raises:
+            AuthenticationError: the credentials cannot be used.
+        """
+
+    def receive(self, challenge: bytes) -> Outcome:
+        """Take what the broker answered; return the next message.
+
+        Returns:
+            None if the broker has proven what the mechanism demands of it, and nothing
+            is left to send.
+
+        Raises:
+            AuthenticationError: the broker did not prove that it knows the secret, or
+                demands more than the client allows.
+            ProtocolError: the answer makes no sense.
+        """
