@@ -14,7 +14,7 @@ from kafkaio._machines.connection.handshake import Identity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
-from kafkaio.security.login import Login
+from kafkaio.security.login import Login, login_for
 from kafkaio.types import Broker
 
 __all__ = ["NetSettings"]
@@ -71,6 +71,7 @@ class NetSettings:
             ),
             max_frame_size=config.max_response_size,
             tls=tls if is_encrypted else None,
+            login=login_for(config),
             send_buffer_bytes=config.send_buffer_bytes,
             receive_buffer_bytes=config.receive_buffer_bytes,
         )
