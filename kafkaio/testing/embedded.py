@@ -163,8 +163,6 @@ class Broker:
     ) -> None:
         if nodes < 1:
             raise ValueError(f"nodes={nodes}: must be at least 1")
-        if tls and memory_transport:
-            raise ValueError("tls=True: there is no TLS in memory")
         self.release = as_version
         given = checked_config(config or {})
         groups = (groups or GroupConfig()).with_configs(given)
@@ -195,23 +193,23 @@ class Broker:
         )
         self._cluster.has_eligible_replicas = as_version in _WITH_ELIGIBLE_REPLICAS
         self._supervisor = Supervisor("embedded broker", self._clean_up_failed)
-        accounts = _USERS if users is None else users
-        self._has_sasl = sasl
-        self._files = TlsFiles(accounts) if tls else None
-        self._set_security(accounts, reauth_ms, security or SecurityConfig())
+        self._set_security(users, reauth_ms, security, sasl=sasl, tls=tls)
         self._cluster.group_config = groups
         self._set_features(features or {})
         self.nodes: dict[int, Node] = {}
         self.control: Control = Control(
             self._cluster, self.nodes, self._group_control, self._transaction_control
         )
-        handlers = handlers_of(as_version)
+        if "broker.rack" in given:
+            racks = [*racks, *[given["broker.rack"]] * nodes]
+        self._add_nodes(list(self._new_nodes(given, Address(host, port))), racks)
+
+    def _add_nodes(self, nodes: Sequence[Node], racks: Sequence[str]) -> None:
+        handlers = handlers_of(self.release)
         self.faults: Faults = Faults(
             lambda api: api in handlers and handlers[api].can_refuse, self.nodes.keys()
         )
-        if "broker.rack" in given:
-            racks = [*racks, *[given["broker.rack"]] * nodes]
-        for index, node in enumerate(self._new_nodes(given, Address(host, port))):
+        for index, node in enumerate(nodes):
             node.faults = self.faults
             node.handlers = handlers
             node.rack = racks[index] if index < len(racks) else None
@@ -219,13 +217,21 @@ class Broker:
 
     def _set_security(
         self,
-        users: Mapping[str, str],
+        users: Mapping[str, str] | None,
         reauth_ms: int | Mapping[str, int],
-        config: SecurityConfig,
+        config: SecurityConfig | None,
+        *,
+        sasl: bool,
+        tls: bool,
     ) -> None:
+        if tls and self._network is not None:
+            raise ValueError("tls=True: there is no TLS in memory")
+        accounts = _USERS if users is None else users
+        self._has_sasl = sasl
+        self._files = TlsFiles(accounts) if tls else None
         clock = self._cluster.clock
         self.security: Security = Security(
-            config, users, reauth_ms, clock.now, clock.wall_ms
+            config or SecurityConfig(), accounts, reauth_ms, clock.now, clock.wall_ms
         )
 
     def _set_features(self, levels: Mapping[str, int]) -> None:

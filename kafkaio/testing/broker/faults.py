@@ -8,9 +8,7 @@ they were added, and several can apply to one request::
     broker.faults.on("Fetch", error(ErrorCode.NOT_LEADER_OR_FOLLOWER, rate=0.1), node=2)
 
 `Faults.on_connection` makes a rule for all that a node sends on a connection, from its
-first byte on, those of a TLS handshake included::
-
-    broker.faults.on_connection(stall_at(700), listener="SSL")
+first byte on, those of a TLS handshake included.
 """
 
 from __future__ import annotations

@@ -15,12 +15,17 @@ from typing import Final
 
 from kafkaio._runtime.clock import random_uuid
 
-__all__ = ["HASHES", "Credentials", "ScramCredential"]
+__all__ = ["HASHES", "MECHANISM_NUMBERS", "Credentials", "ScramCredential"]
 
 #: The hash function of each kind of SCRAM.
 HASHES: Final[Mapping[str, str]] = {
     "SCRAM-SHA-256": "sha256",
     "SCRAM-SHA-512": "sha512",
+}
+#: The numbers of the kinds of SCRAM in Kafka's protocol.
+MECHANISM_NUMBERS: Final[Mapping[int, str]] = {
+    1: "SCRAM-SHA-256",
+    2: "SCRAM-SHA-512",
 }
 
 
