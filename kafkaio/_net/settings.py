@@ -14,6 +14,7 @@ from kafkaio._machines.connection.handshake import Identity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
+from kafkaio.security.tls import contexts_for
 from kafkaio.types import Broker
 
 if TYPE_CHECKING:
@@ -57,9 +58,6 @@ class NetSettings:
     @classmethod
     def from_config(cls, config: ClientConfig) -> NetSettings:
         """Take the options from those of a client, producer or consumer."""
-        context = config.ssl_context
-        is_encrypted = config.security_protocol in {"SSL", "SASL_SSL"}
-        tls = ssl.create_default_context if context is None else lambda: context
         return cls(
             client_id=config.client_id,
             request_timeout=config.request_timeout_ms / 1000,
@@ -72,7 +70,7 @@ class NetSettings:
                 config.socket_connection_setup_timeout_max_ms,
             ),
             max_frame_size=config.max_response_size,
-            tls=tls if is_encrypted else None,
+            tls=contexts_for(config),
             login=_login(config),
             send_buffer_bytes=config.send_buffer_bytes,
             receive_buffer_bytes=config.receive_buffer_bytes,
