@@ -2,13 +2,16 @@
 
 Everything here is synchronous. What the event loop reports (a frame, the end of the
 stream, a timer) is passed to the machine. What the machine decides is written to the
-transport, or set as the result of the futures that wait for it.
+transport, or set as the result of the futures that wait for it. Two things are not:
+opening, which the task of the caller does, and the wait for the credentials of a
+repeated authentication, which has a task of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, Protocol, TypeAlias
 
 import anyio
@@ -16,21 +19,40 @@ import anyio
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.connection.handshake import Identity
-from kafkaio._machines.connection.machine import Answer, Closing, ConnectionMachine
+from kafkaio._machines.connection.machine import (
+    Answer,
+    Closing,
+    ConnectionMachine,
+    Renewal,
+)
 from kafkaio._machines.connection.pipeline import Ticket
 from kafkaio._machines.connection.states import ConnectionState
+from kafkaio._machines.sasl.mechanism import Mechanism
+from kafkaio._machines.sasl.session import Session
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.transport import Dial, DialOptions, Transport
-from kafkaio._runtime.clock import now
+from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
-from kafkaio.errors import BrokerNotAvailable, KafkaError
+from kafkaio._runtime.supervisor import Child, TaskScope
+from kafkaio.errors import (
+    AuthenticationError,
+    BrokerNotAvailable,
+    InternalError,
+    KafkaError,
+)
 from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
+from kafkaio.security.login import Login
 from kafkaio.types import Broker
 
-__all__ = ["Connection", "ConnectionStatistics", "Reply"]
+__all__ = ["Connection", "ConnectionStatistics", "Reply", "Sasl"]
 
 #: Seconds that a closed connection may take to send what was written to it.
 LINGER: Final = 2.0
+#: The largest frame accepted before a connection is ready, in bytes: a broker that has
+#: not authenticated the client has nothing large to say.
+EARLY_FRAME_SIZE: Final = 524_288
+#: Seconds between two attempts to get the credentials of a renewal.
+_RENEWAL_PAUSE: Final = 1.0
 #: Called once with the cause when a connection that was ready has ended.
 OnLost: TypeAlias = Callable[["Connection", BaseException | None], None]
 
@@ -64,6 +86,24 @@ class ConnectionStatistics:
     throttled: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sasl:
+    """How a connection authenticates.
+
+    Attributes:
+        login: makes the mechanisms.
+        start_soon: starts the task that waits for the credentials of a renewal.
+        timeout: seconds to wait for them.
+        replace: called with a connection whose sessions are too short to renew: it
+            has to get no more requests, and to be retired.
+    """
+
+    login: Login
+    start_soon: Callable[[Child, str], None]
+    timeout: float
+    replace: Callable[[Connection], None]
+
+
 class Reply(Protocol):
     """Receives an answer: a future, or an object that acts on it at once."""
 
@@ -88,6 +128,7 @@ class Connection:
         identity: how the client presents itself.
         observer: hears of requests, answers and throttling; must not raise.
         on_lost: called once when the connection, if it was ready, has ended.
+        sasl: how it authenticates; None if it does not.
     """
 
     def __init__(
@@ -97,6 +138,7 @@ class Connection:
         identity: Identity,
         observer: Observer,
         on_lost: OnLost,
+        sasl: Sasl | None = None,
     ) -> None:
         self.broker = broker
         #: The broker's id; negative for a bootstrap server.
@@ -119,6 +161,16 @@ class Connection:
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
         self._requests = 0
+        self._sasl = sasl
+        # The session that was reported last.
+        self._session: Session | None = None
+        # What `open` does before the machine takes over.
+        self._step = ""
+        self._max_frame_size = EARLY_FRAME_SIZE
+        # A `Work` of the mechanism, which runs in a thread.
+        self._work: asyncio.Future[bytes | None] | None = None
+        # The wait for the credentials of a renewal.
+        self._renewal = TaskScope()
 
     def __repr__(self) -> str:
         return (
@@ -134,7 +186,7 @@ class Connection:
     @property
     def is_ready(self) -> bool:
         """Whether requests can be submitted."""
-        return self._machine.state is ConnectionState.READY
+        return self._machine.is_usable
 
     @property
     def in_flight(self) -> int:
@@ -260,21 +312,48 @@ class Connection:
     # ---- life --------------------------------------------------------------------
 
     async def open(self, dial: Dial, options: DialOptions) -> None:
-        """Connect and complete the handshake. If it fails, nothing is left open.
+        """Connect, authenticate and complete the handshake.
+
+        If it fails, or is cancelled, nothing is left open.
+
+        Args:
+            dial: makes the transport.
+            options: ``timeout`` limits all of it, with the wait for credentials.
 
         Raises:
             BrokerNotAvailable: names host, step and cause.
-            AuthenticationError: the TLS handshake failed.
+            AuthenticationError: the TLS handshake failed, the broker refuses the
+                credentials, or there are none.
         """
-        broker = self.broker
+        limit = asyncio.timeout(options.timeout)
         try:
-            self._transport = await dial(broker.host, broker.port, self, options)
-            self._machine.opened(now())
-            self._flush()
-            await self._ready
+            async with limit:
+                await self._open(dial, options)
+        except TimeoutError as error:
+            self.close()
+            if not limit.expired():
+                raise
+            late = TimeoutError(f"not done within {options.timeout:.3g} s")
+            raise self._handshake_failed(late) from error
         except BaseException:
             self.close()
             raise
+
+    async def _open(self, dial: Dial, options: DialOptions) -> None:
+        broker, mechanism = self.broker, None
+        if self._sasl is not None:
+            self._step = "get credentials"
+            mechanism = await self._sasl.login.begin(broker.host)
+        self._step = "connect"
+        early = replace(
+            options, max_frame_size=min(options.max_frame_size, EARLY_FRAME_SIZE)
+        )
+        self._transport = await dial(broker.host, broker.port, self, early)
+        self._step = ""
+        self._max_frame_size = options.max_frame_size
+        self._machine.opened(now(), mechanism, roll())
+        self._flush()
+        await self._ready
 
     def close(self, cause: BaseException | None = None) -> None:
         """Close now; what is in flight fails with ConnectionLost.
@@ -310,15 +389,93 @@ class Connection:
         elif isinstance(outcome, Closing):
             self._perform(outcome)
         else:
-            self._handshake_answered()
+            self._go_on()
 
-    def _handshake_answered(self) -> None:
-        """The machine goes on with the handshake, or has become ready."""
+    def _go_on(self) -> None:
+        """The machine goes on with the handshake, or with an authentication."""
         if self.is_ready and not self._was_ready:
             self._was_ready = True
+            if self._transport is not None:
+                self._transport.limit_frames(self._max_frame_size)
             if not self._ready.done():
                 self._ready.set_result(None)
+        work = self._machine.work
+        if work is not None and self._work is None:
+            self._work = self._loop.run_in_executor(None, work)
+            self._work.add_done_callback(self._worked)
         self._flush()
+        if self._machine.is_finished:
+            self.close()
+
+    # ---- authentication ------------------------------------------------------------
+
+    def _worked(self, work: asyncio.Future[bytes | None]) -> None:
+        """A ``Work`` of the mechanism has ended in its thread."""
+        if work.cancelled():
+            return  # the connection is closed
+        self._work = None
+        error = work.exception()
+        if error is None:
+            closing = self._machine.worked(work.result(), self._loop.time())
+        else:
+            if not isinstance(error, KafkaError):
+                what = f"{self._peer}: SASL: {type(error).__name__}"
+                bug, error = error, InternalError(what)
+                error.__cause__ = bug
+            closing = self._machine.work_failed(error)
+        if closing is not None:
+            self._perform(closing)
+        else:
+            self._go_on()
+
+    def _renew(self, renewal: Renewal) -> None:
+        """Do what the machine wants because the session ends."""
+        assert self._sasl is not None
+        if renewal is Renewal.REPLACE:
+            self._sasl.replace(self)
+        else:
+            self._sasl.start_soon(self._reauthenticate, f"log in to {self._peer}")
+
+    async def _reauthenticate(self) -> None:
+        """Get credentials and authenticate again; a task of its own."""
+        assert self._sasl is not None
+        with self._renewal:
+            try:
+                mechanism = await self._credentials(self._sasl)
+            except KafkaError as error:
+                self.close(error)
+                return
+            closing = self._machine.reauthenticate(mechanism, now(), roll())
+            if closing is not None:
+                self._perform(closing)
+            else:
+                self._go_on()
+
+    async def _credentials(self, sasl: Sasl) -> Mechanism:
+        """The mechanism of a renewal; asked for again while the session lasts."""
+        session = self._machine.session
+        assert session is not None
+        while True:
+            limit = asyncio.timeout(sasl.timeout)
+            try:
+                async with limit:
+                    return await sasl.login.begin(self.broker.host)
+            except TimeoutError as error:
+                if not limit.expired():
+                    raise
+                text = f"{self._peer}: no credentials within {sasl.timeout:.3g} s"
+                failure: KafkaError = AuthenticationError(
+                    text,
+                    mechanism=sasl.login.mechanism,
+                    broker=f"{self.broker.host}:{self.broker.port}",
+                    step="get credentials",
+                )
+                failure.__cause__ = error
+            except KafkaError as error:
+                failure = error
+            if now() >= session.ends_at:
+                raise failure
+            await anyio.sleep(_RENEWAL_PAUSE)
 
     def connection_lost(self, cause: BaseException | None) -> None:
         """Part of FrameSink."""
@@ -336,9 +493,11 @@ class Connection:
         for ticket in gone:
             if self._pipeline.withdraw(ticket):
                 del self._waiters[ticket]
-        closing = self._machine.expire(self._loop.time())
-        if closing is not None:
-            self._perform(closing)
+        outcome = self._machine.expire(self._loop.time())
+        if isinstance(outcome, Closing):
+            self._perform(outcome)
+        elif outcome is not None:
+            self._renew(outcome)
         self._flush()
 
     # ---- performing ----------------------------------------------------------------
@@ -375,6 +534,10 @@ class Connection:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._renewal.cancel()
+        if self._work is not None:
+            self._work.cancel()
+            self._work = None
         self._hang_up(closing.cause)
         for ticket, error in closing.failed:
             future = self._waiters.pop(ticket, None)
@@ -400,11 +563,13 @@ class Connection:
         else:
             transport.abort()
 
-    def _handshake_failed(self, cause: BaseException | None) -> BrokerNotAvailable:
+    def _handshake_failed(self, cause: BaseException | None) -> KafkaError:
+        if isinstance(cause, AuthenticationError):
+            return cause
         reason = "closed" if cause is None else str(cause) or type(cause).__name__
+        step = self._step or self._machine.handshake_step
         error = BrokerNotAvailable(
-            f"{self.broker.host}:{self.broker.port}: "
-            f"{self._machine.handshake_step}: {reason}"
+            f"{self.broker.host}:{self.broker.port}: {step}: {reason}"
         )
         error.__cause__ = cause
         return error

@@ -52,6 +52,10 @@ class MemoryTransport:
         """Whether neither this end nor, as far as it knows, the peer has closed."""
         return self._is_open
 
+    def limit_frames(self, size: int) -> None:
+        """Set the size of the largest frame accepted from now on, in bytes."""
+        self._frames.max_frame_size = size
+
     @property
     def received(self) -> int:
         """Bytes received so far."""

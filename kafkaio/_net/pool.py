@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import anyio
 
 from kafkaio._machines.backoff import ReconnectSchedule
-from kafkaio._net.connection import LINGER, Connection, ConnectionStatistics
+from kafkaio._net.connection import LINGER, Connection, ConnectionStatistics, Sasl
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial, dial_tcp
@@ -91,6 +91,14 @@ class Pool:
         self._ending = asyncio.Lock()
         self._closing: list[Connection] = []
         self._is_closed = False
+        self._sasl = None
+        if settings.login is not None:
+            self._sasl = Sasl(
+                login=settings.login,
+                start_soon=start_soon,
+                timeout=settings.set_up.base_ms / 1000,
+                replace=self._replace,
+            )
 
     def __repr__(self) -> str:
         return f"<Pool {len(self._open)} open, {len(self._opening)} opening>"
@@ -159,7 +167,8 @@ class Pool:
         Raises:
             BrokerNotAvailable: the attempt failed, or no such broker is known; the
                 message names host, step and cause.
-            AuthenticationError: the TLS handshake failed.
+            AuthenticationError: the broker refuses the client, or the TLS handshake
+                failed.
             ClosedError: the pool is closed.
         """
         self._check_open()
@@ -316,9 +325,10 @@ class Pool:
         connection = Connection(
             broker,
             key[1],
-            self._settings.identity(f"{name} ({broker.host}:{broker.port})"),
+            self._settings.identity(name, broker),
             self._observer,
             self._lost,
+            self._sasl,
         )
         options = self._settings.dial_options(schedule.set_up_timeout(roll()))
         try:
@@ -336,6 +346,14 @@ class Pool:
         self._observer.connection_opened(key[0], key[1].kind, broker.host, broker.port)
         if self._on_opened is not None:
             self._on_opened(connection)
+
+    def _replace(self, connection: Connection) -> None:
+        """Retire a connection that cannot be used much longer."""
+        key = (connection.node_id, connection.connection_class)
+        if self._open.get(key) is connection:
+            del self._open[key]
+            self._retired[connection] = None
+        connection.retire()
 
     def _lost(self, connection: Connection, cause: BaseException | None) -> None:
         key = (connection.node_id, connection.connection_class)

@@ -32,12 +32,13 @@ class FrameReceiver:
     """
 
     __slots__ = (
-        "_big", "_deliver", "_end", "_filled", "_max", "_pool", "_scratch", "_start",
-        "received",
+        "_big", "_deliver", "_end", "_filled", "_pool", "_scratch", "_start",
+        "max_frame_size", "received",
     )  # fmt: skip
 
     def __init__(self, max_frame_size: int, deliver: Callable[[Buffer], None]) -> None:
-        self._max = max_frame_size
+        #: May be set at any time; holds for the frames whose length comes afterwards.
+        self.max_frame_size = max_frame_size
         self._deliver = deliver
         self._pool = frame_pool()
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
@@ -68,7 +69,7 @@ class FrameReceiver:
             return
         self._end += count
         while self._end - self._start >= _LENGTH:
-            size = frame_size(self._scratch, self._start, self._max)
+            size = frame_size(self._scratch, self._start, self.max_frame_size)
             begin = self._start + _LENGTH
             if begin + size > self._end:
                 if begin + size > SCRATCH_BYTES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import field
 from typing import Final
 
@@ -13,6 +14,8 @@ from kafkaio._machines.connection.handshake import Identity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
+from kafkaio.security.login import Login
+from kafkaio.types import Broker
 
 __all__ = ["NetSettings"]
 
@@ -31,7 +34,9 @@ class NetSettings:
         reconnect: the wait between attempts to connect to one broker.
         set_up: how long one attempt may take; it grows with every failure.
         max_frame_size: the largest answer accepted, in bytes.
-        ssl_context: TLS settings; None for plain TCP.
+        login: how to authenticate by SASL; None for not.
+        tls: returns the TLS settings, asked for each new connection; None for plain
+            TCP.
         send_buffer_bytes: SO_SNDBUF, -1 for the system's default.
         receive_buffer_bytes: SO_RCVBUF, -1 for the system's default.
     """
@@ -42,14 +47,17 @@ class NetSettings:
     reconnect: Backoff = field(default=Backoff(50, 1_000))
     set_up: Backoff = field(default=Backoff(10_000, 30_000))
     max_frame_size: int = 104_857_600
-    ssl_context: ssl.SSLContext | None = None
+    login: Login | None = None
+    tls: Callable[[], ssl.SSLContext] | None = None
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
 
     @classmethod
     def from_config(cls, config: ClientConfig) -> NetSettings:
         """Take the options from those of a client, producer or consumer."""
-        tls = config.security_protocol == "SSL"
+        context = config.ssl_context
+        is_encrypted = config.security_protocol in {"SSL", "SASL_SSL"}
+        tls = ssl.create_default_context if context is None else lambda: context
         return cls(
             client_id=config.client_id,
             request_timeout=config.request_timeout_ms / 1000,
@@ -62,15 +70,17 @@ class NetSettings:
                 config.socket_connection_setup_timeout_max_ms,
             ),
             max_frame_size=config.max_response_size,
-            ssl_context=(config.ssl_context or _default_tls()) if tls else None,
+            tls=tls if is_encrypted else None,
             send_buffer_bytes=config.send_buffer_bytes,
             receive_buffer_bytes=config.receive_buffer_bytes,
         )
 
-    def identity(self, peer: str) -> Identity:
-        """How the client presents itself on a connection to ``peer``."""
+    def identity(self, name: str, broker: Broker) -> Identity:
+        """How the client presents itself on a connection to ``broker``."""
+        address = f"{broker.host}:{broker.port}"
         return Identity(
-            peer=peer,
+            peer=f"{name} ({address})",
+            address=address,
             client_id=self.client_id,
             software_name=SOFTWARE_NAME,
             software_version=_SOFTWARE_VERSION,
@@ -83,15 +93,11 @@ class NetSettings:
         return ReconnectSchedule(self.reconnect, self.set_up)
 
     def dial_options(self, timeout: float) -> DialOptions:
-        """The options of the transport, with ``timeout`` seconds for each address."""
+        """The options of the transport, with ``timeout`` seconds until it is ready."""
         return DialOptions(
             timeout=timeout,
             max_frame_size=self.max_frame_size,
-            ssl_context=self.ssl_context,
+            ssl_context=None if self.tls is None else self.tls(),
             send_buffer_bytes=self.send_buffer_bytes,
             receive_buffer_bytes=self.receive_buffer_bytes,
         )
-
-
-def _default_tls() -> ssl.SSLContext:
-    return ssl.create_default_context()

@@ -60,6 +60,9 @@ class Transport(Protocol):
     def abort(self) -> None:
         """Close now."""
 
+    def limit_frames(self, size: int) -> None:
+        """Set the size of the largest frame accepted from now on, in bytes."""
+
     @property
     def received(self) -> int:
         """Bytes received so far."""
@@ -183,6 +186,10 @@ class TcpTransport(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._is_ending = True
             self._transport.abort()
+
+    def limit_frames(self, size: int) -> None:
+        """See Transport."""
+        self._frames.max_frame_size = size
 
     @property
     def received(self) -> int:

@@ -5,6 +5,11 @@ the time, writes what `Pipeline.take_output` returns, and calls `expire` at
 `Pipeline.next_deadline`. To send a request it asks the machine for the version, and
 hands the request to the pipeline.
 
+Where the broker limits sessions, `expire` tells when the connection has to authenticate
+again or to be replaced (KIP-368). The driver gets a mechanism, which can take time, and
+passes it to `reauthenticate`. A connection that was not used in its session
+authenticates when the next request comes, which is held back until then.
+
 Invariant: each request gets a ``Ticket``, and each ticket ends exactly once: it is
 answered, or it is among the failures of the one ``Closing``. A request that times out
 closes the whole connection, because every later answer would have to wait behind it.
@@ -12,20 +17,26 @@ closes the whole connection, because every later answer would have to wait behin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from math import inf
 from typing import Final, NamedTuple
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
-from kafkaio._machines.connection.handshake import Handshake, HandshakeStep, Identity
-from kafkaio._machines.connection.pipeline import AnyTicket, Pipeline
+from kafkaio._machines.connection.handshake import Identity, VersionNegotiation
+from kafkaio._machines.connection.pipeline import RESERVED_IDS, AnyTicket, Pipeline
 from kafkaio._machines.connection.states import (
     TRANSITIONS,
     ConnectionEvent,
     ConnectionState,
 )
 from kafkaio._machines.connection.throttle import pause_after
+from kafkaio._machines.sasl.exchange import SaslExchange, SaslRequest
+from kafkaio._machines.sasl.mechanism import Mechanism, Work
+from kafkaio._machines.sasl.session import Session
 from kafkaio.errors import (
+    AuthenticationError,
     ConnectionLost,
     InternalError,
     KafkaError,
@@ -35,10 +46,11 @@ from kafkaio.errors import (
 from kafkaio.protocol.headers import decode_response
 from kafkaio.protocol.message import Buffer, Request, Response
 
-__all__ = ["Answer", "Closing", "ConnectionMachine"]
+__all__ = ["Answer", "Closing", "ConnectionMachine", "Renewal"]
 
 # Every request needs these two; a module's global is read in a fifth of the time.
 _READY: Final = ConnectionState.READY
+_REAUTHENTICATING: Final = ConnectionState.REAUTHENTICATING
 _CLOSED: Final = ConnectionState.CLOSED
 
 
@@ -54,6 +66,13 @@ class Answer(NamedTuple):
     ticket: AnyTicket
     response: Response
     throttled: float
+
+
+class Renewal(Enum):
+    """What has to be done because a session ends."""
+
+    AUTHENTICATE = auto()  #: get a mechanism, and pass it to `reauthenticate`
+    REPLACE = auto()  #: retire the connection: its sessions are too short to renew
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,25 +95,27 @@ class ConnectionMachine:
         identity: what to tell the broker, and how long to wait.
         now: the time; seconds of any monotonic clock, as in every method.
         last_id: the correlation id before the first one.
-        authentication: the step of the handshake that follows the negotiation of
-            versions; None for none.
     """
 
-    def __init__(
-        self,
-        identity: Identity,
-        now: float,
-        *,
-        last_id: int = -1,
-        authentication: HandshakeStep | None = None,
-    ) -> None:
+    def __init__(self, identity: Identity, now: float, *, last_id: int = -1) -> None:
         self._identity = identity
-        self._handshake = Handshake(identity, authentication)
+        self._negotiation = VersionNegotiation(identity)
         self._is_retired = False
+        # The mechanism of the first authentication, until it begins.
+        self._mechanism: Mechanism | None = None
+        # The authentication under way, its random number, and when it was last sent.
+        self._exchange: SaslExchange | None = None
+        self._roll = 0.0
+        self._sasl_sent_at = 0.0
+        # When a renewal is due; inf if none is, or if one was asked for.
+        self._renew_at = inf
+        self._is_renewing = False
         #: How far the connection has come.
         self.state = ConnectionState.CONNECTING
         #: What the broker announced; empty until the negotiation has ended.
         self.versions = ApiVersions()
+        #: The last authentication that succeeded; None if there was none.
+        self.session: Session | None = None
         #: The requests under way, and what is to be written.
         self.pipeline = Pipeline(
             identity.client_id, identity.idle_timeout, now, last_id=last_id
@@ -109,8 +130,18 @@ class ConnectionMachine:
 
     @property
     def handshake_step(self) -> str:
-        """What the handshake does, or did last, for error messages."""
-        return self._handshake.step.name
+        """What is done before the connection is ready, for error messages."""
+        return "negotiate versions" if self._exchange is None else self._exchange.step
+
+    @property
+    def exchange(self) -> SaslExchange | None:
+        """The authentication under way, or the one that the connection ended in."""
+        return self._exchange
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether requests can be sent."""
+        return self.state is _READY or self.state is _REAUTHENTICATING
 
     # ---- requests --------------------------------------------------------------------
 
@@ -127,7 +158,7 @@ class ConnectionMachine:
             ConnectionLost: the connection is closed, or not ready yet.
             UnsupportedVersion: no version fits.
         """
-        if self.state is not _READY:
+        if self.state is not _READY and self.state is not _REAUTHENTICATING:
             raise self._not_ready()
         return self.versions.usable(request, max_version)
 
@@ -146,17 +177,27 @@ class ConnectionMachine:
 
     # ---- what happens ----------------------------------------------------------------
 
-    def opened(self, now: float) -> None:
-        """The transport is connected: begin the handshake."""
+    def opened(
+        self, now: float, mechanism: Mechanism | None = None, roll: float = 0.0
+    ) -> None:
+        """The transport is connected: begin the handshake.
+
+        Args:
+            now: the time.
+            mechanism: authenticates the client; None if the cluster demands nothing.
+            roll: a random number in [0, 1), for the time of the next authentication.
+        """
         self._fire(ConnectionEvent.OPENED)
-        self._continue_handshake(now)
+        self._mechanism, self._roll = mechanism, roll
+        self._negotiate(now)
 
     def receive(self, frame: Buffer, now: float) -> Answer | Closing | None:
         """Take one frame without its length.
 
         Returns:
-            The answer to the oldest request; a Closing if the frame makes no sense;
-            None during the handshake and after the connection has closed.
+            The answer to the oldest request; a Closing if the frame makes no sense, or
+            refuses the client; None if the frame was part of the handshake or of an
+            authentication, and after the connection has closed.
         """
         if self.state is _CLOSED:
             return None
@@ -164,7 +205,9 @@ class ConnectionMachine:
             ticket = self.pipeline.claim(frame, now)
         except ProtocolError as error:
             return self.closed(error)
-        if self.state is not _READY:
+        if self.state is not _READY and (
+            self.state is not _REAUTHENTICATING or ticket.correlation_id >= RESERVED_IDS
+        ):
             return self._handshake_answered(ticket, frame, now)
         try:
             response = decode_response(ticket.response_type, ticket.version, frame)
@@ -175,12 +218,13 @@ class ConnectionMachine:
             self.pipeline.pause(seconds, now)
         return Answer(ticket, response, seconds)
 
-    def expire(self, now: float) -> Closing | None:
-        """Look at the clock: send what a throttle held back, end what is overdue.
+    def expire(self, now: float) -> Closing | Renewal | None:
+        """Look at the clock: send what was held back, end what is overdue.
 
         Returns:
             A Closing if a request had no answer in time, or nothing was sent or
-            received for the idle timeout.
+            received for the idle timeout. A Renewal if the session has to be renewed;
+            it is told once.
         """
         if self.state in {ConnectionState.CONNECTING, ConnectionState.CLOSED}:
             return None
@@ -190,8 +234,11 @@ class ConnectionMachine:
             return self._timed_out(overdue)
         if not self.pipeline and now >= self.pipeline.idle_at:
             return self.closed(None)
-        self.pipeline.update_deadline()
-        return None
+        renewal = self._renewal(now)
+        self.pipeline.update_deadline(now)
+        if self._renew_at != inf:
+            self.pipeline.expire_by(self._renew_at)
+        return renewal
 
     def closed(self, cause: BaseException | None) -> Closing:
         """The connection is gone, or has to go: end every ticket. Call it once.
@@ -210,31 +257,164 @@ class ConnectionMachine:
             what = f"{event.name} while {self.state.name}"
             raise InternalError(f"{self._identity.peer}: {what}") from None
 
-    def _continue_handshake(self, now: float) -> None:
-        exchange = self._handshake.next_request()
-        if exchange is None:
-            self._fire(ConnectionEvent.HANDSHAKE_DONE)
-            self.pipeline.expire_by(self.pipeline.idle_at)
+    def _negotiate(self, now: float) -> None:
+        version = self._negotiation.version
+        if version is not None:
+            request = self._negotiation.request()
+            timeout = self._identity.request_timeout
+            self.pipeline.send(request, version, now=now, timeout=timeout)
             return
-        is_negotiating = self.state is ConnectionState.NEGOTIATING
-        if is_negotiating and self._handshake.is_authenticating:
-            self._fire(ConnectionEvent.AUTHENTICATION_DUE)
-        request, version = exchange
-        timeout = self._identity.request_timeout
-        self.pipeline.send(request, version, now=now, timeout=timeout)
+        self.versions = self._negotiation.versions
+        mechanism, self._mechanism = self._mechanism, None
+        if mechanism is None:
+            self._ready(now)
+        else:
+            self._authenticate(mechanism, now, is_pipelined=False)
+
+    def _ready(self, now: float) -> None:
+        self._fire(ConnectionEvent.HANDSHAKE_DONE)
+        # At once if something was held back.
+        self.pipeline.expire_by(now if self.pipeline.held else self.pipeline.idle_at)
+        self.pipeline.expire_by(self._renew_at)
 
     def _handshake_answered(
         self, ticket: AnyTicket, frame: Buffer, now: float
     ) -> Closing | None:
         try:
-            response = self._handshake.step.receive(frame)
-            self.versions = self._handshake.versions
-            if seconds := pause_after(response, ticket.version):
-                self.pipeline.pause(seconds, now)
-            self._continue_handshake(now)
+            if self._exchange is not None:
+                self._send(self._exchange, self._exchange.receive(frame), now)
+            else:
+                response = self._negotiation.receive(frame)
+                if seconds := pause_after(response, ticket.version):
+                    self.pipeline.pause(seconds, now)
+                self._negotiate(now)
         except KafkaError as error:
             return self.closed(error)
         return None
+
+    # ---- authentication --------------------------------------------------------------
+
+    @property
+    def work(self) -> Work | None:
+        """What has to run in a thread before the authentication can go on.
+
+        Its end is reported to `worked`, or its error to `work_failed`.
+        """
+        return None if self._exchange is None else self._exchange.work
+
+    def worked(self, message: bytes | None, now: float) -> Closing | None:
+        """The ``work`` is done.
+
+        Args:
+            message: what it returned.
+            now: the time.
+
+        Returns:
+            A Closing if the authentication cannot go on.
+        """
+        exchange = self._exchange
+        if exchange is None or self.state is _CLOSED:
+            return None  # closed meanwhile
+        try:
+            self._send(exchange, exchange.worked(message), now)
+        except KafkaError as error:
+            return self.closed(error)
+        return None
+
+    def work_failed(self, error: KafkaError) -> Closing | None:
+        """The ``work`` raised an error, which ends the connection."""
+        exchange = self._exchange
+        if exchange is None or self.state is _CLOSED:
+            return None
+        if isinstance(error, AuthenticationError):
+            error = exchange.failed(error)
+        return self.closed(error)
+
+    def reauthenticate(
+        self, mechanism: Mechanism, now: float, roll: float
+    ) -> Closing | None:
+        """Authenticate again, as a `Renewal` demanded.
+
+        Args:
+            mechanism: a new one.
+            now: the time.
+            roll: a random number in [0, 1), for the time of the next authentication.
+
+        Returns:
+            A Closing if the credentials cannot be used.
+        """
+        if self.state is _CLOSED:
+            return None
+        self._roll = roll
+        try:
+            self._authenticate(mechanism, now, is_pipelined=True)
+        except KafkaError as error:
+            return self.closed(error)
+        return None
+
+    def _authenticate(
+        self, mechanism: Mechanism, now: float, *, is_pipelined: bool
+    ) -> None:
+        self._fire(ConnectionEvent.AUTHENTICATION_DUE)
+        self._exchange = exchange = SaslExchange(
+            mechanism,
+            self.versions,
+            peer=self._identity.peer,
+            address=self._identity.address,
+            is_pipelined=is_pipelined,
+        )
+        self._send(exchange, exchange.begin(), now)
+
+    def _send(
+        self, exchange: SaslExchange, requests: Sequence[SaslRequest], now: float
+    ) -> None:
+        """Write what the exchange wants to send, or go on after it."""
+        timeout = self._identity.request_timeout
+        for request, version in requests:
+            self.pipeline.send_authentication(
+                request, version, now=now, timeout=timeout
+            )
+            self._sasl_sent_at = now
+        if exchange.is_complete:
+            self._authenticated(exchange, now)
+        elif requests and exchange.is_pipelined:
+            # What follows comes after the end of the old session, whenever that is.
+            self.pipeline.hold_from = inf
+            self.pipeline.expire_by(now)
+        elif requests:
+            # Nothing may come between the requests of the exchange.
+            self.pipeline.hold_from = -inf
+
+    def _authenticated(self, exchange: SaslExchange, now: float) -> None:
+        self._exchange = None
+        self._is_renewing = False
+        self.session = session = Session.begun(
+            now, self._sasl_sent_at, exchange.lifetime, self._roll
+        )
+        self.pipeline.hold_from = session.ends_at
+        self._renew_at = session.renew_at
+        self._ready(now)
+
+    def _renewal(self, now: float) -> Renewal | None:
+        """Decide whether the session has to be renewed now."""
+        session, is_blocked = self.session, self.pipeline.is_blocked(now)
+        if session is None or self._is_renewing:
+            return None
+        if not is_blocked and now < self._renew_at:
+            return None
+        is_unused = not self.pipeline and self.pipeline.last_used <= session.began_at
+        if not self.pipeline.held and (is_unused or self._is_retired):
+            # The next request will be held back, and renews the session then.
+            self.pipeline.hold_from, self._renew_at = -inf, inf
+            return None
+        if session.is_short and not self._is_retired and not is_blocked:
+            self._renew_at = inf
+            return Renewal.REPLACE
+        if now < session.renewable_at:
+            self._renew_at = session.renewable_at
+            return None
+        self._renew_at, self._is_renewing = inf, True
+        return Renewal.AUTHENTICATE
 
     # ---- the end ---------------------------------------------------------------------
 
@@ -257,16 +437,20 @@ class ConnectionMachine:
     def _close(
         self, cause: BaseException | None, errors: Mapping[int, KafkaError]
     ) -> Closing:
+        unwritten = {id(ticket) for ticket in self.pipeline.unwritten}
         pending = self.pipeline.clear()
         self._fire(ConnectionEvent.CLOSED)
-        failed = [
-            (t, errors.get(t.correlation_id) or self._lost(cause)) for t in pending
-        ]
+        failed = []
+        for ticket in pending:
+            is_unwritten = id(ticket) in unwritten
+            what = "not sent, connection lost" if is_unwritten else "connection lost"
+            error = errors.get(ticket.correlation_id) or self._lost(what, cause)
+            failed.append((ticket, error))
         return Closing(cause, tuple(failed))
 
-    def _lost(self, cause: BaseException | None) -> ConnectionLost:
+    def _lost(self, what: str, cause: BaseException | None) -> ConnectionLost:
         why = "closed" if cause is None else str(cause) or type(cause).__name__
-        error = ConnectionLost(f"{self._identity.peer}: connection lost: {why}")
+        error = ConnectionLost(f"{self._identity.peer}: {what}: {why}")
         error.__cause__ = cause
         return error
 

@@ -5,7 +5,10 @@ came. So the requests in flight are a queue: a frame from the broker answers the
 of them, and its correlation id must say so.
 
 While a quota is in force (see ``throttle``) frames are held back in their order, and
-the pause is added to the deadline of every request.
+the pause is added to the deadline of every request. Frames are also held back while no
+request may come between those of an authentication, and once the session is over
+(KIP-368). The requests of an authentication themselves are never held back: a quota
+only keeps the broker from reading them.
 
 Each request costs one comparison for its deadline: `Pipeline.next_deadline` is never
 later than the earliest thing that can expire, and may be earlier. A stale value costs
@@ -15,6 +18,7 @@ one idle wake-up.
 from __future__ import annotations
 
 from collections import deque
+from math import inf
 from typing import Final, Generic, TypeAlias
 
 from kafkaio._dataclass import dataclass
@@ -22,11 +26,19 @@ from kafkaio.errors import ProtocolError
 from kafkaio.protocol.headers import encode_request_parts, peek_correlation_id
 from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
 
-__all__ = ["AnyTicket", "Pipeline", "Ticket", "next_correlation_id"]
+__all__ = [
+    "RESERVED_IDS",
+    "AnyTicket",
+    "Pipeline",
+    "Ticket",
+    "next_correlation_id",
+    "next_reserved_id",
+]
 
 #: Kafka's clients keep the ids from here to 2^31-1 for authentication requests, which
 #: are sent again while others are in flight (KIP-368).
 RESERVED_IDS: Final = 2**31 - 8
+_LAST_ID: Final = 2**31 - 1
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +69,11 @@ def next_correlation_id(last: int) -> int:
     return following if following < RESERVED_IDS else 0
 
 
+def next_reserved_id(last: int) -> int:
+    """The reserved id after ``last``."""
+    return last + 1 if RESERVED_IDS <= last < _LAST_ID else RESERVED_IDS
+
+
 class Pipeline:
     """The requests of one connection that have no answer yet.
 
@@ -69,6 +86,9 @@ class Pipeline:
     Attributes:
         throttled_until: when frames may be written again; in the past if nothing is
             throttled.
+        hold_from: from when on frames are held back for an authentication; ``inf`` for
+            never, ``-inf`` while they are held.
+        last_used: when a request was put in or a frame came, the latest of them.
         next_deadline: when the pipeline has to be looked at, at the latest; None for
             never.
     """
@@ -79,8 +99,10 @@ class Pipeline:
         "_idle_timeout",
         "_in_flight",
         "_last_id",
-        "_last_used",
+        "_last_reserved_id",
         "_output",
+        "hold_from",
+        "last_used",
         "next_deadline",
         "throttled_until",
     )
@@ -91,13 +113,15 @@ class Pipeline:
         self._client_id = client_id
         self._idle_timeout = idle_timeout
         self._last_id = last_id
-        self._last_used = now
+        self._last_reserved_id = _LAST_ID
+        self.last_used = now
         # Written and not answered, oldest first: the broker's order of answering.
         self._in_flight: deque[AnyTicket] = deque()
-        # Encoded but held back by a throttle; None for a request without an answer.
+        # Encoded but held back; None for a request without an answer.
         self._held: deque[tuple[AnyTicket | None, list[Buffer]]] = deque()
         self._output: list[Buffer] = []
         self.throttled_until = now
+        self.hold_from = inf
         self.next_deadline: float | None = None
 
     def __len__(self) -> int:
@@ -106,7 +130,7 @@ class Pipeline:
 
     @property
     def held(self) -> int:
-        """How many requests a throttle holds back."""
+        """How many requests are held back."""
         return len(self._held)
 
     # ---- requests --------------------------------------------------------------------
@@ -134,8 +158,28 @@ class Pipeline:
         """Encode a request that the broker will not answer; raises what `send` does."""
         self._put(None, self._encode(request, version), now)
 
+    def send_authentication(
+        self, request: Request[Response], version: int, *, now: float, timeout: float
+    ) -> None:
+        """Encode a request of an authentication, with a reserved correlation id.
+
+        It is never held back, and it is no use of the connection. It may wait at the
+        broker behind what was written before, so its time begins when theirs ends.
+
+        Raises:
+            ProtocolError: a value has the wrong type or is out of range.
+        """
+        id_ = next_reserved_id(self._last_reserved_id)
+        self._output += encode_request_parts(request, version, id_, self._client_id)
+        self._last_reserved_id = id_
+        before = (ticket.deadline for ticket in self._in_flight)
+        deadline = max(now, self.throttled_until, *before) + timeout
+        kind = request.response_type()
+        self._in_flight.append(Ticket(id_, kind, version, deadline, now))
+        self.expire_by(deadline)
+
     def withdraw(self, ticket: AnyTicket) -> bool:
-        """Forget a request that a throttle still holds back.
+        """Forget a request that is still held back.
 
         Returns:
             Whether it was held; else its answer will come, as for any other.
@@ -157,11 +201,11 @@ class Pipeline:
         return parts
 
     def _put(self, ticket: AnyTicket | None, parts: list[Buffer], now: float) -> None:
-        self._last_used = now
+        self.last_used = now
         # What comes after a held frame has to wait as well, to keep the order.
-        if self._held or now < self.throttled_until:
+        if self._held or not self.throttled_until <= now < self.hold_from:
             self._held.append((ticket, parts))
-            self.expire_by(self.throttled_until)
+            self.expire_by(max(now, self.throttled_until))
             return
         if ticket is not None:
             self._in_flight.append(ticket)
@@ -175,7 +219,7 @@ class Pipeline:
         Raises:
             ProtocolError: it answers another one, or none.
         """
-        self._last_used = now
+        self.last_used = now
         correlation_id = peek_correlation_id(frame)
         if not self._in_flight:
             raise ProtocolError(f"answer {correlation_id} to no request")
@@ -190,7 +234,11 @@ class Pipeline:
         """Undo `claim`: the ticket has no answer after all."""
         self._in_flight.appendleft(ticket)
 
-    # ---- throttling ------------------------------------------------------------------
+    # ---- holding back ----------------------------------------------------------------
+
+    def is_blocked(self, now: float) -> bool:
+        """Whether requests wait only for an authentication."""
+        return bool(self._held) and now >= max(self.hold_from, self.throttled_until)
 
     def pause(self, seconds: float, now: float) -> None:
         """Write nothing for a while, and give every request that much more time."""
@@ -200,12 +248,15 @@ class Pipeline:
             pending.deadline += seconds
 
     def release(self, now: float) -> None:
-        """Write what was held back, if the throttle is over."""
-        if now < self.throttled_until:
+        """Write what was held back, if nothing holds it back any more."""
+        if not self.throttled_until <= now < self.hold_from:
             return
         while self._held:
             ticket, parts = self._held.popleft()
             if ticket is not None:
+                # What it waited after the throttle was for an authentication.
+                waited = now - max(ticket.sent_at, self.throttled_until)
+                ticket.deadline += max(0.0, waited)
                 ticket.sent_at = now
                 self._in_flight.append(ticket)
             self._output += parts
@@ -215,13 +266,12 @@ class Pipeline:
     @property
     def idle_at(self) -> float:
         """When the connection is idle, if it is not used until then."""
-        return self._last_used + self._idle_timeout
+        return self.last_used + self._idle_timeout
 
     def overdue(self, now: float) -> list[AnyTicket]:
         """The requests whose time has run out.
 
-        A request that is held back is none of them: its time begins when the throttle
-        ends.
+        A request that is held back is none of them: its time begins when it is written.
         """
         return [ticket for ticket in self._in_flight if ticket.deadline <= now]
 
@@ -230,16 +280,23 @@ class Pipeline:
         if self.next_deadline is None or deadline < self.next_deadline:
             self.next_deadline = deadline
 
-    def update_deadline(self) -> None:
-        """Set `next_deadline` to the earliest thing that can expire."""
-        deadlines = [ticket.deadline for ticket in self.pending()]
-        if self._held:
+    def update_deadline(self, now: float) -> None:
+        """Set `next_deadline` to the earliest thing that can expire after ``now``."""
+        deadlines = [ticket.deadline for ticket in self._in_flight]
+        if self._held and now < self.throttled_until:
             deadlines.append(self.throttled_until)
-        self.next_deadline = min(deadlines, default=self.idle_at)
+        elif not self._held and not deadlines:
+            deadlines.append(self.idle_at)
+        self.next_deadline = min(deadlines, default=None)
+
+    @property
+    def unwritten(self) -> list[AnyTicket]:
+        """Every ticket that is still held back, oldest first."""
+        return [ticket for ticket, _ in self._held if ticket]
 
     def pending(self) -> list[AnyTicket]:
         """Every ticket that has not ended, oldest first."""
-        return [*self._in_flight, *(ticket for ticket, _ in self._held if ticket)]
+        return [*self._in_flight, *self.unwritten]
 
     def clear(self) -> list[AnyTicket]:
         """Forget everything. Returns the tickets that had not ended."""

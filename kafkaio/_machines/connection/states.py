@@ -3,8 +3,9 @@
 A connection opens (CONNECTING), asks the broker for its versions (NEGOTIATING, KIP-35),
 authenticates if the cluster demands it (AUTHENTICATING), carries requests (READY) and
 ends (CLOSED). Brokers answer ApiVersions before authentication, so the versions of the
-authentication requests are known when they are sent. A connection can be closed in
-every state. A pair that the table does not list is a bug in kafkaio.
+authentication requests are known when they are sent. Where sessions are limited, a
+connection authenticates again (REAUTHENTICATING, KIP-368) while it carries requests. It
+can be closed in every state. A pair that the table does not list is a bug in kafkaio.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class ConnectionState(Enum):
     NEGOTIATING = auto()  #: ApiVersions is under way
     AUTHENTICATING = auto()  #: an authentication step follows the negotiation
     READY = auto()  #: requests can be sent
+    REAUTHENTICATING = auto()  #: SASL requests are in flight; others can be sent
     CLOSED = auto()  #: the end
 
 
@@ -31,8 +33,8 @@ class ConnectionEvent(Enum):
     """What happened to a connection."""
 
     OPENED = auto()  #: the transport is connected
-    AUTHENTICATION_DUE = auto()  #: the versions are known, and authentication begins
-    HANDSHAKE_DONE = auto()  #: no step of the handshake is left
+    AUTHENTICATION_DUE = auto()  #: an authentication begins
+    HANDSHAKE_DONE = auto()  #: nothing is left to do before requests
     CLOSED = auto()  #: closed by either side, or broken
 
 
@@ -49,9 +51,17 @@ TRANSITIONS: Final[
             ConnectionState.NEGOTIATING,
             ConnectionEvent.AUTHENTICATION_DUE,
         ): ConnectionState.AUTHENTICATING,
+        (
+            ConnectionState.READY,
+            ConnectionEvent.AUTHENTICATION_DUE,
+        ): ConnectionState.REAUTHENTICATING,
         **{
             (state, ConnectionEvent.HANDSHAKE_DONE): ConnectionState.READY
-            for state in (ConnectionState.NEGOTIATING, ConnectionState.AUTHENTICATING)
+            for state in (
+                ConnectionState.NEGOTIATING,
+                ConnectionState.AUTHENTICATING,
+                ConnectionState.REAUTHENTICATING,
+            )
         },
         **{
             (state, ConnectionEvent.CLOSED): ConnectionState.CLOSED

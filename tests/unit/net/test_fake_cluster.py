@@ -32,10 +32,11 @@ async def cluster() -> AsyncIterator[FakeCluster]:
 
 async def connect(cluster: FakeCluster, node: int = 0) -> Connection:
     host, port = cluster.bootstrap_servers[node]
+    broker = Broker(node, host, port)
     connection = Connection(
-        Broker(node, host, port),
+        broker,
         ConnectionClass.SHARED,
-        SETTINGS.identity("broker"),
+        SETTINGS.identity("broker", broker),
         Observer(),
         lambda *_: None,
     )

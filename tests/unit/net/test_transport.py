@@ -376,10 +376,11 @@ async def test_a_connection_negotiates_over_a_socket() -> None:
     lost: list[BaseException | None] = []
     settings = NetSettings()
     async with server(broker) as port:
+        peer = Broker(1, "127.0.0.1", port)
         connection = Connection(
-            Broker(1, "127.0.0.1", port),
+            peer,
             ConnectionClass.SHARED,
-            settings.identity("broker 1"),
+            settings.identity("broker 1", peer),
             Observer(),
             lambda _, cause: lost.append(cause),
         )

@@ -4,6 +4,7 @@ from kafkaio._machines.connection.handshake import Identity
 
 IDENTITY = Identity(
     peer="broker 1 (host:9092)",
+    address="host:9092",
     client_id="me",
     software_name="kafkaio",
     software_version="1.0",

@@ -1,15 +1,10 @@
-"""The negotiation of versions, as a step of the handshake."""
+"""The negotiation of versions."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaio._machines.api_versions import ApiVersions
-from kafkaio._machines.connection.handshake import (
-    Handshake,
-    VersionNegotiation,
-    next_attempt,
-)
+from kafkaio._machines.connection.handshake import VersionNegotiation, next_attempt
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.headers import encode_response
 from kafkaio.protocol.messages.api_versions import (
@@ -20,29 +15,17 @@ from kafkaio.protocol.messages.api_versions import (
 from tests.unit.machines.connection.support import IDENTITY
 
 
-def test_the_step_ends_when_the_versions_are_known() -> None:
-    step = VersionNegotiation(IDENTITY)
-    exchange = step.next_request(ApiVersions())
-    assert exchange is not None
-    assert isinstance(exchange.request, ApiVersionsRequest)
-    assert exchange.version == ApiVersionsRequest.MAX_VERSION
+def test_the_negotiation_ends_when_the_versions_are_known() -> None:
+    negotiation = VersionNegotiation(IDENTITY)
+    assert negotiation.version == ApiVersionsRequest.MAX_VERSION
+    request = negotiation.request()
+    assert request.client_software_name == IDENTITY.software_name
     answer = ApiVersionsResponse(
         api_keys=[ApiVersion(api_key=3, min_version=0, max_version=9)]
     )
-    step.receive(encode_response(answer, exchange.version, 0)[4:])
-    assert step.next_request(ApiVersions()) is None
-    assert step.versions.max_version(3) == 9
-
-
-def test_a_handshake_without_authentication_is_the_negotiation() -> None:
-    handshake = Handshake(IDENTITY)
-    exchange = handshake.next_request()
-    assert exchange is not None
-    assert handshake.step.name == "negotiate versions"
-    answer = encode_response(ApiVersionsResponse(), exchange.version, 0)[4:]
-    handshake.step.receive(answer)
-    assert handshake.next_request() is None
-    assert not handshake.is_authenticating
+    negotiation.receive(encode_response(answer, negotiation.version, 0)[4:])
+    assert negotiation.version is None
+    assert negotiation.versions.max_version(3) == 9
 
 
 def test_negotiation_ends_without_an_error() -> None:

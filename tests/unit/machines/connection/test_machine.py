@@ -14,8 +14,6 @@ from hypothesis.stateful import (
     rule,
 )
 
-from kafkaio._machines.api_versions import ApiVersions
-from kafkaio._machines.connection.handshake import Exchange
 from kafkaio._machines.connection.machine import Answer, Closing, ConnectionMachine
 from kafkaio._machines.connection.pipeline import (
     RESERVED_IDS,
@@ -24,7 +22,6 @@ from kafkaio._machines.connection.pipeline import (
 )
 from kafkaio._machines.connection.states import TRANSITIONS, ConnectionState
 from kafkaio.errors import (
-    AuthenticationError,
     ConnectionLost,
     InternalError,
     ProtocolError,
@@ -33,21 +30,13 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.framing import FrameBuffer
-from kafkaio.protocol.headers import decode_request, decode_response, encode_response
-from kafkaio.protocol.message import Buffer, Request, Response
+from kafkaio.protocol.headers import decode_request, encode_response
+from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kafkaio.protocol.messages.produce import ProduceRequest
-from kafkaio.protocol.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-)
-from kafkaio.protocol.messages.sasl_handshake import (
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
 from tests.unit.machines.connection.support import IDENTITY
 
 VERSIONS = ApiVersionsResponse(
@@ -211,83 +200,6 @@ def test_a_throttle_in_the_first_answer_counts() -> None:
     throttled = ApiVersionsResponse(api_keys=VERSIONS.api_keys, throttle_time_ms=2_000)
     machine.receive(frame(throttled, 4, 0), 10.0)
     assert machine.pipeline.throttled_until == 12.0
-
-
-# ---- authentication --------------------------------------------------------------
-
-
-class Authentication:
-    """A step of two requests, as SASL has them; a HandshakeStep."""
-
-    name = "authenticate"
-
-    def __init__(self) -> None:
-        self.seen = list[Response]()
-
-    def next_request(self, versions: ApiVersions) -> Exchange | None:
-        kinds = (SaslHandshakeRequest, SaslAuthenticateRequest)
-        if len(self.seen) == len(kinds):
-            return None
-        kind = kinds[len(self.seen)]
-        return Exchange(kind(), versions.usable(kind))
-
-    def receive(self, frame: Buffer) -> Response:
-        kind = (SaslHandshakeResponse, SaslAuthenticateResponse)[len(self.seen)]
-        response = decode_response(kind, 1, frame)
-        if response.error_code:
-            raise AuthenticationError("the broker refuses the password")
-        self.seen.append(response)
-        return response
-
-
-def authenticating() -> ConnectionMachine:
-    machine = ConnectionMachine(IDENTITY, 0.0, authentication=Authentication())
-    machine.opened(0.0)
-    written(machine)
-    sasl = [
-        ApiVersion(api_key=ApiKey.SASL_HANDSHAKE, min_version=0, max_version=1),
-        ApiVersion(api_key=ApiKey.SASL_AUTHENTICATE, min_version=0, max_version=1),
-    ]
-    versions = ApiVersionsResponse(api_keys=[*VERSIONS.api_keys, *sasl])
-    assert machine.receive(frame(versions, 4, 0), 1.0) is None
-    return machine
-
-
-def test_authentication_stands_between_negotiation_and_ready() -> None:
-    machine = authenticating()
-    assert machine.state is ConnectionState.AUTHENTICATING
-    assert machine.versions.max_version(ApiKey.HEARTBEAT) == 4
-    assert machine.handshake_step == "authenticate"
-    [(header, _)] = written(machine)
-    assert header.request_api_key == ApiKey.SASL_HANDSHAKE
-    with pytest.raises(ConnectionLost, match="authenticating"):
-        heartbeat(machine)
-    assert machine.receive(frame(SaslHandshakeResponse(), 1, 1), 2.0) is None
-    assert machine.state is ConnectionState.AUTHENTICATING
-    [(header, _)] = written(machine)
-    assert header.request_api_key == ApiKey.SASL_AUTHENTICATE
-    assert machine.receive(frame(SaslAuthenticateResponse(), 1, 2), 3.0) is None
-    assert machine.state is ConnectionState.READY
-    ticket = heartbeat(machine)
-    assert isinstance(machine.receive(answer_to(ticket), 4.0), Answer)
-
-
-def test_a_refused_authentication_closes_the_connection() -> None:
-    machine = authenticating()
-    machine.receive(frame(SaslHandshakeResponse(), 1, 1), 2.0)
-    refusal = SaslAuthenticateResponse(error_code=58)
-    closing = machine.receive(frame(refusal, 1, 2), 3.0)
-    assert isinstance(closing, Closing)
-    assert isinstance(closing.cause, AuthenticationError)
-    assert machine.state is ConnectionState.CLOSED
-
-
-def test_a_broker_that_cannot_authenticate_is_refused() -> None:
-    machine = ConnectionMachine(IDENTITY, 0.0, authentication=Authentication())
-    machine.opened(0.0)
-    closing = machine.receive(frame(VERSIONS, 4, 0), 1.0)
-    assert isinstance(closing, Closing)
-    assert isinstance(closing.cause, UnsupportedVersion)
 
 
 # ---- the table -------------------------------------------------------------------
