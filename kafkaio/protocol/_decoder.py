@@ -349,8 +349,11 @@ class _DecoderSource(Source):
 
 
 class _SlicedSource(_DecoderSource):
-    """The same code, with a meter: ``left`` is the memory left, ``mark`` the position
-    at which it yields."""
+    """The same code, with a meter.
+
+    In the code, ``left`` is the memory left, and ``mark`` the position at which the
+    generator yields next.
+    """
 
     def __init__(self, message: type[Message], version: int) -> None:
         super().__init__(message, version)
@@ -397,7 +400,8 @@ class _SlicedSource(_DecoderSource):
         _, size = self.packing(form, "unpack_from")
         self.line(f"if {length} > {_RUN}:")
         self.line(
-            f"    {target} = yield from read_numbers(buf, p, {length}, '{form}', {size})"
+            f"    {target} = "
+            f"yield from read_numbers(buf, p, {length}, '{form}', {size})"
         )
         self.line(f"else: {target} = list(unpack_from(f'>{{{length}}}{form}', buf, p))")
         self.line(f"p += {size} * {length}")

@@ -20,7 +20,14 @@ from kafkaio.protocol._decoder import (
 from kafkaio.protocol._encoder import Encoder, compile_encoder
 from kafkaio.protocol.message import Buffer, Message
 
-__all__ = ["decode", "decode_from", "decode_in_slices", "encode", "encode_into", "encode_parts"]
+__all__ = [
+    "decode",
+    "decode_from",
+    "decode_in_slices",
+    "encode",
+    "encode_into",
+    "encode_parts",
+]
 
 MessageT = TypeVar("MessageT", bound=Message)
 
