@@ -161,6 +161,12 @@ class Connection:
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
         self._requests = 0
+        # Requests without an answer when the connection ended; None before that.
+        self._unanswered: int | None = None
+        #: Whether the broker hung up where it does so on clients that it does not
+        #: want: while it was to authenticate them, or at their first request. Known
+        #: once the connection has ended.
+        self.was_turned_away = False
         self._sasl = sasl
         # The session that was reported last.
         self._session: Session | None = None
@@ -187,6 +193,17 @@ class Connection:
     def is_ready(self) -> bool:
         """Whether requests can be submitted."""
         return self._machine.is_usable
+
+    @property
+    def was_ready(self) -> bool:
+        """Whether it is or was ready."""
+        return self._was_ready
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether the broker has answered a request on it, or one had no answer."""
+        left = self._unanswered
+        return self._requests > (len(self._waiters) if left is None else left)
 
     @property
     def in_flight(self) -> int:
@@ -538,6 +555,8 @@ class Connection:
         if self._work is not None:
             self._work.cancel()
             self._work = None
+        self._unanswered = len(self._waiters)
+        self.was_turned_away = self._is_turned_away(closing.cause)
         self._hang_up(closing.cause)
         for ticket, error in closing.failed:
             future = self._waiters.pop(ticket, None)
@@ -563,11 +582,26 @@ class Connection:
         else:
             transport.abort()
 
+    def _is_turned_away(self, cause: BaseException | None) -> bool:
+        if isinstance(cause, KafkaError) or not isinstance(cause, OSError):
+            return False  # it was this side that closed
+        if not self._was_ready:
+            return self._machine.exchange is not None
+        is_mute = self._requests > 0 and not self.has_answered
+        return self._sasl is None and is_mute
+
     def _handshake_failed(self, cause: BaseException | None) -> KafkaError:
         if isinstance(cause, AuthenticationError):
             return cause
         reason = "closed" if cause is None else str(cause) or type(cause).__name__
         step = self._step or self._machine.handshake_step
+        exchange = self._machine.exchange
+        if exchange is not None and self._is_turned_away(cause):
+            reason += (
+                f" without an answer to {exchange.mechanism}. Mostly, the listener "
+                "wants another mechanism, or the message is too large "
+                f"(sasl.server.max.receive.size; it had {exchange.sent_bytes} bytes)"
+            )
         error = BrokerNotAvailable(
             f"{self.broker.host}:{self.broker.port}: {step}: {reason}"
         )
