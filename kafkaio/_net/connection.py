@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from typing import Any, Final, Protocol, TypeAlias
 
 import anyio
@@ -72,6 +73,8 @@ class ConnectionStatistics:
         bytes_received: bytes received so far.
         bytes_unsent: bytes written that the broker has not taken yet.
         throttled: seconds for which the broker's quota still forbids sending.
+        session_left: seconds until the connection has to be authenticated again;
+            ``inf`` for never.
     """
 
     node_id: int
@@ -84,6 +87,7 @@ class ConnectionStatistics:
     bytes_received: int
     bytes_unsent: int
     throttled: float
+    session_left: float = inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +233,12 @@ class Connection:
             bytes_received=0 if transport is None else transport.received,
             bytes_unsent=0 if transport is None else transport.unsent,
             throttled=self.throttled,
+            session_left=self._session_left(),
         )
+
+    def _session_left(self) -> float:
+        session = self._machine.session
+        return inf if session is None else max(0.0, session.ends_at - now())
 
     # ---- requests ----------------------------------------------------------------
 
@@ -410,6 +419,8 @@ class Connection:
 
     def _go_on(self) -> None:
         """The machine goes on with the handshake, or with an authentication."""
+        if self._machine.session is not self._session:
+            self._authenticated()
         if self.is_ready and not self._was_ready:
             self._was_ready = True
             if self._transport is not None:
@@ -425,6 +436,17 @@ class Connection:
             self.close()
 
     # ---- authentication ------------------------------------------------------------
+
+    def _authenticated(self) -> None:
+        self._session = session = self._machine.session
+        assert session is not None
+        assert self._sasl is not None
+        self._observer.authenticated(
+            self.node_id,
+            self.connection_class.kind,
+            self._sasl.login.mechanism,
+            session.lifetime,
+        )
 
     def _worked(self, work: asyncio.Future[bytes | None]) -> None:
         """A ``Work`` of the mechanism has ended in its thread."""

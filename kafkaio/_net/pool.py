@@ -38,6 +38,8 @@ __all__ = ["Pool"]
 
 #: How often in a row an address may turn a client away before that is an answer.
 _PATIENCE: Final = 3
+#: Mechanisms whose messages have the secret itself.
+_REVEALING: Final = frozenset({"PLAIN", "OAUTHBEARER"})
 
 _Key: TypeAlias = tuple[int, ConnectionClass]
 _Address: TypeAlias = tuple[str, int]
@@ -101,6 +103,7 @@ class Pool:
         self._ending = asyncio.Lock()
         self._closing: list[Connection] = []
         self._is_closed = False
+        self._has_warned = False
         # How often in a row an address has turned this client away, and the addresses
         # of ended connections that have answered requests.
         self._turned_away: dict[_Address, int] = {}
@@ -336,6 +339,7 @@ class Pool:
         schedule = self._schedules.setdefault(key, self._settings.schedule())
         await anyio.sleep(schedule.remaining(now()))
         name = f"bootstrap server {-key[0]}" if key[0] < 0 else f"broker {key[0]}"
+        self._warn(broker.host)
         connection = Connection(
             broker,
             key[1],
@@ -360,6 +364,15 @@ class Pool:
             raise error from failure.__cause__
         schedule.ready()
         return connection
+
+    def _warn(self, host: str) -> None:
+        """Report once that credentials go over the network in the clear."""
+        login = self._settings.login
+        if self._has_warned or login is None or self._settings.tls is not None:
+            return
+        if login.mechanism in _REVEALING and not _is_loopback(host):
+            self._has_warned = True
+            self._observer.credentials_exposed(login.mechanism, host)
 
     async def _confirm(self, connection: Connection) -> None:
         """See that a broker answers which has turned this client away before."""
@@ -439,6 +452,15 @@ class Pool:
         self._observer.connection_lost(key[0], key[1].kind, cause)
         if self._on_lost is not None:
             self._on_lost(key[0], key[1], cause)
+
+
+def _is_loopback(host: str) -> bool:
+    from ipaddress import ip_address  # takes a millisecond to import, so not earlier
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.rstrip(".").lower() == "localhost"
 
 
 class _Opening:
