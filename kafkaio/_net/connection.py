@@ -59,6 +59,10 @@ LINGER: Final = 2.0
 EARLY_FRAME_SIZE: Final = 524_288
 #: Seconds for which large answers are decoded before the event loop gets a turn.
 _TURN: Final = 0.002
+#: What is done before a connection is dialled, for error messages.
+_CREDENTIALS: Final = "get credentials"
+#: The part of the set-up that dialling may take, so that an error names the addresses.
+_DIALLING: Final = 0.95
 #: Seconds between two attempts to get the credentials of a renewal.
 _RENEWAL_PAUSE: Final = 1.0
 #: Called once with the cause when a connection that was ready has ended.
@@ -367,25 +371,28 @@ class Connection:
         limit = asyncio.timeout(options.timeout)
         try:
             async with limit:
-                await self._open(dial, options)
+                await self._open(dial, options, now() + _DIALLING * options.timeout)
         except TimeoutError as error:
             self.close()
             if not limit.expired():
                 raise
+            if self._step == _CREDENTIALS:
+                raise self._no_credentials(options.timeout) from error
             late = TimeoutError(f"not done within {options.timeout:.3g} s")
             raise self._handshake_failed(late) from error
         except BaseException:
             self.close()
             raise
 
-    async def _open(self, dial: Dial, options: DialOptions) -> None:
+    async def _open(self, dial: Dial, options: DialOptions, until: float) -> None:
         broker, mechanism = self.broker, None
         if self._sasl is not None:
-            self._step = "get credentials"
+            self._step = _CREDENTIALS
             mechanism = await self._sasl.login.begin(broker.host)
         self._step = "connect"
         early = replace(
             options,
+            timeout=max(0.0, until - now()),
             max_frame_size=min(options.max_frame_size, EARLY_FRAME_SIZE),
             large=LargeFrames(self._announced, self._budget),
         )
@@ -552,13 +559,7 @@ class Connection:
             except TimeoutError as error:
                 if not limit.expired():
                     raise
-                text = f"{self._peer}: no credentials within {sasl.timeout:.3g} s"
-                failure: KafkaError = AuthenticationError(
-                    text,
-                    mechanism=sasl.login.mechanism,
-                    broker=f"{self.broker.host}:{self.broker.port}",
-                    step="get credentials",
-                )
+                failure: KafkaError = self._no_credentials(sasl.timeout)
                 failure.__cause__ = error
             except KafkaError as error:
                 failure = error
@@ -657,6 +658,16 @@ class Connection:
                 self._loop.call_later(LINGER, transport.abort)
         else:
             transport.abort()
+
+    def _no_credentials(self, seconds: float) -> AuthenticationError:
+        assert self._sasl is not None
+        mechanism = self._sasl.login.mechanism
+        return AuthenticationError(
+            f"{self._peer}: no credentials for {mechanism} within {seconds:.3g} s",
+            mechanism=mechanism,
+            broker=f"{self.broker.host}:{self.broker.port}",
+            step=_CREDENTIALS,
+        )
 
     def _is_turned_away(self, cause: BaseException | None) -> bool:
         if isinstance(cause, KafkaError) or not isinstance(cause, OSError):
