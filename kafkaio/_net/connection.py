@@ -38,6 +38,7 @@ from kafkaio._runtime.supervisor import Child, TaskScope
 from kafkaio.errors import (
     AuthenticationError,
     BrokerNotAvailable,
+    ClosedError,
     InternalError,
     KafkaError,
     ProtocolError,
@@ -529,8 +530,11 @@ class Connection:
         assert self._sasl is not None
         if renewal is Renewal.REPLACE:
             self._sasl.replace(self)
-        else:
+            return
+        try:
             self._sasl.start_soon(self._reauthenticate, f"log in to {self._peer}")
+        except ClosedError as error:  # the client ends, and its connections with it
+            self.close(error)
 
     async def _reauthenticate(self) -> None:
         """Get credentials and authenticate again; a task of its own."""

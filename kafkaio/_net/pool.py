@@ -467,7 +467,7 @@ class Pool:
         if self._settings.login is None:
             mechanism, step = "", "first request"
             why = (
-                "at their first request; the listener may want SASL "
+                "at its first request; the listener may want SASL "
                 "(security_protocol, sasl_mechanism)"
             )
         else:

@@ -131,6 +131,14 @@ async def test_a_producer_needs_only_the_brokers_it_writes_to(broker: Broker) ->
     assert rule.count <= 2 * MOST
 
 
+async def following(consumer: Consumer) -> bytes | None:
+    """The value of the next record; None for an error of before."""
+    try:
+        return (await anext(consumer)).value
+    except AuthenticationError:
+        return None
+
+
 @pytest.mark.parametrize("group_id", [None, "g"])
 async def test_a_consumer_is_told_and_not_retried_hot(
     broker: Broker, group_id: str | None
@@ -148,6 +156,12 @@ async def test_a_consumer_is_told_and_not_retried_hot(
         assert anyio.current_time() - before < 3.0
         await anyio.sleep(30)
         assert failures(broker) <= 5 * MOST
+        broker.security.credentials.add_user("alice", "alice-secret")
+        async with producer_of(broker) as producer:
+            await producer.send("t", b"2", partition=0)
+        while (value := await following(consumer)) is None:
+            pass
+        assert value == b"2"
 
 
 async def test_a_client_without_sasl_learns_that_the_listener_wants_it(
