@@ -1,0 +1,191 @@
+"""Kerberos for the mechanism GSSAPI: tickets through the library ``gssapi``.
+
+The library is an extra: it is compiled against the system's Kerberos, and loaded with
+the first client that needs it. Credentials come from a credentials cache, as ``kinit``
+fills it, or from a keytab. With a keytab the tickets are kept in the memory of this
+process, one cache for each principal and file, and are fetched again when they end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import import_module
+from threading import Lock
+from types import ModuleType
+from typing import Any, Final
+
+from kafkaio._machines.sasl.gssapi import SecurityContext
+from kafkaio.errors import AuthenticationError, ConfigurationError
+
+__all__ = ["Kerberos", "explain"]
+
+#: What Kerberos says, and what a user can do about it; the first that is found.
+_ADVICE: Final = (
+    (
+        "No Kerberos credentials",
+        "there is no credentials cache with a ticket: run kinit, or give "
+        "sasl_kerberos_keytab and sasl_kerberos_principal",
+    ),
+    (
+        "No credentials cache",
+        "there is no credentials cache: run kinit, or give sasl_kerberos_keytab and "
+        "sasl_kerberos_principal",
+    ),
+    (
+        "Can't find client principal",
+        "the credentials cache has no ticket of sasl_kerberos_principal",
+    ),
+    (
+        "not found in Kerberos database",
+        "Kerberos does not know that principal: for a server, compare "
+        "sasl_kerberos_service_name and the name of the broker with its principal",
+    ),
+    ("expired", "the ticket is expired: run kinit again, or give sasl_kerberos_keytab"),
+    (
+        "No suitable keys",
+        "sasl_kerberos_keytab has no key of sasl_kerberos_principal",
+    ),
+    (
+        "eytab",
+        "sasl_kerberos_keytab cannot be read, or has no key of sasl_kerberos_principal",
+    ),
+    (
+        "reauthentication failed",
+        "the keys in sasl_kerberos_keytab are not those of the principal",
+    ),
+    ("Cannot contact any KDC", "no Kerberos server of the realm can be reached"),
+    ("Cannot find KDC", "krb5.conf names no Kerberos server of the realm"),
+    ("Clock skew", "the clocks of client and server differ too much"),
+)
+
+
+def explain(text: str) -> str:
+    """Return what Kerberos says, with what to do about it where that is known."""
+    said = " ".join(text.split())
+    for part, advice in _ADVICE:
+        if part in said:
+            return f"{said}: {advice}"
+    return said
+
+
+class Kerberos:
+    """Makes the contexts of one client.
+
+    Args:
+        service: the brokers' principal before its host, such as ``kafka``.
+        principal: the client's; None for that of the credentials cache.
+        keytab: the file with its keys; None for the credentials cache.
+
+    Raises:
+        ConfigurationError: the extra ``gssapi`` is not installed.
+    """
+
+    def __init__(self, service: str, principal: str | None, keytab: str | None) -> None:
+        self._gssapi = _load()
+        self._service = service
+        self._principal = principal
+        self._keytab = keytab
+        # Several connections begin at once, and one of them fetches the ticket.
+        self._lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"<Kerberos service={self._service!r} principal={self._principal!r}>"
+
+    def context(self, host: str) -> SecurityContext:
+        """Return a new context with the broker of that name; it fetches nothing yet."""
+        return _Context(self, self._gssapi, f"{self._service}@{host}")
+
+    def credentials(self) -> object:
+        """Return the client's credentials; may ask a Kerberos server, so in a thread.
+
+        Raises:
+            gssapi.exceptions.GSSError: there are none.
+        """
+        gssapi = self._gssapi
+        name = None
+        if self._principal is not None:
+            kind = gssapi.NameType.kerberos_principal
+            name = gssapi.Name(self._principal, name_type=kind)
+        if self._keytab is None:
+            return gssapi.Credentials(name=name, usage="initiate")
+        identity = f"{self._principal}\0{self._keytab}".encode()
+        digest = hashlib.sha256(identity).hexdigest()[:16]
+        store = {
+            "client_keytab": f"FILE:{self._keytab}",
+            "ccache": f"MEMORY:kafkaio-{digest}",
+        }
+        with self._lock:
+            return gssapi.Credentials(name=name, usage="initiate", store=store)
+
+
+class _Context:
+    """A context of the library; a `SecurityContext`. Its parts are made by `step`."""
+
+    def __init__(self, kerberos: Kerberos, gssapi: ModuleType, target: str) -> None:
+        self._kerberos = kerberos
+        self._gssapi = gssapi
+        self._target = target
+        # Any: the library has types only where it is installed.
+        self._context: Any = None
+
+    @property
+    def is_complete(self) -> bool:
+        """See SecurityContext."""
+        return self._context is not None and bool(self._context.complete)
+
+    def step(self, token: bytes | None) -> bytes:
+        """See SecurityContext."""
+        gssapi = self._gssapi
+        try:
+            if self._context is None:
+                self._context = self._made()
+            answer = self._context.step(token)
+            is_complete = self._context.complete
+        except gssapi.exceptions.GSSError as error:
+            raise self._failed(error) from None
+        mutual = gssapi.RequirementFlag.mutual_authentication
+        if is_complete and not self._context.actual_flags & mutual:
+            raise AuthenticationError("the broker did not prove who it is")
+        return bytes(answer or b"")
+
+    def wrap(self, message: bytes) -> bytes:
+        """See SecurityContext."""
+        try:
+            return bytes(self._context.wrap(message, encrypt=False).message)
+        except self._gssapi.exceptions.GSSError as error:
+            raise self._failed(error) from None
+
+    def unwrap(self, message: bytes) -> bytes:
+        """See SecurityContext."""
+        try:
+            return bytes(self._context.unwrap(message).message)
+        except self._gssapi.exceptions.GSSError as error:
+            raise self._failed(error) from None
+
+    def _made(self) -> object:
+        gssapi = self._gssapi
+        flag = gssapi.RequirementFlag
+        return gssapi.SecurityContext(
+            name=gssapi.Name(self._target, name_type=gssapi.NameType.hostbased_service),
+            creds=self._kerberos.credentials(),
+            mech=gssapi.MechType.kerberos,
+            flags=flag.mutual_authentication
+            | flag.integrity
+            | flag.out_of_sequence_detection,
+            usage="initiate",
+        )
+
+    def _failed(self, error: Exception) -> AuthenticationError:
+        return AuthenticationError(f"Kerberos, {self._target}: {explain(str(error))}")
+
+
+def _load() -> ModuleType:
+    try:
+        return import_module("gssapi")
+    except (ImportError, OSError) as error:
+        raise ConfigurationError(
+            "sasl_mechanism='GSSAPI' needs the package gssapi, which cannot be "
+            f"imported ({error}): pip install kafkaio[gssapi]. It is compiled where "
+            "there is no wheel for it, which takes gcc and the headers of Kerberos "
+            "(libkrb5-dev on Debian, krb5-devel on Fedora)"
+        ) from error
