@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from importlib import import_module
+from pathlib import Path
 from threading import Lock
 from types import ModuleType
 from typing import Any, Final
@@ -22,46 +23,32 @@ __all__ = ["Kerberos", "explain"]
 #: What Kerberos says, and what a user can do about it; the first that is found.
 _ADVICE: Final = (
     (
-        "No Kerberos credentials",
-        "there is no credentials cache with a ticket: run kinit, or give "
-        "sasl_kerberos_keytab and sasl_kerberos_principal",
-    ),
-    (
-        "No credentials cache",
-        "there is no credentials cache: run kinit, or give sasl_kerberos_keytab and "
-        "sasl_kerberos_principal",
-    ),
-    (
         "Can't find client principal",
         "the credentials cache has no ticket of sasl_kerberos_principal",
     ),
     (
         "not found in Kerberos database",
-        "Kerberos does not know that principal: for a server, compare "
-        "sasl_kerberos_service_name and the name of the broker with its principal",
+        "Kerberos does not know that principal; for a broker, compare its principal "
+        "with sasl_kerberos_service_name and the broker's name",
     ),
-    ("expired", "the ticket is expired: run kinit again, or give sasl_kerberos_keytab"),
-    (
-        "No suitable keys",
-        "sasl_kerberos_keytab has no key of sasl_kerberos_principal",
-    ),
-    (
-        "eytab",
-        "sasl_kerberos_keytab cannot be read, or has no key of sasl_kerberos_principal",
-    ),
-    (
-        "reauthentication failed",
-        "the keys in sasl_kerberos_keytab are not those of the principal",
-    ),
+    ("expired", "run kinit again, or give sasl_kerberos_keytab"),
     ("Cannot contact any KDC", "no Kerberos server of the realm can be reached"),
     ("Cannot find KDC", "krb5.conf names no Kerberos server of the realm"),
     ("Clock skew", "the clocks of client and server differ too much"),
 )
+#: What it says without a credentials cache, or without a key to fill one.
+_NO_CREDENTIALS: Final = ("No Kerberos credentials", "No credentials cache")
+_NO_TICKET: Final = (
+    "run kinit, or give sasl_kerberos_keytab and sasl_kerberos_principal"
+)
+_NO_KEY: Final = "sasl_kerberos_keytab has no key of sasl_kerberos_principal"
 
 
-def explain(text: str) -> str:
+def explain(said: str, *, has_keytab: bool) -> str:
     """Return what Kerberos says, with what to do about it where that is known."""
-    said = " ".join(text.split())
+    if any(part in said for part in _NO_CREDENTIALS):
+        # The cache that it misses is, with a keytab, the one in our memory.
+        return _NO_KEY if has_keytab else f"{said}: {_NO_TICKET}"
     for part, advice in _ADVICE:
         if part in said:
             return f"{said}: {advice}"
@@ -91,6 +78,11 @@ class Kerberos:
     def __repr__(self) -> str:
         return f"<Kerberos service={self._service!r} principal={self._principal!r}>"
 
+    @property
+    def has_keytab(self) -> bool:
+        """Whether the tickets are fetched by a keytab."""
+        return self._keytab is not None
+
     def context(self, host: str) -> SecurityContext:
         """Return a new context with the broker of that name; it fetches nothing yet."""
         return _Context(self, self._gssapi, f"{self._service}@{host}")
@@ -99,7 +91,8 @@ class Kerberos:
         """Return the client's credentials; may ask a Kerberos server, so in a thread.
 
         Raises:
-            gssapi.exceptions.GSSError: there are none.
+            AuthenticationError: the keytab cannot be read.
+            gssapi.exceptions.GSSError: there are no credentials.
         """
         gssapi = self._gssapi
         name = None
@@ -108,6 +101,7 @@ class Kerberos:
             name = gssapi.Name(self._principal, name_type=kind)
         if self._keytab is None:
             return gssapi.Credentials(name=name, usage="initiate")
+        _check_readable(self._keytab)
         identity = f"{self._principal}\0{self._keytab}".encode()
         digest = hashlib.sha256(identity).hexdigest()[:16]
         store = {
@@ -175,8 +169,23 @@ class _Context:
             usage="initiate",
         )
 
-    def _failed(self, error: Exception) -> AuthenticationError:
-        return AuthenticationError(f"Kerberos, {self._target}: {explain(str(error))}")
+    def _failed(self, error: Any) -> AuthenticationError:
+        # The minor status is Kerberos' own; the major one is about GSS-API, and says
+        # more only where Kerberos says nothing.
+        texts = error.get_all_statuses(error.min_code, False)  # noqa: FBT003
+        if not error.min_code or not any(texts):
+            texts = error.get_all_statuses(error.maj_code, True)  # noqa: FBT003
+        said = explain(". ".join(texts), has_keytab=self._kerberos.has_keytab)
+        return AuthenticationError(f"Kerberos, {self._target}: {said}")
+
+
+def _check_readable(keytab: str) -> None:
+    try:
+        Path(keytab).open("rb").close()
+    except OSError as error:
+        raise AuthenticationError(
+            f"sasl_kerberos_keytab {keytab!r} cannot be read: {error.strerror}"
+        ) from error
 
 
 def _load() -> ModuleType:

@@ -20,7 +20,8 @@ _SEPARATOR: Final = "\x01"
 #: A token, as HTTP's Authorization header has it (RFC 6750).
 _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 _NAME: Final = re.compile(r"[A-Za-z]+")
-_VALUE: Final = re.compile(r"[\x21-\x7E \t\r\n]*")
+# An empty value is right by RFC 7628, and refused by Kafka as a malformed message.
+_VALUE: Final = re.compile(r"[\x21-\x7E \t\r\n]+")
 
 
 class OAuthBearer:
@@ -57,7 +58,8 @@ class OAuthBearer:
                 raise AuthenticationError(f"{name!r} is no name of a SASL extension")
             if not _VALUE.fullmatch(value):
                 raise AuthenticationError(
-                    f"the value of the SASL extension {name!r} is not printable ASCII"
+                    f"the value of the SASL extension {name!r} is empty or not "
+                    "printable ASCII"
                 )
             pairs.append(f"{name}={value}")
         message = _SEPARATOR.join(["n,,", *pairs, _SEPARATOR]).encode("ascii")

@@ -172,6 +172,7 @@ def test_a_delegation_token() -> None:
     [
         (b"r=abc,s=c2FsdA==,i=4096", AuthenticationError, "does not extend"),
         (b"r=xyzabc,s=c2FsdA==,i=4096", AuthenticationError, "does not extend"),
+        (b"e=unknown-user", AuthenticationError, "refuses: unknown-user"),
         (b"r=abcd,s=c2FsdA==,i=4095", AuthenticationError, "easy to guess"),
         (b"r=abcd,s=c2FsdA==,i=0", AuthenticationError, "easy to guess"),
         (b"r=abcd,s=c2FsdA==,i=1000001", AuthenticationError, "allows 1000000"),
@@ -293,6 +294,7 @@ def test_a_refusal_without_a_status() -> None:
         (token(auth="x"), "'auth' is no name"),
         (Token(value="secret-token", expires=1, extensions={"a b": "x"}), "is no name"),
         (token(a="\x01"), "not printable"),
+        (token(a=""), "empty or not printable"),
         (token("a" * 530_000), "brokers read at most"),
     ],
 )
