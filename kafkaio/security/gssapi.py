@@ -136,7 +136,7 @@ class _Context:
             answer = self._context.step(token)
             is_complete = self._context.complete
         except gssapi.exceptions.GSSError as error:
-            raise self._failed(error) from None
+            raise self._failed(error) from error
         mutual = gssapi.RequirementFlag.mutual_authentication
         if is_complete and not self._context.actual_flags & mutual:
             raise AuthenticationError("the broker did not prove who it is")
@@ -147,14 +147,14 @@ class _Context:
         try:
             return bytes(self._context.wrap(message, encrypt=False).message)
         except self._gssapi.exceptions.GSSError as error:
-            raise self._failed(error) from None
+            raise self._failed(error) from error
 
     def unwrap(self, message: bytes) -> bytes:
         """See SecurityContext."""
         try:
             return bytes(self._context.unwrap(message).message)
         except self._gssapi.exceptions.GSSError as error:
-            raise self._failed(error) from None
+            raise self._failed(error) from error
 
     def _made(self) -> object:
         gssapi = self._gssapi

@@ -119,27 +119,12 @@ class OAuthBearerLogin:
         except Exception as error:
             # Its text may quote the token: it stays with the cause.
             raise self._failed(f"failed with {type(error).__name__}") from error
-        return OAuthBearer(self._checked(given))
-
-    def _checked(self, given: object) -> Token:
-        """Check what the provider has returned; no text here quotes a token."""
-        if not isinstance(given, Token):
-            raise self._failed(f"returned {type(given).__name__}, and not Token")
-        value: object = given.value
-        if not isinstance(value, str):
-            raise self._failed(f"returned a token of type {type(value).__name__}")
-        expires: object = given.expires
-        if not isinstance(expires, int | float) or not math.isfinite(expires):
-            raise self._failed("returned a token whose end is not a number of seconds")
-        late = wall_ms() / 1000 - expires
-        if late >= 0:
-            raise self._failed(f"returned a token that expired {late:.3g} s ago")
-        extensions: object = given.extensions
-        if not isinstance(extensions, Mapping) or not all(
-            isinstance(text, str) for pair in extensions.items() for text in pair
-        ):
-            raise self._failed("returned extensions that are not texts by name")
-        return given
+        problem = _problem(given)
+        if problem or not isinstance(given, Token):
+            # The error may be shown with the variables of this call.
+            del given
+            raise self._failed(problem)
+        return OAuthBearer(given)
 
     def _failed(self, what: str) -> AuthenticationError:
         function = self._provider
@@ -149,6 +134,27 @@ class OAuthBearerLogin:
             mechanism=self.mechanism,
             step="get credentials",
         )
+
+
+def _problem(given: object) -> str:
+    """What is wrong with a provider's result; empty for a token that can be used."""
+    if not isinstance(given, Token):
+        return f"returned {type(given).__name__}, and not Token"
+    value: object = given.value
+    if not isinstance(value, str):
+        return f"returned a token of type {type(value).__name__}"
+    expires: object = given.expires
+    if not isinstance(expires, int | float) or not math.isfinite(expires):
+        return "returned a token whose end is not a number of seconds"
+    late = wall_ms() / 1000 - expires
+    if late >= 0:
+        return f"returned a token that expired {late:.3g} s ago"
+    extensions: object = given.extensions
+    if not isinstance(extensions, Mapping) or not all(
+        isinstance(text, str) for pair in extensions.items() for text in pair
+    ):
+        return "returned extensions that are not texts by name"
+    return ""
 
 
 class GssapiLogin:
