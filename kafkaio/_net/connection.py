@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import anyio
 
@@ -27,8 +27,6 @@ from kafkaio._machines.connection.machine import (
 )
 from kafkaio._machines.connection.pipeline import Ticket
 from kafkaio._machines.connection.states import ConnectionState
-from kafkaio._machines.sasl.mechanism import Mechanism
-from kafkaio._machines.sasl.session import Session
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.transport import Dial, DialOptions, Transport
 from kafkaio._runtime.clock import now, roll
@@ -41,8 +39,12 @@ from kafkaio.errors import (
     KafkaError,
 )
 from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
-from kafkaio.security.login import Login
 from kafkaio.types import Broker
+
+if TYPE_CHECKING:
+    from kafkaio._machines.sasl.mechanism import Mechanism
+    from kafkaio._machines.sasl.session import Session
+    from kafkaio.security.login import Login
 
 __all__ = ["Connection", "ConnectionStatistics", "Reply", "Sasl"]
 

@@ -25,7 +25,12 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child, TaskScope
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.errors import BrokerNotAvailable, ClosedError, KafkaError
+from kafkaio.errors import (
+    AuthenticationError,
+    BrokerNotAvailable,
+    ClosedError,
+    KafkaError,
+)
 from kafkaio.types import Broker
 
 __all__ = ["Pool"]
@@ -161,8 +166,8 @@ class Pool:
         """The connection to a broker, opened if there is none.
 
         Callers share one attempt. After a failure the next attempt waits for the
-        reconnect back-off first. If the call is cancelled, the attempt goes on, and its
-        connection serves the next caller.
+        reconnect back-off first, which is longer after a refusal. If the call is
+        cancelled, the attempt goes on, and its connection serves the next caller.
 
         Raises:
             BrokerNotAvailable: the attempt failed, or no such broker is known; the
@@ -334,7 +339,10 @@ class Pool:
         try:
             await connection.open(self._dial, options)
         except KafkaError as error:
-            schedule.failed(now(), roll())
+            if isinstance(error, AuthenticationError):
+                schedule.refused(now(), roll())
+            else:
+                schedule.failed(now(), roll())
             self._report(key, error)
             raise
         schedule.ready()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from dataclasses import field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import software_version
@@ -14,8 +14,11 @@ from kafkaio._machines.connection.handshake import Identity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
-from kafkaio.security.login import Login, login_for
+from kafkaio.security.tls import contexts_for
 from kafkaio.types import Broker
+
+if TYPE_CHECKING:
+    from kafkaio.security.login import Login
 
 __all__ = ["NetSettings"]
 
@@ -55,9 +58,6 @@ class NetSettings:
     @classmethod
     def from_config(cls, config: ClientConfig) -> NetSettings:
         """Take the options from those of a client, producer or consumer."""
-        context = config.ssl_context
-        is_encrypted = config.security_protocol in {"SSL", "SASL_SSL"}
-        tls = ssl.create_default_context if context is None else lambda: context
         return cls(
             client_id=config.client_id,
             request_timeout=config.request_timeout_ms / 1000,
@@ -70,8 +70,8 @@ class NetSettings:
                 config.socket_connection_setup_timeout_max_ms,
             ),
             max_frame_size=config.max_response_size,
-            tls=tls if is_encrypted else None,
-            login=login_for(config),
+            tls=contexts_for(config),
+            login=_login(config),
             send_buffer_bytes=config.send_buffer_bytes,
             receive_buffer_bytes=config.receive_buffer_bytes,
         )
@@ -102,3 +102,11 @@ class NetSettings:
             send_buffer_bytes=self.send_buffer_bytes,
             receive_buffer_bytes=self.receive_buffer_bytes,
         )
+
+
+def _login(config: ClientConfig) -> Login | None:
+    if not config.security_protocol.startswith("SASL_"):
+        return None
+    from kafkaio.security.login import login_for  # with SASL alone
+
+    return login_for(config)

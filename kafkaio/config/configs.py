@@ -140,9 +140,8 @@ class ClientConfig:
     )
     ssl_context: ssl.SSLContext | None = option(
         None,
-        "TLS settings, in place of all other ``ssl_`` options but "
-        "``ssl_endpoint_identification_algorithm``. It cannot be pickled. None: the "
-        "settings that those options describe.",
+        "TLS settings, in place of all other ``ssl_`` options. It cannot be pickled. "
+        "None: the settings that those options describe.",
         is_own=True,
     )
     ssl_truststore_location: str | None = option(

@@ -90,17 +90,12 @@ class ScramLogin:
         )
 
 
-def login_for(config: ClientConfig) -> Login | None:
-    """Make what a client's connections log in with.
-
-    Returns:
-        None without SASL.
+def login_for(config: ClientConfig) -> Login:
+    """Make what the connections of a client with SASL log in with.
 
     Raises:
         ConfigurationError: the credentials cannot be used, or a package is missing.
     """
-    if not config.security_protocol.startswith("SASL_"):
-        return None
     if config.sasl_mechanism == "PLAIN":
         return PlainLogin(config.sasl_username or "", config.sasl_password or "")
     if config.sasl_mechanism in {"SCRAM-SHA-256", "SCRAM-SHA-512"}:

@@ -32,6 +32,8 @@ DIAGRAMS = {
     "kafkaio._machines.membership.ledger",
     "kafkaio._machines.offsets",
     "kafkaio._machines.positions.positions",
+    "kafkaio._machines.sasl.exchange",
+    "kafkaio._machines.sasl.scram",
     "kafkaio._machines.schedule",
     "kafkaio.client.fanout",
     "kafkaio.errors",

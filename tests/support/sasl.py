@@ -153,7 +153,7 @@ class Peer:
         if not self._due.get(number):
             return self._violated("SaslAuthenticate without SaslHandshake")
         message = bytes(request.auth_bytes).decode()
-        if not message.endswith(f" of {self.secret}"):
+        if not message.endswith((f" of {self.secret}", f"\0{self.secret}")):
             self.refused.append("credentials")
             return SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,

@@ -68,6 +68,10 @@ class CutTransport:
         """See Transport."""
         self._transport.abort()
 
+    def limit_frames(self, size: int) -> None:
+        """See Transport."""
+        self._transport.limit_frames(size)
+
     @property
     def received(self) -> int:
         """See Transport."""

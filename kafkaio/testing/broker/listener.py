@@ -163,6 +163,10 @@ class _AcceptedTls(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def limit_frames(self, size: int) -> None:
+        """See Transport."""
+        self._frames.max_frame_size = size
+
     @property
     def received(self) -> int:
         """See Transport."""
