@@ -11,20 +11,23 @@ import asyncio
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
 from kafkaio._net.receive import FrameReceiver
 from kafkaio._net.transport import FrameSink, TcpTransport, Transport
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol.message import Buffer
+from kafkaio.testing.broker.connection import MAX_REQUEST_BYTES
 from kafkaio.testing.broker.cut import Cut, CutTransport
 from kafkaio.testing.broker.faults import Fault
 
-__all__ = ["MAX_REQUEST_BYTES", "Client", "Listener", "MemoryListener", "TcpListener"]
+__all__ = ["Client", "Listener", "MemoryListener", "TcpListener"]
 
-#: Kafka's default of socket.request.max.bytes.
-MAX_REQUEST_BYTES: Final = 104_857_600
+
+#: What Java sends to a client that does not speak TLS, where OpenSSL sends nothing: the
+#: alert internal_error (RFC 8446, section 6).
+_ALERT: Final = b"\x15\x03\x03\0\2\2\x50"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,8 @@ class _AcceptedTls(asyncio.Protocol):
         except (ssl.SSLError, ProtocolError) as error:
             # What OpenSSL has to tell the peer, an alert, goes first.
             self._cause = error
+            if self._sink is None and not self._outgoing.pending:
+                self._outgoing.write(_ALERT)
             self._flush()
             self.close()
 
