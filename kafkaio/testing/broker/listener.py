@@ -11,7 +11,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
 from kafkaio._net.receive import FrameReceiver
@@ -21,6 +21,7 @@ from kafkaio.protocol.message import Buffer
 from kafkaio.testing.broker.connection import MAX_REQUEST_BYTES
 from kafkaio.testing.broker.cut import Cut, CutTransport
 from kafkaio.testing.broker.faults import Fault
+from kafkaio.testing.security.principals import NoPrincipal
 
 __all__ = ["Client", "Listener", "MemoryListener", "TcpListener"]
 
@@ -56,7 +57,11 @@ class Tls(Protocol):
         """The context for a new connection."""
 
     def principal(self, certificate: bytes | None) -> str | None:
-        """The principal of a client's certificate in DER; None without one."""
+        """The principal of a client's certificate in DER; None without one.
+
+        Raises:
+            NoPrincipal: no rule fits its subject.
+        """
 
 
 class Listener(Protocol):
@@ -129,10 +134,11 @@ class _AcceptedTls(asyncio.Protocol):
             self._read()
         except ssl.SSLWantReadError:
             self._flush()
-        except (ssl.SSLError, ProtocolError) as error:
+        except (ssl.SSLError, ProtocolError, NoPrincipal) as error:
             # What OpenSSL has to tell the peer, an alert, goes first.
             self._cause = error
-            if self._sink is None and not self._outgoing.pending:
+            is_tls = isinstance(error, ssl.SSLError)
+            if is_tls and self._sink is None and not self._outgoing.pending:
                 self._outgoing.write(_ALERT)
             self._flush()
             self.close()

@@ -10,7 +10,7 @@ import pytest
 import kafkaio
 from kafkaio import messages
 from kafkaio.testing import Broker, SecurityConfig
-from kafkaio.testing.security.principals import PrincipalRules
+from kafkaio.testing.security.principals import NoPrincipal, PrincipalRules
 
 OF_SASL = {
     "sasl_mechanism": "SCRAM-SHA-512",
@@ -121,11 +121,15 @@ async def test_no_tls_is_refused_by_an_alert() -> None:
 
 async def test_a_subject_that_no_rule_fits_is_closed() -> None:
     rules = SecurityConfig(principal_rules="RULE:^O=(.*)$/$1/")
+    unhandled: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: unhandled.append(context))
     async with Broker(tls=True, security=rules) as broker:
         client = kafkaio.Client(broker.bootstrap("MTLS"), **options(broker, "MTLS"))
         with pytest.raises(kafkaio.NetworkError):
             await client.start(timeout=0.5)
         await client.close()
+    assert not unhandled
 
 
 SUBJECT = "CN=Alice,OU=People,O=Acme"
@@ -144,6 +148,11 @@ SUBJECT = "CN=Alice,OU=People,O=Acme"
 )
 def test_rules_for_principals(rules: str, name: str) -> None:
     assert PrincipalRules(rules).name(SUBJECT) == name
+
+
+def test_a_subject_that_no_rule_fits() -> None:
+    with pytest.raises(NoPrincipal, match="no rule fits the subject 'CN=Alice"):
+        PrincipalRules("RULE:^O=x$/x/").name(SUBJECT)
 
 
 def test_rules_that_cannot_be_read() -> None:
