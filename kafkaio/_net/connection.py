@@ -27,7 +27,9 @@ from kafkaio._machines.connection.machine import (
 )
 from kafkaio._machines.connection.pipeline import Ticket
 from kafkaio._machines.connection.states import ConnectionState
+from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._net.receive import LargeFrames
 from kafkaio._net.transport import Dial, DialOptions, Transport
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
@@ -37,6 +39,7 @@ from kafkaio.errors import (
     BrokerNotAvailable,
     InternalError,
     KafkaError,
+    ProtocolError,
 )
 from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
 from kafkaio.types import Broker
@@ -53,6 +56,8 @@ LINGER: Final = 2.0
 #: The largest frame accepted before a connection is ready, in bytes: a broker that has
 #: not authenticated the client has nothing large to say.
 EARLY_FRAME_SIZE: Final = 524_288
+#: Seconds for which large answers are decoded before the event loop gets a turn.
+_TURN: Final = 0.002
 #: Seconds between two attempts to get the credentials of a renewal.
 _RENEWAL_PAUSE: Final = 1.0
 #: Called once with the cause when a connection that was ready has ended.
@@ -131,9 +136,10 @@ class Connection:
         observer: hears of requests, answers and throttling; must not raise.
         on_lost: called once when the connection, if it was ready, has ended.
         sasl: how it authenticates; None if it does not.
+        budget: what its large answers wait for; None for a budget of its own.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what all connections of a client share
         self,
         broker: Broker,
         connection_class: ConnectionClass,
@@ -141,6 +147,7 @@ class Connection:
         observer: Observer,
         on_lost: OnLost,
         sasl: Sasl | None = None,
+        budget: ReceiveBudget | None = None,
     ) -> None:
         self.broker = broker
         #: The broker's id; negative for a bootstrap server.
@@ -169,6 +176,10 @@ class Connection:
         # What `open` does before the machine takes over.
         self._step = ""
         self._max_frame_size = EARLY_FRAME_SIZE
+        self._budget = ReceiveBudget() if budget is None else budget
+        # The next turn at decoding large answers, and their bytes in the budget.
+        self._turn: asyncio.Handle | None = None
+        self._undecoded = 0
         # A `Work` of the mechanism, which runs in a thread.
         self._work: asyncio.Future[bytes | None] | None = None
         # The wait for the credentials of a renewal.
@@ -193,7 +204,7 @@ class Connection:
     @property
     def in_flight(self) -> int:
         """How many requests have no answer yet."""
-        return len(self._pipeline)
+        return len(self._pipeline) + len(self._machine.backlog)
 
     @property
     def throttled(self) -> float:
@@ -348,7 +359,9 @@ class Connection:
             mechanism = await self._sasl.login.begin(broker.host)
         self._step = "connect"
         early = replace(
-            options, max_frame_size=min(options.max_frame_size, EARLY_FRAME_SIZE)
+            options,
+            max_frame_size=min(options.max_frame_size, EARLY_FRAME_SIZE),
+            large=LargeFrames(self._announced, self._budget),
         )
         self._transport = await dial(broker.host, broker.port, self, early)
         self._step = ""
@@ -390,8 +403,43 @@ class Connection:
             self._answer(outcome, at)
         elif isinstance(outcome, Closing):
             self._perform(outcome)
-        else:
+        elif not self._machine.backlog:
             self._go_on()
+        elif self._turn is None:
+            self._decode()
+        else:
+            self._count_undecoded()
+
+    def _announced(self, size: int) -> None:
+        """A large frame is about to be received; raise ProtocolError to refuse it."""
+        closing = self._machine.announced(size)
+        if closing is not None:
+            self._perform(closing)
+            raise ProtocolError(str(closing.cause))
+
+    def _decode(self) -> None:
+        """Decode large answers for a moment, and go on in the loop's next iteration."""
+        self._turn = None
+        end = self._loop.time() + _TURN
+        while self._machine.backlog:
+            at = self._loop.time()
+            outcome = self._machine.decode(at)
+            if isinstance(outcome, Answer):
+                self._answer(outcome, at)
+            elif isinstance(outcome, Closing):
+                self._perform(outcome)
+            elif at >= end:
+                self._turn = self._loop.call_soon(self._decode)
+                break
+        self._count_undecoded()
+
+    def _count_undecoded(self) -> None:
+        """Count the bytes of answers that wait to be decoded in the budget."""
+        before, self._undecoded = self._undecoded, self._machine.backlog.size
+        if self._undecoded > before:
+            self._budget.add(self._undecoded - before)
+        elif self._undecoded < before:
+            self._budget.release(before - self._undecoded)
 
     def _go_on(self) -> None:
         """The machine goes on with the handshake, or with an authentication."""
@@ -536,6 +584,10 @@ class Connection:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+        self._count_undecoded()
         self._renewal.cancel()
         if self._work is not None:
             self._work.cancel()

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import anyio
 
 from kafkaio._machines.backoff import ReconnectSchedule
+from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.connection import LINGER, Connection, ConnectionStatistics, Sasl
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.settings import NetSettings
@@ -29,7 +30,9 @@ from kafkaio.errors import (
     AuthenticationError,
     BrokerNotAvailable,
     ClosedError,
+    ConfigurationError,
     KafkaError,
+    ProtocolError,
 )
 from kafkaio.types import Broker
 
@@ -96,6 +99,10 @@ class Pool:
         self._ending = asyncio.Lock()
         self._closing: list[Connection] = []
         self._is_closed = False
+        self._budget = ReceiveBudget(settings.receive_memory)
+        self._faults = _Faults(settings.reconnect.max_ms / 1000)
+        # Advertised addresses that were refused, each to be reported once.
+        self._refused: set[tuple[str, int]] = set()
         self._sasl = None
         if settings.login is not None:
             self._sasl = Sasl(
@@ -174,15 +181,21 @@ class Pool:
                 message names host, step and cause.
             AuthenticationError: the broker refuses the client, or the TLS handshake
                 failed.
+            ProtocolError: what answers at that address has violated the protocol
+                several times in a row.
             ClosedError: the pool is closed.
         """
         self._check_open()
         connection = self._open.get((node_id, connection_class))
         if connection is not None:
             return connection
-        opening = self._opening.get((node_id, connection_class)) or self._begin(
-            (node_id, connection_class)
-        )
+        key = (node_id, connection_class)
+        opening = self._opening.get(key)
+        if opening is None:
+            broker = self._address(node_id)
+            self._faults.check(broker, now())
+            self._check_allowed(key, broker)
+            opening = self._begin(key, broker)
         return await opening.wait()
 
     def close_node(self, node_id: int) -> None:
@@ -273,8 +286,33 @@ class Pool:
             broker.port,
         )
 
-    def _begin(self, key: _Key) -> _Opening:
-        opening = _Opening(self._address(key[0]))
+    def _check_allowed(self, key: _Key, broker: Broker) -> None:
+        """Refuse an address that a broker advertises and the user does not allow."""
+        host, port = broker.host, broker.port
+        if key[0] < 0 or any(
+            (host, port) == (known.host, known.port)
+            for known in self._bootstrap.values()
+        ):
+            return
+        try:
+            if self._settings.is_allowed(host, port):
+                return
+        except Exception as failure:
+            what = f"allowed_hosts raised {failure!r} for {host}:{port}"
+            raise ConfigurationError(what) from failure
+        error = BrokerNotAvailable(
+            f"broker {key[0]} is said to be at {host}:{port}, which is not among the "
+            "allowed_hosts"
+        )
+        schedule = self._schedules.setdefault(key, self._settings.schedule())
+        schedule.failed(now(), roll())
+        if (host, port) not in self._refused:
+            self._refused.add((host, port))
+            self._report(key, error)
+        raise error
+
+    def _begin(self, key: _Key, broker: Broker) -> _Opening:
+        opening = _Opening(broker)
 
         async def run() -> None:
             await self._run(opening, key)
@@ -334,6 +372,7 @@ class Pool:
             self._observer,
             self._lost,
             self._sasl,
+            self._budget,
         )
         options = self._settings.dial_options(schedule.set_up_timeout(roll()))
         try:
@@ -343,6 +382,7 @@ class Pool:
                 schedule.refused(now(), roll())
             else:
                 schedule.failed(now(), roll())
+            self._faults.ended(broker, error, now())
             self._report(key, error)
             raise
         schedule.ready()
@@ -371,12 +411,61 @@ class Pool:
         if cause is not None:
             schedule = self._schedules.setdefault(key, self._settings.schedule())
             schedule.lost(now(), roll())
+        self._faults.ended(connection.broker, cause, now())
         self._report(key, cause)
 
     def _report(self, key: _Key, cause: BaseException | None) -> None:
         self._observer.connection_lost(key[0], key[1].kind, cause)
         if self._on_lost is not None:
             self._on_lost(key[0], key[1], cause)
+
+
+#: So many violations of the protocol in a row are no accident.
+_MOST_FAULTS: Final = 3
+#: Seconds without one after which they are forgotten.
+_FAULTS_LAST: Final = 60.0
+
+
+class _Faults:
+    """Addresses where something answers that violates the protocol.
+
+    A frame that makes no sense ends the connection, and what was in flight is repeated:
+    the fault may be an accident of the network. If each connection to an address ends
+    like that, calls fail with the ProtocolError instead of at their own time limits.
+    Every ``pause`` seconds one connection is tried nevertheless.
+
+    Args:
+        pause: seconds after a fault for which no connection is tried.
+    """
+
+    def __init__(self, pause: float) -> None:
+        self._pause = pause
+        self._last: dict[tuple[str, int], tuple[int, float, ProtocolError]] = {}
+
+    def ended(self, broker: Broker, cause: BaseException | None, at: float) -> None:
+        """Note why a connection ended, or could not be opened."""
+        address = (broker.host, broker.port)
+        error = cause
+        while error is not None and not isinstance(error, ProtocolError):
+            error = error.__cause__
+        if error is None:
+            self._last.pop(address, None)
+            return
+        count, before, _ = self._last.get(address, (0, at, error))
+        count = 0 if at > before + _FAULTS_LAST else count
+        self._last[address] = (count + 1, at, error)
+
+    def check(self, broker: Broker, at: float) -> None:
+        """Raise the ProtocolError of the last connection, if it was one of many."""
+        known = self._last.get((broker.host, broker.port))
+        if known is None:
+            return
+        count, last, error = known
+        if count >= _MOST_FAULTS and at < last + self._pause:
+            raise ProtocolError(
+                f"{broker.host}:{broker.port}: the last {count} connections ended "
+                f"with: {error}"
+            ) from error
 
 
 class _Opening:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final, Protocol, TypeAlias
 
 from kafkaio._dataclass import dataclass
-from kafkaio._net.receive import FrameReceiver
+from kafkaio._net.receive import FrameReceiver, LargeFrames
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable, ProtocolError
 from kafkaio.protocol.message import Buffer
 
@@ -79,6 +79,7 @@ class DialOptions:
     Attributes:
         timeout: seconds for each address, from the first packet to the end of TLS.
         max_frame_size: the largest frame accepted, in bytes.
+        large: decides on large frames; None accepts all.
         ssl_context: TLS settings; None for plain TCP.
         send_buffer_bytes: SO_SNDBUF, -1 for the system's default.
         receive_buffer_bytes: SO_RCVBUF, -1 for the system's default.
@@ -86,6 +87,7 @@ class DialOptions:
 
     timeout: float
     max_frame_size: int
+    large: LargeFrames | None = None
     ssl_context: ssl.SSLContext | None = None
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
@@ -129,11 +131,17 @@ class TcpTransport(asyncio.BufferedProtocol):
     Args:
         max_frame_size: a longer frame from the peer ends the connection.
         sink: receives what arrives; None for none yet.
+        large: decides on large frames; None accepts all.
     """
 
-    def __init__(self, max_frame_size: int, sink: FrameSink | None) -> None:
+    def __init__(
+        self,
+        max_frame_size: int,
+        sink: FrameSink | None,
+        large: LargeFrames | None = None,
+    ) -> None:
         self._sink = sink
-        self._frames = FrameReceiver(max_frame_size, self._deliver)
+        self._frames = FrameReceiver(max_frame_size, self._deliver, self._pause, large)
         self._transport: asyncio.Transport | None = None
         self._broken: BaseException | None = None
         # A second `close` of asyncio's TLS transport, or one after an `abort`, drops
@@ -165,6 +173,7 @@ class TcpTransport(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._frames.close()
         if self._sink is not None:
             self._sink.connection_lost(self._broken or exc)
 
@@ -201,6 +210,14 @@ class TcpTransport(asyncio.BufferedProtocol):
         """See Transport."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
+    def _pause(self, is_paused: bool) -> None:  # noqa: FBT001 - a callback
+        if self._transport is None or self._transport.is_closing():
+            return
+        if is_paused:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
     def _deliver(self, frame: Buffer) -> None:
         if self._sink is not None:
             self._sink.frame_received(frame)
@@ -210,8 +227,10 @@ class _Dialled(TcpTransport):
     # Reports nothing to the sink until `adopt`: before that dial_tcp may still turn to
     # another address.
 
-    def __init__(self, max_frame_size: int, sink: FrameSink) -> None:
-        super().__init__(max_frame_size, sink)
+    def __init__(
+        self, max_frame_size: int, sink: FrameSink, large: LargeFrames | None
+    ) -> None:
+        super().__init__(max_frame_size, sink, large)
         self._adopted = False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -327,7 +346,7 @@ async def _wrap(
 ) -> Transport:
     try:
         _, transport = await asyncio.get_running_loop().create_connection(
-            lambda: _Dialled(options.max_frame_size, sink),
+            lambda: _Dialled(options.max_frame_size, sink, options.large),
             sock=sock,
             ssl=options.ssl_context,
             server_hostname=host if options.ssl_context else None,

@@ -240,7 +240,14 @@ class MetadataUpdater:
             self._rebootstrap()
         if error:
             raise broker_error(response.error_code, "the broker refused Metadata")
-        merged = merge(self.view, self._epochs, response, version, partial=ask.partial)
+        merged = merge(
+            self.view,
+            self._epochs,
+            response,
+            version,
+            partial=ask.partial,
+            max_brokers=self._config.max_brokers,
+        )
         if merged is None:
             raise BrokerNotAvailable("a Metadata answer names no broker")
         self.failure = None

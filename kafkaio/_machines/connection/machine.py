@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.connection.backlog import LARGE_ANSWER, Backlog
 from kafkaio._machines.connection.handshake import Identity, VersionNegotiation
 from kafkaio._machines.connection.pipeline import RESERVED_IDS, AnyTicket, Pipeline
 from kafkaio._machines.connection.states import (
@@ -118,6 +119,8 @@ class ConnectionMachine:
         self.versions = ApiVersions()
         #: The last authentication that succeeded; None if there was none.
         self.session: Session | None = None
+        #: Large answers, for `decode`.
+        self.backlog = Backlog(identity.max_control_response_size)
         #: The requests under way, and what is to be written.
         self.pipeline = Pipeline(
             identity.client_id, identity.idle_timeout, now, last_id=last_id
@@ -171,7 +174,7 @@ class ConnectionMachine:
     @property
     def is_finished(self) -> bool:
         """Whether the connection was retired and has nothing left to do."""
-        return self._is_retired and not self.pipeline
+        return self._is_retired and not self.pipeline and not self.backlog
 
     def _not_ready(self) -> ConnectionLost:
         state = self.state.name.lower()
@@ -199,7 +202,8 @@ class ConnectionMachine:
         Returns:
             The answer to the oldest request; a Closing if the frame makes no sense, or
             refuses the client; None if the frame was part of the handshake or of an
-            authentication, and after the connection has closed.
+            authentication, after the connection has closed, and if the answer is in
+            the backlog now.
         """
         if self.state is _CLOSED:
             return None
@@ -211,10 +215,47 @@ class ConnectionMachine:
             self.state is not _REAUTHENTICATING or ticket.correlation_id >= RESERVED_IDS
         ):
             return self._handshake_answered(ticket, frame, now)
+        if len(frame) > LARGE_ANSWER or self.backlog:
+            self.backlog.add(ticket, frame)
+            return None
         try:
             response = decode_response(ticket.response_type, ticket.version, frame)
         except ProtocolError as error:
+            self.pipeline.put_back(ticket)
             return self._undecodable(ticket, error)
+        return self._answered(ticket, response, now)
+
+    def decode(self, now: float) -> Answer | Closing | None:
+        """Decode one slice of the backlog, which must not be empty.
+
+        Returns:
+            The answer if that was its last slice; a Closing if it makes no sense.
+        """
+        try:
+            done = self.backlog.decode()
+        except ProtocolError as error:
+            return self._undecodable(self.backlog.oldest, error)
+        return None if done is None else self._answered(*done, now)
+
+    def announced(self, size: int) -> Closing | None:
+        """Check the size of a large frame before it is received.
+
+        Returns:
+            A Closing if it is too large for what it answers, or answers nothing.
+        """
+        if self.state is _CLOSED:
+            return None
+        ticket = self.pipeline.oldest
+        if ticket is None:
+            error = ProtocolError(f"an answer of {size} bytes to no request")
+            return self.closed(error)
+        try:
+            self.backlog.check(ticket, size)
+        except ProtocolError as error:
+            return self._undecodable(ticket, error)
+        return None
+
+    def _answered(self, ticket: AnyTicket, response: Response, now: float) -> Answer:
         seconds = pause_after(response, ticket.version)
         if seconds:
             self.pipeline.pause(seconds, now)
@@ -234,7 +275,8 @@ class ConnectionMachine:
         overdue = self.pipeline.overdue(now)
         if overdue:
             return self._timed_out(overdue)
-        if not self.pipeline and now >= self.pipeline.idle_at:
+        is_busy = bool(self.pipeline or self.backlog)
+        if not is_busy and now >= self.pipeline.idle_at:
             return self.closed(None)
         renewal = self._renewal(now)
         self.pipeline.update_deadline(now)
@@ -437,7 +479,6 @@ class ConnectionMachine:
 
     def _undecodable(self, ticket: AnyTicket, cause: ProtocolError) -> Closing:
         """End the ticket with the cause itself: sending it again would not help."""
-        self.pipeline.put_back(ticket)
         error = ProtocolError(f"{self._identity.peer}: {_api(ticket)}: {cause}")
         error.__cause__ = cause
         return self._close(error, {ticket.correlation_id: error})
@@ -446,7 +487,7 @@ class ConnectionMachine:
         self, cause: BaseException | None, errors: Mapping[int, KafkaError]
     ) -> Closing:
         unwritten = {id(ticket) for ticket in self.pipeline.unwritten}
-        pending = self.pipeline.clear()
+        pending = [*self.backlog.clear(), *self.pipeline.clear()]
         self._fire(ConnectionEvent.CLOSED)
         failed = []
         for ticket in pending:

@@ -115,7 +115,8 @@ class Leadership:
     def _encoded(
         self, assignments: Mapping[str, Collection[TopicPartition]]
     ) -> tuple[tuple[str, bytes], ...]:
-        withheld, owned = frozenset[TopicPartition](), frozenset[TopicPartition]()
+        # Sets that grow: a new one for each of many members takes quadratic time.
+        withheld, owned = set[TopicPartition](), set[TopicPartition]()
         for subscription in self.members.values():
             withheld |= subscription.withheld
             owned |= subscription.owned
