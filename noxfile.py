@@ -93,7 +93,7 @@ def imports(session: nox.Session) -> None:
 TYPED = [
     *("examples", "tests/typing", "tests/sim", "tests/support", "tests/torture"),
     "tests/spark",
-    *("tests/unit/sim", "tests/unit/support", "tests/unit/testing"),
+    *("tests/unit/sim", "tests/unit/spark", "tests/unit/support", "tests/unit/testing"),
 ]
 
 

@@ -17,7 +17,7 @@ from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
 from kafkaio.config.configs import AllowedHosts
-from kafkaio.security.login import Login
+from kafkaio.security.login import Login, login_for
 from kafkaio.types import Broker
 
 __all__ = ["NetSettings"]
@@ -109,6 +109,7 @@ class NetSettings:
             receive_memory=config.receive_memory,
             is_allowed=_allowed(config.allowed_hosts),
             tls=tls if is_encrypted else None,
+            login=login_for(config),
             send_buffer_bytes=config.send_buffer_bytes,
             receive_buffer_bytes=config.receive_buffer_bytes,
         )

@@ -483,7 +483,12 @@ class Cluster:
                 if topic.is_internal or topics.fullmatch(name) is None:
                     continue
             elif topic.error_code not in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
-                raise broker_error(topic.error_code, f"partitions of topic {name!r}")
+                raise broker_error(
+                    topic.error_code,
+                    f"partitions of topic {name!r}",
+                    api=request.API_KEY,
+                    topic=name,
+                )
             found[name] = sorted(part.partition_index for part in topic.partitions)
         return {name: found[name] for name in sorted(found)}
 

@@ -165,7 +165,10 @@ class CommittedOffsets:
         for what, code in errors.items():
             asked = reaction(ApiKey.OFFSET_FETCH, code)
             error = broker_error(
-                code, f"{self._rpc.name} refused the committed offset of {what}"
+                code,
+                f"{self._rpc.name} refused the committed offset of {what}",
+                api=ApiKey.OFFSET_FETCH,
+                group=self._rpc.key,
             )
             if asked.refind_coordinator:
                 self._rpc.forget()

@@ -119,7 +119,14 @@ class CoordinatorFinder:
             else:
                 what = f"{kind.name.lower()} {outcome.key!r}: find its coordinator"
                 detail = f"{what}: {outcome.message}" if outcome.message else what
-                self._end((kind, outcome.key), broker_error(outcome.error, detail))
+                error = broker_error(
+                    outcome.error,
+                    detail,
+                    api=ApiKey.FIND_COORDINATOR,
+                    group=outcome.key,
+                    transactional_id=outcome.key,
+                )
+                self._end((kind, outcome.key), error)
 
     async def _ask(
         self, kind: CoordinatorKind, keys: list[str]

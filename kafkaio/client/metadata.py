@@ -32,6 +32,7 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.nodes import Nodes
 from kafkaio.config import ClientConfig
 from kafkaio.errors import (
+    BrokerError,
     BrokerNotAvailable,
     ConnectionLost,
     KafkaError,
@@ -247,7 +248,7 @@ class MetadataUpdater:
     def _report_unavailable(self) -> None:
         wanted = self._schedule.interest.names()
         for topic, code in self._unavailable.update(self.view, wanted, now()):
-            why = broker_error(code, f"topic {topic!r} cannot be described")
+            why = _undescribed(topic, code)
             self._observer.topic_unavailable(topic, why)
 
     def _failed(self, error: KafkaError) -> None:
@@ -294,17 +295,23 @@ class MetadataUpdater:
         # An error in an older view may have been corrected since.
         is_final = error and not reaction(ApiKey.METADATA, error).retry
         if is_final and view.number > began_at:
-            raise broker_error(error, f"topic {topic!r} cannot be described")
+            raise _undescribed(topic, error)
 
     def why_missing(self, topics: Collection[str]) -> KafkaError:
         """Return the reason why the first missing one of ``topics`` is missing."""
         for topic in topics:
             error = self.view.topic_error(topic)
             if self.view.partition_count(topic) is None and error:
-                return broker_error(error, f"topic {topic!r} cannot be described")
+                return _undescribed(topic, error)
         if self.failure is not None:
             return self.failure
         return broker_error(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"the cluster did not describe {', '.join(map(repr, topics))}",
         )
+
+
+def _undescribed(topic: str, code: int) -> BrokerError:
+    """Make the error for a topic that the brokers do not describe."""
+    what = f"topic {topic!r} cannot be described"
+    return broker_error(code, what, api=ApiKey.METADATA, topic=topic)

@@ -114,7 +114,8 @@ class Requester:
         code = misrouted(response)
         if code is None:
             return response
-        error = broker_error(code, f"{attempts.what} ({broker.host}:{broker.port})")
+        what = f"{attempts.what} ({broker.host}:{broker.port})"
+        error = broker_error(code, what, api=request.API_KEY)
         wanted = reaction(request.API_KEY, code)
         self._router.react(to, node_id, wanted)
         if wanted.refresh_metadata:

@@ -846,6 +846,7 @@ def _check(config: ClientConfig) -> None:
     for declared in fields(config):
         check_value(declared, getattr(config, declared.name))
     _check_hosts(config.allowed_hosts)
+    _check_sasl(config)
     context: object = config.ssl_context
     if context is None:
         return
@@ -873,6 +874,66 @@ def _check_hosts(hosts: object) -> None:
             f"allowed_hosts={hosts!r} must be a collection of patterns of hosts, such "
             "as ['*.kafka.example.com'], or a function of host and port"
         )
+
+
+_PASSWORD = ("sasl_username", "sasl_password")
+#: The options of each mechanism; those of another one would have no effect.
+_SASL_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "PLAIN": ("sasl_username", "sasl_password"),
+    **dict.fromkeys(
+        ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+        (
+            "sasl_username",
+            "sasl_password",
+            "sasl_delegation_token",
+            "sasl_scram_max_iterations",
+        ),
+    ),
+    "OAUTHBEARER": ("sasl_oauth_token_provider",),
+    "GSSAPI": (
+        "sasl_kerberos_service_name",
+        "sasl_kerberos_principal",
+        "sasl_kerberos_keytab",
+    ),
+}
+#: Those that a mechanism cannot do without.
+_SASL_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "PLAIN": _PASSWORD,
+    "SCRAM-SHA-256": _PASSWORD,
+    "SCRAM-SHA-512": _PASSWORD,
+    "OAUTHBEARER": ("sasl_oauth_token_provider",),
+    "GSSAPI": (),
+}
+
+
+def _check_sasl(config: ClientConfig) -> None:
+    given = {
+        f.name
+        for f in fields(ClientConfig)
+        if f.name.startswith("sasl_") and getattr(config, f.name) != f.default
+    }
+    if not config.security_protocol.startswith("SASL_"):
+        if given:
+            raise ConfigurationError(
+                f"{min(given)} is not used without security_protocol='SASL_SSL' or "
+                "'SASL_PLAINTEXT'"
+            )
+        return
+    mechanism = config.sasl_mechanism
+    if mechanism is None:
+        raise ConfigurationError(
+            f"security_protocol={config.security_protocol!r} needs sasl_mechanism"
+        )
+    foreign = given - {"sasl_mechanism", *_SASL_OPTIONS[mechanism]}
+    if foreign:
+        raise ConfigurationError(
+            f"{min(foreign)} has no meaning with sasl_mechanism={mechanism!r}"
+        )
+    for name in _SASL_NEEDED[mechanism]:
+        if not getattr(config, name):
+            raise ConfigurationError(f"sasl_mechanism={mechanism!r} needs {name}")
+    if config.sasl_kerberos_keytab and not config.sasl_kerberos_principal:
+        raise ConfigurationError("sasl_kerberos_keytab needs sasl_kerberos_principal")
 
 
 def parse_servers(servers: object, kind: str = "Client") -> tuple[tuple[str, int], ...]:

@@ -42,6 +42,7 @@ from kafkaio.client.offsets import EARLIEST, LATEST, OffsetLookup
 from kafkaio.client.retry import Attempts
 from kafkaio.config import ClientConfig
 from kafkaio.errors import (
+    BrokerError,
     CorruptRecord,
     KafkaError,
     KafkaTimeout,
@@ -527,7 +528,7 @@ class RangeFetcher:
         """Read an answer; returns what is to be waited for before the next fetch."""
         tp = self._ranges[flight.index].partition
         if response.error_code:
-            return broker_error(response.error_code, _what(tp, flight.offset))
+            return _refusal(response.error_code, tp, flight.offset)
         data = answers(flight.plan, response).get(tp)
         if data is None:
             return NetworkError(f"{_what(tp, flight.offset)}: the answer leaves it out")
@@ -595,7 +596,7 @@ class RangeFetcher:
         data: PartitionData,
         response: FetchResponse,
     ) -> KafkaError | None:
-        error = broker_error(data.error_code, _what(tp, flight.offset))
+        error = _refusal(data.error_code, tp, flight.offset)
         what = reaction(ApiKey.FETCH, data.error_code)
         if self._brokers.leave_replica(tp):
             # The leader's log may have what a follower lacks.
@@ -635,6 +636,11 @@ class RangeFetcher:
         )
         error.__cause__ = cause
         return error
+
+
+def _refusal(code: int, tp: TopicPartition, offset: int) -> BrokerError:
+    what = _what(tp, offset)
+    return broker_error(code, what, api=ApiKey.FETCH, topic=tp.topic)
 
 
 def _what(tp: TopicPartition, offset: int) -> str:

@@ -89,6 +89,8 @@ class IdentityRequester:
         except KafkaError as error:
             return error
         if response.error_code:
-            return broker_error(response.error_code, "cannot get a producer id")
+            return broker_error(
+                response.error_code, "cannot get a producer id", api=request.API_KEY
+            )
         self._identity.obtained(Identity(response.producer_id, response.producer_epoch))
         return None

@@ -178,7 +178,12 @@ class Outcomes:
             return
         topic, partition = batch.partition
         detail = f": {answer.error_message}" if answer.error_message else ""
-        error = broker_error(answer.error_code, f"{topic}-{partition}{detail}")
+        error = broker_error(
+            answer.error_code,
+            f"{topic}-{partition}{detail}",
+            api=ApiKey.PRODUCE,
+            topic=topic,
+        )
         if code is ErrorCode.INVALID_PRODUCER_EPOCH and self._transaction is not None:
             self._fail(batch, in_doubt(error))
             return

@@ -517,7 +517,9 @@ class Sender:
             self.wake()
 
     def _no_identity(self, error: KafkaError) -> None:
-        if not error.retriable:
+        # A producer without any right has no right to an id either (31). What Metadata
+        # says of its topic is the better reason, so that is waited for.
+        if not error.retriable and not self._backlog.unknown_topics():
             self._refuse_all(error)
         self._outbox.note_cause(None, error)
 

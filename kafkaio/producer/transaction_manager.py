@@ -834,7 +834,9 @@ class TransactionManager:
         what = f"{what} of transactional id {self.transactional_id!r}"
         return Attempts(what, self._cluster.retry_policy, within)
 
-    def _error(self, code: int, what: str) -> KafkaError:
+    def _error(
+        self, code: int, what: str, *, api: int = -1, group: str = ""
+    ) -> KafkaError:
         why = ""
         if code in FENCING:
             why = "; another producer with this transactional id was started"
@@ -843,7 +845,13 @@ class TransactionManager:
                     ", or the coordinator aborted the transaction after "
                     f"transaction_timeout_ms={self._config.transaction_timeout_ms}"
                 )
-        return broker_error(code, f"{self._rpc.name}: {what}{why}")
+        return broker_error(
+            code,
+            f"{self._rpc.name}: {what}{why}",
+            api=api,
+            group=group,
+            transactional_id=self.transactional_id,
+        )
 
     async def _initialise(self, request: Initialise, within: float | None) -> None:
         machine, identity = self._machine, request.identity
@@ -887,7 +895,9 @@ class TransactionManager:
 
     def _not_initialised(self, code: int) -> None:
         machine = self._machine
-        error = self._error(code, "InitProducerId was refused")
+        error = self._error(
+            code, "InitProducerId was refused", api=ApiKey.INIT_PRODUCER_ID
+        )
         if code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
             refused = error
             error = ConfigurationError(
@@ -987,7 +997,7 @@ class TransactionManager:
         was_lost: bool,
     ) -> None:
         machine, what = self._machine, message.NAME.removesuffix("Request")
-        error = self._error(found, f"{what} was refused")
+        error = self._error(found, f"{what} was refused", api=message.API_KEY)
         refused = reaction(message.API_KEY, found)
         if found in FENCING:
             self._perform(machine.fence(error))
@@ -1132,7 +1142,9 @@ class TransactionManager:
             identity = Identity(answer.producer_id, answer.producer_epoch)
         refused = None
         if found:
-            refused = self._error(found, f"{_what(request)} was refused")
+            refused = self._error(
+                found, f"{_what(request)} was refused", api=ApiKey.END_TXN
+            )
         self._perform(self._machine.end_answered(now(), identity, refused, found))
 
     def _end_request(self, request: End) -> EndTxnRequest:
@@ -1310,7 +1322,12 @@ class TransactionManager:
             found = _code_of_commit(answer)
             if not found:
                 return
-            error = self._error(found, f"TxnOffsetCommit to {rpc.name} was refused")
+            error = self._error(
+                found,
+                f"TxnOffsetCommit to {rpc.name} was refused",
+                api=ApiKey.TXN_OFFSET_COMMIT,
+                group=rpc.key,
+            )
             if found not in _STALE:
                 break
             if not offsets.refused(found, place):

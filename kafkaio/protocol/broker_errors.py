@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -11,6 +13,7 @@ from kafkaio.errors import (
     OffsetOutOfRange,
     UnknownTopicOrPartition,
 )
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 
 __all__ = ["broker_error"]
@@ -58,15 +61,148 @@ _CODES: dict[type[BrokerError], tuple[ErrorCode, ...]] = {
     ),
 }
 
+_KNOWN = frozenset(ApiKey)
 _CLASSES = {code: kind for kind, codes in _CODES.items() for code in codes}
 
 
-def broker_error(code: int, message: str) -> BrokerError:
+#: What each refusal is about.
+_RESOURCES: Mapping[ErrorCode, str] = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "group",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "cluster",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional id",
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "delegation token",
+}
+#: The right that a request needs on a resource, as Kafka's documentation lists them
+#: ("Authorization and ACLs").
+_RIGHTS: Mapping[str, Mapping[ApiKey, str]] = {
+    "topic": {
+        ApiKey.PRODUCE: "WRITE",
+        ApiKey.FETCH: "READ",
+        ApiKey.LIST_OFFSETS: "DESCRIBE",
+        ApiKey.METADATA: "DESCRIBE",
+        ApiKey.OFFSET_COMMIT: "READ",
+        ApiKey.OFFSET_FETCH: "DESCRIBE",
+        ApiKey.CREATE_TOPICS: "CREATE",
+        ApiKey.DELETE_TOPICS: "DELETE",
+        ApiKey.DELETE_RECORDS: "DELETE",
+        ApiKey.OFFSET_FOR_LEADER_EPOCH: "DESCRIBE",
+        ApiKey.ADD_PARTITIONS_TO_TXN: "WRITE",
+        ApiKey.TXN_OFFSET_COMMIT: "READ",
+        ApiKey.DESCRIBE_CONFIGS: "DESCRIBE_CONFIGS",
+        ApiKey.ALTER_CONFIGS: "ALTER_CONFIGS",
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: "ALTER_CONFIGS",
+        ApiKey.CREATE_PARTITIONS: "ALTER",
+        ApiKey.OFFSET_DELETE: "READ",
+        ApiKey.DESCRIBE_PRODUCERS: "READ",
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: "DESCRIBE",
+        ApiKey.CONSUMER_GROUP_DESCRIBE: "DESCRIBE",
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS: "DESCRIBE",
+    },
+    "group": {
+        ApiKey.OFFSET_COMMIT: "READ",
+        ApiKey.OFFSET_FETCH: "DESCRIBE",
+        ApiKey.FIND_COORDINATOR: "DESCRIBE",
+        ApiKey.JOIN_GROUP: "READ",
+        ApiKey.HEARTBEAT: "READ",
+        ApiKey.LEAVE_GROUP: "READ",
+        ApiKey.SYNC_GROUP: "READ",
+        ApiKey.DESCRIBE_GROUPS: "DESCRIBE",
+        ApiKey.ADD_OFFSETS_TO_TXN: "READ",
+        ApiKey.TXN_OFFSET_COMMIT: "READ",
+        ApiKey.DELETE_GROUPS: "DELETE",
+        ApiKey.OFFSET_DELETE: "DELETE",
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: "READ",
+        ApiKey.CONSUMER_GROUP_DESCRIBE: "DESCRIBE",
+    },
+    "cluster": {
+        ApiKey.CREATE_TOPICS: "CREATE",
+        ApiKey.METADATA: "CREATE",
+        ApiKey.WRITE_TXN_MARKERS: "ALTER",
+        ApiKey.DESCRIBE_ACLS: "DESCRIBE",
+        ApiKey.CREATE_ACLS: "ALTER",
+        ApiKey.DELETE_ACLS: "ALTER",
+        ApiKey.DESCRIBE_CONFIGS: "DESCRIBE_CONFIGS",
+        ApiKey.ALTER_CONFIGS: "ALTER_CONFIGS",
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: "ALTER_CONFIGS",
+        ApiKey.ALTER_REPLICA_LOG_DIRS: "ALTER",
+        ApiKey.DESCRIBE_LOG_DIRS: "DESCRIBE",
+        ApiKey.LIST_GROUPS: "DESCRIBE",
+        ApiKey.ELECT_LEADERS: "ALTER",
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: "ALTER",
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: "DESCRIBE",
+        ApiKey.DESCRIBE_CLUSTER: "DESCRIBE",
+    },
+    "transactional id": {
+        ApiKey.PRODUCE: "WRITE",
+        ApiKey.FIND_COORDINATOR: "DESCRIBE",
+        ApiKey.INIT_PRODUCER_ID: "WRITE",
+        ApiKey.ADD_PARTITIONS_TO_TXN: "WRITE",
+        ApiKey.ADD_OFFSETS_TO_TXN: "WRITE",
+        ApiKey.END_TXN: "WRITE",
+        ApiKey.TXN_OFFSET_COMMIT: "WRITE",
+        ApiKey.DESCRIBE_TRANSACTIONS: "DESCRIBE",
+    },
+}
+#: Requests that a right on any topic allows, too.
+_IDEMPOTENT = frozenset({ApiKey.INIT_PRODUCER_ID, ApiKey.PRODUCE})
+
+
+def broker_error(
+    code: int,
+    message: str,
+    *,
+    api: int = -1,
+    topic: str = "",
+    group: str = "",
+    transactional_id: str = "",
+) -> BrokerError:
     """Return the exception for an error code; ``message`` says what was refused.
 
     A newer broker may send a code that this release does not know. The exception then
     has the name UNKNOWN_SERVER_ERROR and is not retriable, but keeps the code.
+
+    Args:
+        code: the error code of an answer.
+        message: what was refused.
+        api: Kafka's number of the request, so that an `AuthorizationError` can say
+            which right is missing; -1 if there was none.
+        topic: the topic that the request was about, for the same purpose.
+        group: the group that it was about.
+        transactional_id: the transactional id that it was about.
     """
     known = ErrorCode(code)
     kind = _CLASSES.get(known, BrokerError)
+    if kind is AuthorizationError:
+        resource = _RESOURCES[known]
+        names = {"topic": topic, "group": group, "transactional id": transactional_id}
+        return _unauthorized(known, message, api, resource, names.get(resource, ""))
     return kind(message, code=code, name=known.name, retriable=known.retriable)
+
+
+def _unauthorized(
+    code: ErrorCode, message: str, api: int, kind: str, name: str
+) -> AuthorizationError:
+    right = _RIGHTS.get(kind, {}).get(ApiKey(api), "") if api in _KNOWN else ""
+    where = f"{kind} {name!r}" if name else f"the {kind}"
+    if kind == "cluster" and api in _IDEMPOTENT:
+        right = "IDEMPOTENT_WRITE"
+        needs = (
+            "the principal needs WRITE on a topic, or IDEMPOTENT_WRITE on the cluster"
+        )
+    elif kind == "topic" and api == ApiKey.METADATA:
+        # Brokers hide what a principal may not describe: the answer is the same.
+        needs = f"there is no {where}, or the principal may not DESCRIBE it"
+    elif right:
+        needs = f"the principal needs {right} on {where}"
+    else:
+        needs = ""
+    return AuthorizationError(
+        f"{message}; {needs}" if needs else message,
+        code=code,
+        name=code.name,
+        retriable=code.retriable,
+        resource_type=kind,
+        resource=name,
+        operation=right,
+    )

@@ -20,6 +20,13 @@ from typing import Final
 
 #: By file. ``nox -s "integration(kafka='4.3')"``.
 ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
+    "test_authorization.py": (
+        "test_who_may_not_join_a_group",
+        "test_who_may_not_produce",
+        "test_who_may_not_read_a_topic",
+        "test_who_may_not_use_a_transactional_id",
+        "test_who_may_only_see_a_topic_gets_no_id",
+    ),
     "test_client.py": (
         "test_every_destination",
         "test_many_at_once",

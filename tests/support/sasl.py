@@ -101,9 +101,13 @@ class Peer:
         self._due: dict[int, int] = {}
         for api in ApiKey:
             if api is not ApiKey.API_VERSIONS:
-                cluster.on(api, self._check)
+                self.guard(api)
         cluster.on(ApiKey.SASL_HANDSHAKE, self._handshake)
         cluster.on(ApiKey.SASL_AUTHENTICATE, self._authenticate)
+
+    def guard(self, api: ApiKey) -> None:
+        """Check requests of an API before the handlers that were set so far."""
+        self._cluster.on(api, self._check)
 
     # ---- what the broker answers ---------------------------------------------------
 

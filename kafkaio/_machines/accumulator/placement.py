@@ -369,7 +369,12 @@ class Placement:
         """Designate what can be; return the errors of records that failed."""
         code = self._view.topic_error(topic.name)
         if code and not reaction(ApiKey.METADATA, code).retry:
-            error = broker_error(code, f"topic {topic.name!r} cannot be written")
+            error = broker_error(
+                code,
+                f"topic {topic.name!r} cannot be written",
+                api=ApiKey.METADATA,
+                topic=topic.name,
+            )
             self._fail_undesignated(topic, error)
             return [error]
         # A record for a partition that does not exist (yet) stays and does not hold up

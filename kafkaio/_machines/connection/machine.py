@@ -420,8 +420,9 @@ class ConnectionMachine:
         if exchange.is_complete:
             self._authenticated(exchange, now)
         elif requests and exchange.is_pipelined:
-            # What follows comes after the end of the old session, whenever that is.
-            self.pipeline.hold_from = inf
+            # What follows belongs to the new session.
+            assert self.session is not None
+            self.pipeline.hold_from = now + self.session.lasts
             self.pipeline.expire_by(now)
         elif requests:
             # Nothing may come between the requests of the exchange.

@@ -36,6 +36,8 @@ class Session:
         ends_at: when the broker may refuse requests; ``inf`` if it never does.
         renew_at: when the next authentication is due; ``inf`` for never.
         renewable_at: the earliest moment at which the broker accepts one.
+        lasts: seconds from an authentication to the end of its session; ``inf`` for no
+            end. Sessions of one connection mostly last equally long.
         is_short: whether it ends before that, so that another connection is needed.
     """
 
@@ -43,6 +45,7 @@ class Session:
     ends_at: float = inf
     renew_at: float = inf
     renewable_at: float
+    lasts: float = inf
     is_short: bool = False
 
     @classmethod
@@ -68,5 +71,6 @@ class Session:
             ends_at=sent_at + lifetime - margin,
             renew_at=renew_at if is_short else max(renew_at, renewable_at),
             renewable_at=renewable_at,
+            lasts=lifetime - margin,
             is_short=is_short,
         )

@@ -369,7 +369,13 @@ class KafkaOffsets:
         if (tp := outcome.partition) is None:
             return None
         what = f"the commit of {tp.topic}-{tp.partition}"
-        refusal = broker_error(codes[tp], f"{self._rpc.name} refused {what}")
+        refusal = broker_error(
+            codes[tp],
+            f"{self._rpc.name} refused {what}",
+            api=ApiKey.OFFSET_COMMIT,
+            topic=tp.topic,
+            group=self._rpc.key,
+        )
         if (text := verdicts[codes[tp]][1]) is None:
             return refusal
         kind, what = text

@@ -201,7 +201,10 @@ class FetchAnswers:
             self._retry(point, data, response, what)
         else:
             error = broker_error(
-                data.error_code, f"fetching {tp.topic}-{tp.partition} failed"
+                data.error_code,
+                f"fetching {tp.topic}-{tp.partition} failed",
+                api=ApiKey.FETCH,
+                topic=tp.topic,
             )
             self._raise_later(point, error)
 

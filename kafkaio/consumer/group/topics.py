@@ -186,7 +186,9 @@ class GroupTopics:
             elif topic not in self._refused:
                 self._refused.add(topic)
                 what = f"topic {topic!r} cannot be described"
-                yield fx.Report(broker_error(error, what))
+                yield fx.Report(
+                    broker_error(error, what, api=ApiKey.METADATA, topic=topic)
+                )
 
     def _matching(self, view: ClusterView) -> frozenset[str]:
         assert self.pattern is not None

@@ -1198,6 +1198,23 @@ async def test_no_right_to_be_idempotent_fails_records_and_is_recovered_from(
     assert len(heard.failed) == 2
 
 
+async def test_who_may_do_nothing_learns_of_the_topic_first(
+    make: MakeProducer, cluster: FakeCluster
+) -> None:
+    # Without a right on any topic there is none to an id either. The id is refused
+    # before Metadata is answered: the topic is the better reason.
+    forbidden = InitProducerIdResponse(
+        error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    )
+    cluster.on(ApiKey.INIT_PRODUCER_ID, forbidden)
+    cluster.topics["one"].error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    cluster.delay(ApiKey.METADATA, 0.5)
+    async with make() as producer:
+        with pytest.raises(AuthorizationError, match="DESCRIBE") as caught:
+            await producer.send("one", b"v")
+    assert (caught.value.resource_type, caught.value.resource) == ("topic", "one")
+
+
 async def test_used_up_epochs_ask_for_a_new_id(make: MakeProducer, logs: Logs) -> None:
     async with make() as producer:
         await producer.send("one", b"a")

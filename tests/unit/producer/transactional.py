@@ -184,9 +184,9 @@ async def world(level: int = 2, **options: Any) -> AsyncIterator[World]:
     """
     if options.get("as_version", "4.3") >= "4.0":
         options.setdefault("features", {"transaction.version": level})
-    options = {"topics": {"t": 1}, "memory_transport": True} | options
-    options["config"] = _FEW_PARTITIONS | options.get("config", {})
-    async with Broker(**options) as broker:
+    settings: dict[str, Any] = {"topics": {"t": 1}, "memory_transport": True, **options}
+    settings["config"] = _FEW_PARTITIONS | settings.get("config", {})
+    async with Broker(**settings) as broker:
         there = World(broker, level)
         try:
             yield there

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
 
 from kafkaio import errors
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
 
@@ -76,3 +78,47 @@ def test_exceptions(code: int, kind: type[errors.BrokerError]) -> None:
 def test_every_code_has_an_exception() -> None:
     for code in ErrorCode:
         assert broker_error(code, "x").name == code.name
+
+
+@pytest.mark.parametrize(
+    ("code", "api", "kind", "name", "right", "text"),
+    [
+        (29, ApiKey.PRODUCE, "topic", "t", "WRITE", "needs WRITE on topic 't'"),
+        (29, ApiKey.FETCH, "topic", "t", "READ", "needs READ on topic 't'"),
+        (
+            *(29, ApiKey.METADATA, "topic", "t", "DESCRIBE"),
+            "there is no topic 't', or the principal may not DESCRIBE it",
+        ),
+        (30, ApiKey.JOIN_GROUP, "group", "g", "READ", "needs READ on group 'g'"),
+        (30, ApiKey.FIND_COORDINATOR, "group", "g", "DESCRIBE", "DESCRIBE on group"),
+        (31, ApiKey.CREATE_ACLS, "cluster", "", "ALTER", "needs ALTER on the cluster"),
+        (
+            *(31, ApiKey.INIT_PRODUCER_ID, "cluster", "", "IDEMPOTENT_WRITE"),
+            "needs WRITE on a topic, or IDEMPOTENT_WRITE on the cluster",
+        ),
+        (
+            *(53, ApiKey.INIT_PRODUCER_ID, "transactional id", "x", "WRITE"),
+            "needs WRITE on transactional id 'x'",
+        ),
+        (65, ApiKey.DESCRIBE_DELEGATION_TOKEN, "delegation token", "", "", "refused ["),
+        (29, 12_345, "topic", "t", "", "refused ["),
+        (29, -1, "topic", "t", "", "refused ["),
+    ],
+)
+def test_a_refusal_names_what_it_is_about(
+    code: int, api: int, kind: str, name: str, right: str, text: str
+) -> None:
+    error = broker_error(
+        code, "refused", api=api, topic="t", group="g", transactional_id="x"
+    )
+    assert isinstance(error, errors.AuthorizationError)
+    assert (error.resource_type, error.resource, error.operation) == (kind, name, right)
+    assert text in str(error)
+    assert (error.code, error.retriable) == (code, False)
+    copied = pickle.loads(pickle.dumps(error))
+    assert copied.operation == right
+
+
+def test_a_refusal_of_an_unknown_topic() -> None:
+    error = broker_error(29, "refused", api=ApiKey.FETCH)
+    assert "the principal needs READ on the topic" in str(error)

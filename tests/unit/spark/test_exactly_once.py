@@ -45,7 +45,6 @@ from tests.unit.producer.transactional import until
 from tests.virtual_loop import VirtualClockLoop
 
 T = TypeVar("T")
-AttemptT = TypeVar("AttemptT", bound=TaskAttempt)
 NAME = TaskName(app="orders", version=7, task=3)
 ROWS = [f"row {number}" for number in range(25)]
 VALUES = [row.encode() for row in ROWS]
@@ -66,11 +65,11 @@ class World:
     async def attempt(
         self,
         name: TaskName = NAME,
-        kind: type[AttemptT] = TaskAttempt,  # type: ignore[assignment]
+        kind: type[TaskAttempt] = TaskAttempt,
         topic: str = "out",
         on_mismatch: Any = "fail",
         **options: Any,
-    ) -> AttemptT:
+    ) -> TaskAttempt:
         """An attempt in a process of its own."""
         servers = self.broker.bootstrap_servers
         return kind(
@@ -98,7 +97,7 @@ class World:
 
 async def put(tx: Transaction, batch: pa.RecordBatch) -> None:
     for number, value in enumerate(batch.column("value").to_pylist()):
-        await tx.enqueue("out", value.encode(), partition=number % 2)
+        _ = await tx.enqueue("out", value.encode(), partition=number % 2)
 
 
 def in_world(
@@ -377,7 +376,7 @@ def test_a_commit_without_an_answer_is_found_out_by_the_next_attempt(
     async def body(world: World) -> None:
         fault = drop() if is_taken else disconnect_before_write()
         rule = world.broker.faults.on("EndTxn", fault)
-        options = {"max_block_ms": 2000, "request_timeout_ms": 1000}
+        options: dict[str, Any] = {"max_block_ms": 2000, "request_timeout_ms": 1000}
         with pytest.raises(AttemptFailed, match="is not known"):
             await world.write(**options)
         world.broker.faults.remove(rule)
@@ -457,6 +456,7 @@ def test_a_marker_that_is_read_too_early_doubles(
     # nothing is left that the early one could fence.
     async def body(world: World) -> list[bytes | None]:
         attempt = await world.attempt(kind=kind)
+        assert isinstance(attempt, kind)
         attempt.looked, attempt.go_on = asyncio.Event(), asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(attempt.run(batches_of(ROWS), put))

@@ -9,6 +9,7 @@ import pickle
 import threading
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark.sql.datasource import InputPartition
@@ -60,7 +61,7 @@ def servers() -> Iterator[str]:
     loop.close()
 
 
-def options(servers: str, *, is_stream: bool = False, **given: str) -> ReadOptions:
+def options(servers: str, *, is_stream: bool = False, **given: Any) -> ReadOptions:
     own = {"kafka.bootstrap.servers": servers, "subscribe": "t"}
     return ReadOptions.of({**own, **given}, is_stream=is_stream)
 
@@ -109,7 +110,7 @@ def test_a_task_whose_records_are_gone(servers: str) -> None:
 def test_a_batch_of_what_the_log_does_not_have(
     servers: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bounds = {"endingOffsets": '{"t":{"0":11,"1":4}}'}
+    bounds: dict[str, Any] = {"endingOffsets": '{"t":{"0":11,"1":4}}'}
     with pytest.raises(DataLost, match="t-0 is to be read from 0 to 11, but its log"):
         KafkaReader(options(servers, **bounds), COLUMNS).partitions()
     lenient = options(servers, **bounds, failOnDataLoss="false")
@@ -236,7 +237,7 @@ def test_lag_of_what_spark_reports() -> None:
     ours = SimpleNamespace(endOffset='{"t":{"0":3}}', latestOffset='{"t":{"0":5}}')
     other = SimpleNamespace(endOffset='{"logOffset":3}', latestOffset=None)
     progress = SimpleNamespace(sources=[ours, other])
-    assert lag(progress) == {T0: 2}  # type: ignore[arg-type]
+    assert lag(progress) == {T0: 2}
     rows = [{"endOffset": {"t": {"0": 3}}, "latestOffset": {"t": {"0": 9}}}]
     assert lag({"sources": rows}) == {T0: 6}
     assert lag(None) == {}

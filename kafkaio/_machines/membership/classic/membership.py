@@ -688,7 +688,8 @@ class ClassicMembership(Membership):
 
     def _error(self, code: int, request: str) -> KafkaError:
         text = f"{request} to group {self.config.group_id!r} was refused"
-        return broker_error(code, text)
+        group = self.config.group_id
+        return broker_error(code, text, api=ApiKey.JOIN_GROUP, group=group)
 
     def _retry_request(self, ticket: int, now: float, roll: float) -> None:
         if ticket == self._heartbeat_ticket:

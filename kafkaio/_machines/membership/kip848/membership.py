@@ -509,7 +509,8 @@ class Kip848Membership(Membership):
         text = f"group {self.config.group_id!r} refused the heartbeat{why}"
         if reply.error_code in _NOT_THIS_PROTOCOL:
             text += '; group_protocol="classic" may work'
-        return broker_error(reply.error_code, text)
+        group = self.config.group_id
+        return broker_error(reply.error_code, text, api=reply.API_KEY, group=group)
 
     # ---- states ----------------------------------------------------------------------
 
