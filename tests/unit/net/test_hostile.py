@@ -178,8 +178,10 @@ async def test_closing_while_a_large_answer_is_decoded() -> None:
         async with opened(cluster, NetSettings()) as connection:
             request: Request[Any] = request_type(ApiKey.LIST_GROUPS)()
             answer = connection.submit(request, timeout=60, max_version=5)
-            while connection._turn is None:
-                await asyncio.sleep(0)  # noqa: ASYNC110 - there is no event for it
+            for _ in range(100):
+                await asyncio.sleep(0)
+                if connection._turn is not None:
+                    break
             assert connection.in_flight == 1
             assert connection._budget.reserved > 1_000_000
             connection.close()
