@@ -11,9 +11,9 @@ import asyncio
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
-from kafkaio._net.memory import MemoryNetwork, MemoryTransport
+from kafkaio._net.memory import MAX_REQUEST_BYTES, MemoryNetwork, MemoryTransport
 from kafkaio._net.receive import FrameReceiver
 from kafkaio._net.transport import FrameSink, TcpTransport, Transport
 from kafkaio.errors import ProtocolError
@@ -21,10 +21,7 @@ from kafkaio.protocol.message import Buffer
 from kafkaio.testing.broker.cut import Cut, CutTransport
 from kafkaio.testing.broker.faults import Fault
 
-__all__ = ["MAX_REQUEST_BYTES", "Client", "Listener", "MemoryListener", "TcpListener"]
-
-#: Kafka's default of socket.request.max.bytes.
-MAX_REQUEST_BYTES: Final = 104_857_600
+__all__ = ["Client", "Listener", "MemoryListener", "TcpListener"]
 
 
 @dataclass(frozen=True, slots=True)
