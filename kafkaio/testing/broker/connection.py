@@ -37,8 +37,10 @@ from kafkaio.testing.broker.faults import CUTS, Action, Fault, Rule
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.security.session import Closed, SaslSession
 
-__all__ = ["Peer", "Server", "ServerConnection"]
+__all__ = ["MAX_REQUEST_BYTES", "Peer", "Server", "ServerConnection"]
 
+#: Kafka's default of socket.request.max.bytes.
+MAX_REQUEST_BYTES: Final = 104_857_600
 _ANONYMOUS: Final = "User:ANONYMOUS"
 
 
@@ -174,6 +176,8 @@ class ServerConnection:
         self._is_refused = False
         self._server = server
         self._transport = transport
+        if peer.sasl is not None:
+            transport.limit_frames(peer.max_receive_bytes)
         self._frames: deque[Buffer] = deque()
         self._wakeup = Wakeup()
         self._is_open = True
@@ -189,14 +193,6 @@ class ServerConnection:
 
     def frame_received(self, frame: Buffer) -> None:
         """Queue one request."""
-        sasl = self.sasl
-        if (
-            sasl is not None
-            and len(frame) > self.peer.max_receive_bytes
-            and sasl.identity is None
-        ):
-            self.abort()
-            return
         self._frames.append(frame)
         self._wakeup.notify()
 
@@ -222,6 +218,10 @@ class ServerConnection:
         """Wait as Kafka does before it refuses; the next answer is the last one."""
         self._is_refused = True
         await asyncio.sleep(self.peer.refusal_delay)
+
+    def authenticated(self) -> None:
+        """Take requests of any size that Kafka takes, from now on."""
+        self._transport.limit_frames(MAX_REQUEST_BYTES)
 
     def lie(self, *actions: Action) -> Fault | None:
         """The fault of one of these kinds, if one applies to this request; it counts.
@@ -351,6 +351,8 @@ class ServerConnection:
         if step.code:
             await self.refuse()
             raise _CloseConnection
+        if sasl.is_complete:
+            self.authenticated()
         self._write([struct.pack(">i", len(step.data)), step.data])
         return []
 

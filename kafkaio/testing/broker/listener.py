@@ -11,17 +11,24 @@ import asyncio
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
-from kafkaio._net.memory import MAX_REQUEST_BYTES, MemoryNetwork, MemoryTransport
+from kafkaio._net.memory import MemoryNetwork, MemoryTransport
 from kafkaio._net.receive import FrameReceiver
 from kafkaio._net.transport import FrameSink, TcpTransport, Transport
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol.message import Buffer
+from kafkaio.testing.broker.connection import MAX_REQUEST_BYTES
 from kafkaio.testing.broker.cut import Cut, CutTransport
 from kafkaio.testing.broker.faults import Fault
+from kafkaio.testing.security.principals import NoPrincipal
 
 __all__ = ["Client", "Listener", "MemoryListener", "TcpListener"]
+
+
+#: What Java sends to a client that does not speak TLS, where OpenSSL sends nothing: the
+#: alert internal_error (RFC 8446, section 6).
+_ALERT: Final = b"\x15\x03\x03\0\2\2\x50"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,11 @@ class Tls(Protocol):
         """The context for a new connection."""
 
     def principal(self, certificate: bytes | None) -> str | None:
-        """The principal of a client's certificate in DER; None without one."""
+        """The principal of a client's certificate in DER; None without one.
+
+        Raises:
+            NoPrincipal: no rule fits its subject.
+        """
 
 
 class Listener(Protocol):
@@ -123,9 +134,12 @@ class _AcceptedTls(asyncio.Protocol):
             self._read()
         except ssl.SSLWantReadError:
             self._flush()
-        except (ssl.SSLError, ProtocolError) as error:
+        except (ssl.SSLError, ProtocolError, NoPrincipal) as error:
             # What OpenSSL has to tell the peer, an alert, goes first.
             self._cause = error
+            is_tls = isinstance(error, ssl.SSLError)
+            if is_tls and self._sink is None and not self._outgoing.pending:
+                self._outgoing.write(_ALERT)
             self._flush()
             self.close()
 

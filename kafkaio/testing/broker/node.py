@@ -323,6 +323,10 @@ class Node:
             "broker.id": node_id,
             "advertised.listeners": address,
         }
+        if len(self.endpoints) > 1:
+            configs["listener.security.protocol.map"] = ",".join(
+                f"{one.name}:{one.protocol}" for one in self.endpoints.values()
+            )
         if "listeners" not in self.cluster.configs.static:
             configs["listeners"] = address
         if self.rack is not None:

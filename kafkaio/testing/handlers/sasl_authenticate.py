@@ -45,6 +45,8 @@ async def handle(
             return None
     if step.code == ErrorCode.SASL_AUTHENTICATION_FAILED:
         await connection.refuse()
+    elif not step.code and connection.sasl is not None and connection.sasl.is_complete:
+        connection.authenticated()
     return SaslAuthenticateResponse(
         error_code=step.code,
         error_message=step.text,

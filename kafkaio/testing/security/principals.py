@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["PrincipalRules"]
+__all__ = ["NoPrincipal", "PrincipalRules"]
 
 _RULE: Final = re.compile(
     r"(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/"
     r"(?P<name>(?:\\.|[^\\/])*)/(?P<case>[LU]?)"
 )
+
+
+class NoPrincipal(Exception):
+    """No rule fits the subject of a certificate: the connection is closed."""
 
 
 class PrincipalRules:
@@ -43,7 +47,7 @@ class PrincipalRules:
         """The name for a certificate in DER.
 
         Raises:
-            ValueError: no rule fits.
+            NoPrincipal: no rule fits.
         """
         # Imported here: only mutual TLS needs the package.
         from cryptography.x509 import load_der_x509_certificate
@@ -56,7 +60,7 @@ class PrincipalRules:
         """The name for a subject.
 
         Raises:
-            ValueError: no rule fits.
+            NoPrincipal: no rule fits.
         """
         for pattern, replacement, case in self._rules:
             if pattern is None:
@@ -65,4 +69,4 @@ class PrincipalRules:
             if found is not None:
                 name = found.expand(replacement)
                 return {"L": name.lower(), "U": name.upper()}.get(case, name)
-        raise ValueError(f"no rule fits the subject {subject!r}")
+        raise NoPrincipal(f"no rule fits the subject {subject!r}")
