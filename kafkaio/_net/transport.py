@@ -298,7 +298,7 @@ def _is_refusal(cause: BaseException) -> bool:
 
 def _reason(error: Exception, options: DialOptions) -> str:
     if type(error) is TimeoutError and not error.errno:
-        return f"no answer within {options.timeout:.3g} s"
+        return f"no answer within {round(options.timeout, 2):g} s"
     return str(error) or type(error).__name__
 
 

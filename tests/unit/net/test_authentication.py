@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from math import inf
 from typing import Any
 
@@ -11,11 +12,17 @@ import pytest
 
 from kafkaio._net.connection import EARLY_FRAME_SIZE, Connection, Sasl
 from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Supervisor
-from kafkaio.errors import AuthenticationError, BrokerNotAvailable, ConnectionLost
+from kafkaio.errors import (
+    AuthenticationError,
+    BrokerNotAvailable,
+    ClosedError,
+    ConnectionLost,
+)
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kafkaio.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
@@ -411,3 +418,84 @@ async def test_credentials_that_cannot_be_used_again(side: Side) -> None:
     [cause] = side.lost
     assert isinstance(cause, AuthenticationError)
     assert cause.broker == "broker0:9092"
+
+
+# ---- the pool --------------------------------------------------------------------
+
+
+class Heard(Observer):
+    """Keeps what concerns authentication."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[Any, ...]] = []
+
+    def authenticated(self, *event: Any) -> None:
+        self.events.append(event)
+
+    def credentials_exposed(self, *event: Any) -> None:
+        self.events.append(event)
+
+
+def pool_of(side: Side, heard: Heard, host: str = "broker0") -> Pool:
+    settings = NetSettings(login=side.login)
+    pool = Pool(
+        settings,
+        [(host, 9092)],
+        side.supervisor.start_soon,
+        dial=side.cluster.dial,
+        observer=heard,
+    )
+    pool.set_brokers({0: Broker(0, host, 9092)})
+    return pool
+
+
+async def test_short_sessions_change_the_connection_under_the_traffic(
+    side: Side,
+) -> None:
+    side.peer.lifetime_ms = 1000
+    heard = Heard()
+    pool = pool_of(side, heard)
+    for _ in range(200):
+        connection = await pool.connection(0, ConnectionClass.SHARED)
+        await connection.call(MetadataRequest(), timeout=1)
+        await asyncio.sleep(0.05)
+    assert side.cluster.connections_accepted == pytest.approx(11, abs=1)
+    assert heard.events[0] == (0, "shared", "ROUNDS", 1.0)
+    assert len(heard.events) == side.cluster.connections_accepted
+    await pool.aclose()
+
+
+@pytest.mark.parametrize(
+    ("host", "mechanism", "is_exposed"),
+    [
+        ("broker0", "PLAIN", True),
+        ("10.0.0.7", "OAUTHBEARER", True),
+        ("broker0", "SCRAM-SHA-256", False),
+        ("LOCALHOST.", "PLAIN", False),
+        ("127.0.0.9", "PLAIN", False),
+        ("::1", "PLAIN", False),
+    ],
+)
+async def test_exposed_credentials_are_reported_once(
+    side: Side, host: str, mechanism: str, is_exposed: bool
+) -> None:
+    side.login.mechanism = mechanism
+    heard = Heard()
+    pool = pool_of(side, heard, host)
+    for _ in range(2):
+        for kind in (ConnectionClass.SHARED, ConnectionClass.FETCH):
+            with suppress(BrokerNotAvailable):
+                await pool.connection(0, kind)
+        pool.close_node(0)
+    warnings = [event for event in heard.events if len(event) == 2]
+    assert warnings == ([(mechanism, host)] if is_exposed else [])
+    await pool.aclose()
+
+
+async def test_a_renewal_that_cannot_start_ends_the_connection(side: Side) -> None:
+    side.peer.lifetime_ms = 2000
+    await used(side)
+    await side.supervisor.aclose()
+    await asyncio.sleep(2)
+    [cause] = side.lost
+    assert isinstance(cause, ClosedError)
