@@ -33,6 +33,7 @@ DIAGRAMS = {
     "kafkaio._machines.offsets",
     "kafkaio._machines.positions.positions",
     "kafkaio._machines.sasl.exchange",
+    "kafkaio._machines.sasl.gssapi",
     "kafkaio._machines.sasl.scram",
     "kafkaio._machines.schedule",
     "kafkaio.client.fanout",

@@ -432,7 +432,7 @@ async def test_past_the_deadline_it_is_lost(protocol: str) -> None:
 async def test_what_comes_back_while_it_is_doomed_is_handed_out_again(
     protocol: str, at: int
 ) -> None:
-    """Lost, assigned again, and read within the same transaction: nothing is skipped."""
+    """Lost, assigned again, and read in the same transaction: nothing is skipped."""
     async with world(protocol) as there, await there.consumer() as one:
         await there.write(*VALUES)
         producer = FakeProducer(committing(one))
