@@ -11,15 +11,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kafkaio._net.receive import FrameReceiver, LargeFrames
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio.errors import BrokerNotAvailable, ProtocolError
 from kafkaio.protocol.message import Buffer
 
-__all__ = ["Accept", "Carry", "MemoryNetwork", "MemoryTransport"]
+__all__ = [
+    "MAX_REQUEST_BYTES",
+    "Accept",
+    "Carry",
+    "MemoryNetwork",
+    "MemoryTransport",
+]
 
+#: What brokers accept (socket.request.max.bytes); the client's limit is its own.
+MAX_REQUEST_BYTES: Final = 104_857_600
 #: Takes the server's end of a new connection; returns the receiver of its frames.
 Accept: TypeAlias = Callable[["MemoryTransport"], FrameSink]
 
@@ -191,7 +199,7 @@ class MemoryNetwork:
         """
         await asyncio.sleep(0)
         client = MemoryTransport(options.max_frame_size, large=options.large)
-        self.join(host, port, client, MemoryTransport(options.max_frame_size), sink)
+        self.join(host, port, client, MemoryTransport(MAX_REQUEST_BYTES), sink)
         return client
 
     def join(

@@ -27,17 +27,25 @@ from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child, TaskScope
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import (
+    AuthenticationError,
     BrokerNotAvailable,
     ClosedError,
     ConfigurationError,
     KafkaError,
     ProtocolError,
 )
+from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import Broker
 
 __all__ = ["Pool"]
 
+#: How often in a row an address may turn a client away before that is an answer.
+_PATIENCE: Final = 3
+#: Mechanisms whose messages have the secret itself.
+_REVEALING: Final = frozenset({"PLAIN", "OAUTHBEARER"})
+
 _Key: TypeAlias = tuple[int, ConnectionClass]
+_Address: TypeAlias = tuple[str, int]
 #: Starts a background task: ``Supervisor.start_soon``.
 StartSoon: TypeAlias = Callable[[Child, str], None]
 #: Called for a connection that is ready for requests.
@@ -98,6 +106,11 @@ class Pool:
         self._ending = asyncio.Lock()
         self._closing: list[Connection] = []
         self._is_closed = False
+        self._has_warned = False
+        # How often in a row an address has turned this client away, and the addresses
+        # of ended connections that have answered requests.
+        self._turned_away: dict[_Address, int] = {}
+        self._answered: set[_Address] = set()
         self._budget = ReceiveBudget(settings.receive_memory)
         self._faults = _Faults(settings.reconnect.max_ms / 1000)
         # Advertised addresses that were refused, each to be reported once.
@@ -172,8 +185,8 @@ class Pool:
         """The connection to a broker, opened if there is none.
 
         Callers share one attempt. After a failure the next attempt waits for the
-        reconnect back-off first. If the call is cancelled, the attempt goes on, and its
-        connection serves the next caller.
+        reconnect back-off first, which is longer after a refusal. If the call is
+        cancelled, the attempt goes on, and its connection serves the next caller.
 
         Raises:
             BrokerNotAvailable: the attempt failed, or no such broker is known; the
@@ -364,6 +377,7 @@ class Pool:
         schedule = self._schedules.setdefault(key, self._settings.schedule())
         await anyio.sleep(schedule.remaining(now()))
         name = f"bootstrap server {-key[0]}" if key[0] < 0 else f"broker {key[0]}"
+        self._warn(broker.host)
         connection = Connection(
             broker,
             key[1],
@@ -376,13 +390,42 @@ class Pool:
         options = self._settings.dial_options(schedule.set_up_timeout(roll()))
         try:
             await connection.open(self._dial, options)
-        except KafkaError as error:
-            schedule.failed(now(), roll())
+            await self._confirm(connection)
+        except KafkaError as failure:
+            if not connection.was_ready:
+                self._note_end(connection)
+            error = self._refusal(broker) or failure
+            if isinstance(error, AuthenticationError):
+                schedule.refused(now(), roll())
+            else:
+                schedule.failed(now(), roll())
             self._faults.ended(broker, error, now())
             self._report(key, error)
-            raise
+            raise error from failure.__cause__
         schedule.ready()
         return connection
+
+    def _warn(self, host: str) -> None:
+        """Report once that credentials go over the network in the clear."""
+        login = self._settings.login
+        if self._has_warned or login is None or self._settings.tls is not None:
+            return
+        if login.mechanism in _REVEALING and not _is_loopback(host):
+            self._has_warned = True
+            self._observer.credentials_exposed(login.mechanism, host)
+
+    async def _confirm(self, connection: Connection) -> None:
+        """See that a broker answers which has turned this client away before."""
+        broker = connection.broker
+        if self._refusal(broker) is None:
+            return
+        try:
+            request = MetadataRequest(topics=[])
+            await connection.call(request, timeout=self._settings.request_timeout)
+        except BaseException:
+            connection.close()
+            raise
+        del self._turned_away[broker.host, broker.port]
 
     def _opened(self, key: _Key, connection: Connection) -> None:
         self._open[key] = connection
@@ -399,11 +442,54 @@ class Pool:
             self._retired[connection] = None
         connection.retire()
 
+    def _note_end(self, connection: Connection) -> None:
+        """Count how often in a row an address turns this client away."""
+        broker = connection.broker
+        address = broker.host, broker.port
+        if not connection.was_turned_away:
+            self._turned_away.pop(address, None)
+            if connection.has_answered:
+                self._answered.add(address)
+        elif not self._has_answered(address):
+            self._turned_away[address] = self._turned_away.get(address, 0) + 1
+
+    def _has_answered(self, address: _Address) -> bool:
+        return address in self._answered or any(
+            (each.broker.host, each.broker.port) == address and each.has_answered
+            for each in self._open.values()
+        )
+
+    def _refusal(self, broker: Broker) -> AuthenticationError | None:
+        """The error of a broker that turns this client away again and again."""
+        if self._turned_away.get((broker.host, broker.port), 0) < _PATIENCE:
+            return None
+        where = f"{broker.host}:{broker.port}"
+        if self._settings.login is None:
+            mechanism, step = "", "first request"
+            why = (
+                "at its first request; the listener may want SASL "
+                "(security_protocol, sasl_mechanism)"
+            )
+        else:
+            mechanism, step = self._settings.login.mechanism, "SaslAuthenticate"
+            why = (
+                f"instead of an answer to {mechanism}; the listener may want another "
+                "sasl_mechanism, or the message is larger than its "
+                "sasl.server.max.receive.size"
+            )
+        return AuthenticationError(
+            f"{where}: the broker closes each connection {why}",
+            mechanism=mechanism,
+            broker=where,
+            step=step,
+        )
+
     def _lost(self, connection: Connection, cause: BaseException | None) -> None:
         key = (connection.node_id, connection.connection_class)
         self._retired.pop(connection, None)
         if self._open.get(key) is connection:
             del self._open[key]
+        self._note_end(connection)
         if cause is not None:
             schedule = self._schedules.setdefault(key, self._settings.schedule())
             schedule.lost(now(), roll())
@@ -414,6 +500,15 @@ class Pool:
         self._observer.connection_lost(key[0], key[1].kind, cause)
         if self._on_lost is not None:
             self._on_lost(key[0], key[1], cause)
+
+
+def _is_loopback(host: str) -> bool:
+    from ipaddress import ip_address  # takes a millisecond to import, so not earlier
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.rstrip(".").lower() == "localhost"
 
 
 #: So many violations of the protocol in a row are no accident.

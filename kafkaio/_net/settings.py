@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import field
 from functools import partial
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import software_version
@@ -17,8 +17,11 @@ from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
 from kafkaio.config.configs import AllowedHosts
-from kafkaio.security.login import Login, login_for
+from kafkaio.security.tls import contexts_for
 from kafkaio.types import Broker
+
+if TYPE_CHECKING:
+    from kafkaio.security.login import Login
 
 __all__ = ["NetSettings"]
 
@@ -90,9 +93,6 @@ class NetSettings:
     @classmethod
     def from_config(cls, config: ClientConfig) -> NetSettings:
         """Take the options from those of a client, producer or consumer."""
-        context = config.ssl_context
-        is_encrypted = config.security_protocol in {"SSL", "SASL_SSL"}
-        tls = ssl.create_default_context if context is None else lambda: context
         return cls(
             client_id=config.client_id,
             request_timeout=config.request_timeout_ms / 1000,
@@ -108,8 +108,8 @@ class NetSettings:
             max_control_response_size=config.max_control_response_size,
             receive_memory=config.receive_memory,
             is_allowed=_allowed(config.allowed_hosts),
-            tls=tls if is_encrypted else None,
-            login=login_for(config),
+            tls=contexts_for(config),
+            login=_login(config),
             send_buffer_bytes=config.send_buffer_bytes,
             receive_buffer_bytes=config.receive_buffer_bytes,
         )
@@ -141,3 +141,11 @@ class NetSettings:
             send_buffer_bytes=self.send_buffer_bytes,
             receive_buffer_bytes=self.receive_buffer_bytes,
         )
+
+
+def _login(config: ClientConfig) -> Login | None:
+    if not config.security_protocol.startswith("SASL_"):
+        return None
+    from kafkaio.security.login import login_for  # with SASL alone
+
+    return login_for(config)

@@ -12,6 +12,7 @@ import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final, Protocol, TypeAlias
 
 from kafkaio._dataclass import dataclass
@@ -77,7 +78,8 @@ class DialOptions:
     """How to make one connection.
 
     Attributes:
-        timeout: seconds for each address, from the first packet to the end of TLS.
+        timeout: seconds for all addresses, from the look-up of the name to the end of
+            TLS; each address gets its share of what is left.
         max_frame_size: the largest frame accepted, in bytes.
         large: decides on large frames; None accepts all.
         ssl_context: TLS settings; None for plain TCP.
@@ -265,7 +267,12 @@ async def dial_tcp(
         AuthenticationError: the TLS handshake failed, and no address was left.
     """
     failures: list[tuple[str, BaseException]] = []
-    for family, address in await _resolve(host, port, options):
+    until = asyncio.get_running_loop().time() + options.timeout
+    found = await _resolve(host, port, options)
+    for index, (family, address) in enumerate(found):
+        # An address that does not answer leaves the others their share of the time.
+        left = until - asyncio.get_running_loop().time()
+        options = replace(options, timeout=max(0.0, left) / (len(found) - index))
         step = "connect"
         try:
             async with asyncio.timeout(options.timeout):

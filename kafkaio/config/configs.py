@@ -143,9 +143,8 @@ class ClientConfig:
     )
     ssl_context: ssl.SSLContext | None = option(
         None,
-        "TLS settings, in place of all other ``ssl_`` options but "
-        "``ssl_endpoint_identification_algorithm``. It cannot be pickled. None: the "
-        "settings that those options describe.",
+        "TLS settings, in place of all other ``ssl_`` options. It cannot be pickled. "
+        "None: the settings that those options describe.",
         is_own=True,
     )
     ssl_truststore_location: str | None = option(
@@ -845,8 +844,8 @@ class ConsumerConfig(ClientConfig):
 def _check(config: ClientConfig) -> None:
     for declared in fields(config):
         check_value(declared, getattr(config, declared.name))
-    _check_hosts(config.allowed_hosts)
     _check_sasl(config)
+    _check_hosts(config.allowed_hosts)
     context: object = config.ssl_context
     if context is None:
         return
@@ -859,20 +858,6 @@ def _check(config: ClientConfig) -> None:
     if not config.security_protocol.endswith("SSL"):
         raise ConfigurationError(
             "ssl_context is not used without security_protocol='SSL' or 'SASL_SSL'"
-        )
-
-
-def _check_hosts(hosts: object) -> None:
-    if hosts is None or callable(hosts):
-        return
-    if (
-        isinstance(hosts, (str, bytes))
-        or not isinstance(hosts, Collection)
-        or not all(isinstance(host, str) and host for host in hosts)
-    ):
-        raise ConfigurationError(
-            f"allowed_hosts={hosts!r} must be a collection of patterns of hosts, such "
-            "as ['*.kafka.example.com'], or a function of host and port"
         )
 
 
@@ -934,6 +919,20 @@ def _check_sasl(config: ClientConfig) -> None:
             raise ConfigurationError(f"sasl_mechanism={mechanism!r} needs {name}")
     if config.sasl_kerberos_keytab and not config.sasl_kerberos_principal:
         raise ConfigurationError("sasl_kerberos_keytab needs sasl_kerberos_principal")
+
+
+def _check_hosts(hosts: object) -> None:
+    if hosts is None or callable(hosts):
+        return
+    if (
+        isinstance(hosts, (str, bytes))
+        or not isinstance(hosts, Collection)
+        or not all(isinstance(host, str) and host for host in hosts)
+    ):
+        raise ConfigurationError(
+            f"allowed_hosts={hosts!r} must be a collection of patterns of hosts, such "
+            "as ['*.kafka.example.com'], or a function of host and port"
+        )
 
 
 def parse_servers(servers: object, kind: str = "Client") -> tuple[tuple[str, int], ...]:

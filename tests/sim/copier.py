@@ -210,12 +210,14 @@ class _Process:
 
     def _raised(self, error: KafkaError) -> None:
         self._environment.say(f"{self.life.name} raised {error!r}"[:300])
-        is_unmapped = (
-            isinstance(error, BrokerError)
-            and error.code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        )
+        code = error.code if isinstance(error, BrokerError) else None
         # A successor that begins with the first epoch of another producer id.
-        if isinstance(error, Fenced) or is_unmapped:
+        is_unmapped = code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        # A successor that speaks the older protocol, as the level was lowered: its
+        # epoch is the next one, which the coordinator takes for a repetition of the
+        # abort (as Kafka 4.3 does), after another verdict.
+        is_outlived = code == ErrorCode.INVALID_TXN_STATE and self.life.is_fenced_out
+        if isinstance(error, Fenced) or is_unmapped or is_outlived:
             is_known = self.life.is_fenced_out or self._environment.may_be_fenced(
                 self.life.name
             )

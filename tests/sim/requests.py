@@ -101,13 +101,16 @@ class _Client:
     spent: set[Identity] = field(default_factory=set)
     # InitProducerId without an answer.
     initialising: set[tuple[int, int]] = field(default_factory=set)
-    # By API: since when every answer says that another transaction is being ended.
-    busy_since: dict[str, float] = field(default_factory=dict)
+    # By API: when the first and the last of the answers came that say that another
+    # transaction is being ended, and nothing else was said in between.
+    busy: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def ends_now(self) -> None:
         """Note that its transaction has ended."""
         self.is_open = self.has_added = self.is_refused = False
         self.added.clear()
+        # What the next one is told is of another transaction that is being ended.
+        self.busy.clear()
 
 
 class Requests:
@@ -345,18 +348,18 @@ class Requests:
 
     def _note_busy(self, client: _Client, name: str, codes: Sequence[int]) -> None:
         if ErrorCode.CONCURRENT_TRANSACTIONS in codes:
-            client.busy_since.setdefault(name, self._clock())
+            at = self._clock()
+            client.busy[name] = client.busy.get(name, (at, at))[0], at
         else:
-            client.busy_since.pop(name, None)
+            client.busy.pop(name, None)
 
     def look(self) -> None:
         """Check that no request is repeated for too long."""
-        now = self._clock()
         for name, client in self._clients.items():
             if not any(w.client == name and w.is_open for w in self._wires.values()):
-                client.busy_since.clear()
-            for api, since in client.busy_since.items():
-                if now - since > _LONGEST_WAIT:
+                client.busy.clear()
+            for api, (first, last) in client.busy.items():
+                if last - first > _LONGEST_WAIT:
                     self._violated("busy for too long", f"{name}: {api}")
 
 

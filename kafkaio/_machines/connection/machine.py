@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from math import inf
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
@@ -33,9 +33,6 @@ from kafkaio._machines.connection.states import (
     ConnectionState,
 )
 from kafkaio._machines.connection.throttle import pause_after
-from kafkaio._machines.sasl.exchange import SaslExchange, SaslRequest
-from kafkaio._machines.sasl.mechanism import Mechanism, Work
-from kafkaio._machines.sasl.session import Session
 from kafkaio.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -46,6 +43,11 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.headers import decode_response
 from kafkaio.protocol.message import Buffer, Request, Response
+
+if TYPE_CHECKING:
+    from kafkaio._machines.sasl.exchange import SaslExchange, SaslRequest
+    from kafkaio._machines.sasl.mechanism import Mechanism, Work
+    from kafkaio._machines.sasl.session import Session
 
 __all__ = ["Answer", "Closing", "ConnectionMachine", "Renewal"]
 
@@ -397,6 +399,9 @@ class ConnectionMachine:
     def _authenticate(
         self, mechanism: Mechanism, now: float, *, is_pipelined: bool
     ) -> None:
+        # Loaded by those that need it alone, as below.
+        from kafkaio._machines.sasl.exchange import SaslExchange
+
         self._fire(ConnectionEvent.AUTHENTICATION_DUE)
         self._exchange = exchange = SaslExchange(
             mechanism,
@@ -429,6 +434,8 @@ class ConnectionMachine:
             self.pipeline.hold_from = -inf
 
     def _authenticated(self, exchange: SaslExchange, now: float) -> None:
+        from kafkaio._machines.sasl.session import Session
+
         self._exchange = None
         self._is_renewing = False
         self.session = session = Session.begun(

@@ -20,7 +20,8 @@ _SEPARATOR: Final = "\x01"
 #: A token, as HTTP's Authorization header has it (RFC 6750).
 _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 _NAME: Final = re.compile(r"[A-Za-z]+")
-_VALUE: Final = re.compile(r"[\x21-\x7E \t\r\n]*")
+# An empty value is right by RFC 7628, and refused by Kafka as a malformed message.
+_VALUE: Final = re.compile(r"[\x21-\x7E \t\r\n]+")
 
 
 class OAuthBearer:
@@ -46,27 +47,10 @@ class OAuthBearer:
 
     def begin(self) -> Outcome:
         """See Mechanism."""
-        token = self._token
-        if not _TOKEN.fullmatch(token.value):
-            raise AuthenticationError(
-                "the token is empty, or has a character that no bearer token has"
-            )
-        pairs = [f"auth=Bearer {token.value}"]
-        for name, value in token.extensions.items():
-            if not _NAME.fullmatch(name) or name == "auth":
-                raise AuthenticationError(f"{name!r} is no name of a SASL extension")
-            if not _VALUE.fullmatch(value):
-                raise AuthenticationError(
-                    f"the value of the SASL extension {name!r} is not printable ASCII"
-                )
-            pairs.append(f"{name}={value}")
-        message = _SEPARATOR.join(["n,,", *pairs, _SEPARATOR]).encode("ascii")
-        if len(message) > _LONGEST_MESSAGE:
-            raise AuthenticationError(
-                f"the token makes a message of {len(message)} bytes, and brokers read "
-                f"at most {_LONGEST_MESSAGE}"
-            )
-        return message
+        problem = _problem(self._token)
+        if problem:
+            raise AuthenticationError(problem)
+        return _first_message(self._token)
 
     def receive(self, challenge: bytes) -> Outcome:
         """See Mechanism: anything that the broker answers is a refusal."""
@@ -80,6 +64,36 @@ class OAuthBearer:
             raise ProtocolError(f"a refusal of {len(challenge)} bytes")
         self._refusal = _read_refusal(bytes(challenge))
         return _SEPARATOR.encode("ascii")
+
+
+def _first_message(token: Token) -> bytes:
+    pairs = [f"{name}={value}" for name, value in token.extensions.items()]
+    parts = ["n,,", f"auth=Bearer {token.value}", *pairs, _SEPARATOR]
+    return _SEPARATOR.join(parts).encode("ascii")
+
+
+def _problem(token: Token) -> str:
+    """Why the token cannot be sent; empty if it can.
+
+    No error is raised where a variable has the token: a debugger may show them.
+    """
+    if not _TOKEN.fullmatch(token.value):
+        return "the token is empty, or has a character that no bearer token has"
+    for name, value in token.extensions.items():
+        if not _NAME.fullmatch(name) or name == "auth":
+            return f"{name!r} is no name of a SASL extension"
+        if not _VALUE.fullmatch(value):
+            return (
+                f"the value of the SASL extension {name!r} is empty or not printable "
+                "ASCII"
+            )
+    size = len(_first_message(token))
+    if size > _LONGEST_MESSAGE:
+        return (
+            f"the token makes a message of {size} bytes, and brokers read at most "
+            f"{_LONGEST_MESSAGE}"
+        )
+    return ""
 
 
 def _read_refusal(data: bytes) -> str:

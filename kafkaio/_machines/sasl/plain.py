@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkaio._machines.sasl.mechanism import Outcome
+from kafkaio._machines.sasl.mechanism import Outcome, has_surrogates
 from kafkaio.errors import ConfigurationError, ProtocolError
 
 __all__ = ["Plain"]
@@ -28,8 +28,10 @@ class Plain:
 
     def __init__(self, username: str, password: str) -> None:
         for what, text in (("sasl_username", username), ("sasl_password", password)):
-            if not text or "\0" in text:
-                raise ConfigurationError(f"{what} is empty, or has a NUL character")
+            if not text or "\0" in text or has_surrogates(text):
+                raise ConfigurationError(
+                    f"{what} is empty, has a NUL character or is no Unicode text"
+                )
         # The identity to act as stays empty: Kafka allows none but the user.
         self._message = f"\0{username}\0{password}".encode()
 

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kafkaio._machines.sasl.mechanism import Outcome
+from kafkaio._machines.sasl.mechanism import Outcome, has_surrogates
 from kafkaio.errors import AuthenticationError, ConfigurationError, ProtocolError
 
 __all__ = ["Keys", "SaltedPasswords", "Scram"]
@@ -95,7 +95,7 @@ class Scram:
         is_delegation_token: whether the user is a delegation token (KIP-48).
 
     Raises:
-        ConfigurationError: user or password is empty.
+        ConfigurationError: user or password is empty, or cannot be encoded.
     """
 
     is_single: Final = False
@@ -124,8 +124,9 @@ class Scram:
         salted: SaltedPasswords,
         is_delegation_token: bool = False,
     ) -> None:
-        if not username or not password:
-            raise ConfigurationError("sasl_username or sasl_password is empty")
+        for what, text in (("sasl_username", username), ("sasl_password", password)):
+            if not text or has_surrogates(text):
+                raise ConfigurationError(f"{what} is empty, or no Unicode text")
         self.name = name
         self._hash = _HASHES[name]
         self._username = username
@@ -157,6 +158,9 @@ class Scram:
             text = bytes(challenge).decode()
         except UnicodeDecodeError:
             raise ProtocolError("a SCRAM message is not UTF-8") from None
+        if text.startswith("e="):
+            reason = text[2:].partition(",")[0]
+            raise AuthenticationError(f"the broker refuses: {reason}", reason=reason)
         if self._signature is not None:
             return self._take_signature(text)
         return self._take_salt(text)
@@ -223,9 +227,6 @@ class Scram:
     # ---- its last message ------------------------------------------------------------
 
     def _take_signature(self, text: str) -> Outcome:
-        if text.startswith("e="):
-            reason = text[2:].partition(",")[0]
-            raise AuthenticationError(f"the broker refuses: {reason}", reason=reason)
         signature = _decoded(_attributes(text, "v")["v"], "signature")
         assert self._signature is not None
         if not hmac.compare_digest(signature, self._signature):

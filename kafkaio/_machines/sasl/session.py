@@ -33,6 +33,7 @@ class Session:
 
     Attributes:
         began_at: when the broker's last answer came.
+        lifetime: seconds as told by the broker; 0 for no limit.
         ends_at: when the broker may refuse requests; ``inf`` if it never does.
         renew_at: when the next authentication is due; ``inf`` for never.
         renewable_at: the earliest moment at which the broker accepts one.
@@ -42,6 +43,7 @@ class Session:
     """
 
     began_at: float
+    lifetime: float = 0.0
     ends_at: float = inf
     renew_at: float = inf
     renewable_at: float
@@ -68,6 +70,7 @@ class Session:
         renew_at = sent_at + lifetime * (_EARLIEST + (_LATEST - _EARLIEST) * roll)
         return cls(
             began_at=now,
+            lifetime=lifetime,
             ends_at=sent_at + lifetime - margin,
             renew_at=renew_at if is_short else max(renew_at, renewable_at),
             renewable_at=renewable_at,

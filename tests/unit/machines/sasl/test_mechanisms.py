@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import traceback
 from base64 import b64encode
 from collections.abc import Callable
 
@@ -78,6 +79,22 @@ def test_scram_sha_256() -> None:
     assert client.receive(signature) is None
     assert (client.name, client.is_single) == ("SCRAM-SHA-256", False)
     assert SECRET not in repr(client)
+
+
+def test_scram_sha_512() -> None:
+    # As aiokafka 0.14 answers with this nonce, user and password.
+    client = scram(name="SCRAM-SHA-512", username="us,er=", nonce="fyko+d2lbbFgONRv")
+    assert client.begin() == b"n,,n=us=2Cer=3D,r=fyko+d2lbbFgONRv"
+    final = client.receive(b"r=fyko+d2lbbFgONRvmore,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096")
+    assert final == (
+        b"c=biws,r=fyko+d2lbbFgONRvmore,p=icGx0IoTw3gU0KX57itl7JFAJC5MSNzTvbBLxphrb4zy"
+        b"QPhmvgXJweK7lkuoeeAmWA9KGp3x5qRg+HVMpyhmSw=="
+    )
+    signature = (
+        b"v=Y3zpRlOLAdp/wfYgGLHQHOxkqZ72TpVAmyERkEuWktgdylSMPWmTLh6Z8ZJH4meboGM+PtcWUv"
+        b"U2JVk2akHxOQ=="
+    )
+    assert client.receive(signature) is None
 
 
 class Server:
@@ -172,6 +189,7 @@ def test_a_delegation_token() -> None:
     [
         (b"r=abc,s=c2FsdA==,i=4096", AuthenticationError, "does not extend"),
         (b"r=xyzabc,s=c2FsdA==,i=4096", AuthenticationError, "does not extend"),
+        (b"e=unknown-user", AuthenticationError, "refuses: unknown-user"),
         (b"r=abcd,s=c2FsdA==,i=4095", AuthenticationError, "easy to guess"),
         (b"r=abcd,s=c2FsdA==,i=0", AuthenticationError, "easy to guess"),
         (b"r=abcd,s=c2FsdA==,i=1000001", AuthenticationError, "allows 1000000"),
@@ -293,6 +311,7 @@ def test_a_refusal_without_a_status() -> None:
         (token(auth="x"), "'auth' is no name"),
         (Token(value="secret-token", expires=1, extensions={"a b": "x"}), "is no name"),
         (token(a="\x01"), "not printable"),
+        (token(a=""), "empty or not printable"),
         (token("a" * 530_000), "brokers read at most"),
     ],
 )
@@ -304,6 +323,67 @@ def test_a_token_that_cannot_be_sent(made: Token, text: str) -> None:
 
 # ---- all -----------------------------------------------------------------------------
 
+
+def assert_hidden(error: BaseException, secret: str) -> None:
+    """Neither the error nor a variable of ours beside it has the secret."""
+    assert secret not in f"{error!r} {error}"
+    trace = traceback.TracebackException.from_exception(error, capture_locals=True)
+    frames = [frame for frame in trace.stack if "/kafkaio/_machines/" in frame.filename]
+    assert frames
+    for frame in frames:
+        assert secret not in str(frame.locals)
+        assert b64encode(secret.encode()).decode() not in str(frame.locals)
+
+
+def test_variables_beside_an_error_have_no_secret() -> None:
+    plain = Plain("user", SECRET)
+    bearer, refused = OAuthBearer(token(a="")), OAuthBearer(token())
+    client, signed = scram(nonce="abc"), scram(nonce="abc")
+    first = signed.begin()
+    assert isinstance(first, bytes)
+    signed.receive(Server("SCRAM-SHA-256", SECRET).first(first))
+    client.begin()
+    calls: list[Callable[[], object]] = [
+        lambda: plain.receive(b"x"),
+        lambda: client.receive(b"r=abcd,s=cw==,i=1"),
+        lambda: signed.receive(b"v=" + b64encode(bytes(32))),
+        bearer.begin,
+        lambda: refused.receive(b"{}") and refused.receive(b""),
+    ]
+    for call in calls:
+        with pytest.raises((AuthenticationError, ProtocolError)) as caught:
+            call()
+        assert_hidden(caught.value, SECRET)
+        assert_hidden(caught.value, token().value)
+
+
+#: What brokers say in SCRAM, mixed at will.
+PARTS = st.sampled_from(
+    [
+        *("r=abc", "r=abcdef", "s=c2FsdA==", "s=", "i=4096", "i=1", "i=999999999999"),
+        *("v=" + b64encode(bytes(32)).decode(), "v=", "v", "e=no", "m=x", "=", ""),
+    ]
+)
+MESSAGES = st.lists(PARTS, max_size=5).map(lambda parts: ",".join(parts).encode())
+
+
+@given(
+    name=st.sampled_from(["SCRAM-SHA-256", "SCRAM-SHA-512"]),
+    answers=st.lists(MESSAGES | st.binary(max_size=60), max_size=4),
+)
+def test_who_does_not_know_the_password_is_no_broker(
+    name: str, answers: list[bytes]
+) -> None:
+    client = scram(name=name, nonce="abc", salted=SALTED)
+    client.begin()
+    try:
+        for answer in answers:
+            assert client.receive(answer) is not None
+    except (AuthenticationError, ProtocolError) as error:
+        assert_hidden(error, SECRET)
+
+
+SALTED = SaltedPasswords()
 MAKERS: list[Callable[[], Mechanism]] = [
     lambda: Plain("user", SECRET),
     lambda: scram(nonce="abc"),
