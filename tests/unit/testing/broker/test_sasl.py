@@ -189,6 +189,7 @@ async def test_oauthbearer() -> None:
         "W10.W10.",
         "e30.e30.",
     ],
+    ids=["expired", "not-three-parts", "no-subject", "no-end", "lists", "empty"],
 )
 async def test_a_bad_token_is_told_by_json_first(value: str) -> None:
     async with secured() as (_, caller):
@@ -209,6 +210,7 @@ async def test_a_bad_token_is_told_by_json_first(value: str) -> None:
 @pytest.mark.parametrize(
     "message",
     [b"garbage", b"n,,\x01auth=Basic x\x01\x01", bearer(token(), header="n,a=bob,")],
+    ids=["garbage", "basic", "another-user"],
 )
 async def test_a_bad_message_of_oauthbearer_is_refused_at_once(message: bytes) -> None:
     async with secured() as (_, caller):
