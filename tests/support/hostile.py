@@ -82,21 +82,23 @@ def measured(*, memory: bool) -> Iterator[Cost]:
     cost = Cost()
     loop = asyncio.get_running_loop()
     last = time.thread_time()
+    is_over = False
 
     def turn() -> None:
-        nonlocal last, handle
+        nonlocal last
         now = time.thread_time()
         cost.longest = max(cost.longest, now - last)
         last = now
-        handle = loop.call_soon(turn)
+        if not is_over:
+            loop.call_soon(turn)
 
-    handle = loop.call_soon(turn)
+    loop.call_soon(turn)
     if memory:
         tracemalloc.start()
     try:
         yield cost
     finally:
-        handle.cancel()
+        is_over = True
         if memory:
             cost.peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()

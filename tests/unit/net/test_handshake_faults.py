@@ -13,8 +13,14 @@ import pytest
 
 from kafkaio import Client
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._runtime.clock import wall_ms
 from kafkaio.config import ClientConfig
-from kafkaio.errors import AuthenticationError, BrokerNotAvailable, KafkaError
+from kafkaio.errors import (
+    AuthenticationError,
+    BrokerNotAvailable,
+    KafkaError,
+    ProtocolError,
+)
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Buffer
 from kafkaio.testing import Broker
@@ -34,11 +40,19 @@ from kafkaio.testing.broker.faults import (
     wrong_correlation_id,
     wrong_signature,
 )
+from kafkaio.types import Token
+from tests.unit.testing.broker.logins import token
 
 #: Frames of a handshake, by mechanism: ApiVersions, SaslHandshake, SaslAuthenticate.
-FRAMES = {"PLAIN": 3, "SCRAM-SHA-256": 4}
+FRAMES = {"PLAIN": 3, "SCRAM-SHA-256": 4, "OAUTHBEARER": 3}
 SECONDS = 3.0
+#: What a handshake that fails may end with.
+TYPED = BrokerNotAvailable | AuthenticationError | ProtocolError
 HTTP = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+
+
+async def provide() -> Token:
+    return Token(value=token(seconds=600), expires=wall_ms() / 1000 + 600)
 
 
 class Counted:
@@ -66,12 +80,14 @@ class Bench:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: self.unhandled.append(context))
         host, _, port = broker.bootstrap("SASL").rpartition(":")
+        by_token = mechanism == "OAUTHBEARER"
         self.config = ClientConfig(
             bootstrap_servers=((host, int(port)),),
             security_protocol="SASL_PLAINTEXT",
             sasl_mechanism=mechanism,
-            sasl_username="alice",
-            sasl_password="alice-secret",
+            sasl_username=None if by_token else "alice",
+            sasl_password=None if by_token else "alice-secret",
+            sasl_oauth_token_provider=provide if by_token else None,
             socket_connection_setup_timeout_ms=1000,
             reconnect_backoff_ms=400,
             retry_backoff_ms=400,
@@ -138,7 +154,7 @@ async def test_a_connection_ends_or_stalls_at_every_byte(
     # ApiVersions is the same for all.
     start = 0 if mechanism == "PLAIN" else sizes[0]
     for failure in await bench.outcomes(make, range(start, sum(sizes))):
-        assert isinstance(failure, BrokerNotAvailable | AuthenticationError)
+        assert isinstance(failure, TYPED)
 
 
 @pytest.mark.parametrize("mechanism", FRAMES)
@@ -176,7 +192,7 @@ async def test_an_answer_is_none(
 ) -> None:
     bench = benches("SCRAM-SHA-256")
     bench.broker.faults.on(api, fault)
-    assert isinstance(await bench.outcome(), BrokerNotAvailable | AuthenticationError)
+    assert isinstance(await bench.outcome(), TYPED)
 
 
 @pytest.mark.parametrize(
