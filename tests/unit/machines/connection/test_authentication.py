@@ -183,6 +183,8 @@ def test_a_refused_authentication_closes_the_connection() -> None:
     assert isinstance(closing.cause, AuthenticationError)
     assert wire.machine.state is ConnectionState.CLOSED
     assert wire.machine.handshake_step == "SaslAuthenticate"
+    assert wire.machine.exchange is not None
+    assert wire.machine.exchange.mechanism == "ROUNDS"
 
 
 def test_a_broker_without_sasl_requests_is_refused() -> None:
