@@ -5,6 +5,7 @@ What is slow and deep runs at night: `nox -s nightly`, or a part of it,
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sysconfig
@@ -47,6 +48,22 @@ COVERED = 95
 WITHOUT_COMPILER = {"KAFKAIO_NO_EXTENSION": "1"}
 
 
+#: What is pinned and hashed; see requirements/README.md.
+LOCKS = {
+    "requirements/ci.txt": ["lint", "types", "test", "docs"],
+    "requirements/release.txt": ["release"],
+}
+
+
+def locked(session: nox.Session) -> None:
+    """Install the pinned dependencies first, if KAFKAIO_LOCKED asks for that.
+
+    What is installed afterwards finds them and takes no other version.
+    """
+    if os.environ.get("KAFKAIO_LOCKED"):
+        session.install("--require-hashes", "-r", next(iter(LOCKS)))
+
+
 def install(session: nox.Session, extras: str = "") -> None:
     """Install the checkout with the compiled codec, which is built once for a change.
 
@@ -60,11 +77,13 @@ def install(session: nox.Session, extras: str = "") -> None:
     if not built.exists() or built.stat().st_mtime < newest:
         session.install("cython>=3.1", "setuptools>=77")
         session.run("python", "setup.py", "-q", "build_ext", "--inplace")
+    locked(session)
     session.install("-e", f".{extras}", env=WITHOUT_COMPILER)
 
 
 def groups(session: nox.Session, *names: str) -> None:
     """Install dependency groups of pyproject.toml."""
+    locked(session)
     found = nox.project.dependency_groups(
         nox.project.load_toml("pyproject.toml"), *names
     )
@@ -443,6 +462,63 @@ def coverage(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """Arbitrary bytes for everything that decodes bytes: `nox -s fuzz -- --seconds 60`.
+
+    What breaks something is written to `fuzz-found`, and belongs into
+    `tests/fuzz/corpus`, which every change replays.
+    """
+    run_fuzz(session, *session.posargs)
+
+
+def run_fuzz(session: nox.Session, *arguments: str) -> None:
+    """Fuzz by atheris, which follows the coverage of the code."""
+    install(session)
+    groups(session, "test")
+    session.install("atheris>=3")
+    session.run("python", "-m", "tests.fuzz", *arguments)
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Write the pinned and hashed requirements."""
+    session.install("uv")
+    extras = ("--extra", "kafka", "--extra", "arrow")
+    how = ("--universal", "--python-version", "3.11", "--generate-hashes")
+    what = ("--no-emit-index-url", "--no-header", "--no-annotate", "-q", "--upgrade")
+    for path, names in LOCKS.items():
+        wanted = [part for name in names for part in ("--group", name)]
+        more = extras if "test" in names else ()
+        source = ("uv", "pip", "compile", "pyproject.toml")
+        session.run(*source, *more, *wanted, *how, *what, "-o", path)
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """Look for known vulnerabilities of the pinned dependencies; needs the network."""
+    session.install("pip-audit>=2.9")
+    for path in LOCKS:
+        session.run("pip-audit", "--require-hashes", "--disable-pip", "-r", path)
+
+
+@nox.session
+def sbom(session: nox.Session) -> None:
+    """Write the bill of materials of an install: build/sbom.json (CycloneDX)."""
+    place = Path(session.create_tmp()) / "bare"
+    session.install("uv", "cyclonedx-bom>=7")
+    session.run("uv", "venv", "--clear", "-q", str(place))
+    python = str(place / "bin" / "python")
+    session.run(
+        *("uv", "pip", "install", "-q", "-p", python, "."), env=WITHOUT_COMPILER
+    )
+    Path("build").mkdir(exist_ok=True)
+    written = ("--output-reproducible", "-o", "build/sbom.json")
+    session.run(
+        "cyclonedx-py", "environment", "--pyproject", "pyproject.toml", *written, python
+    )
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Microbenchmarks of the record codec: ratios, not absolute times."""
     install(session)
@@ -503,6 +579,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "codec-python": lambda s: run_unit(s, "python", "tests/unit"),
     "coverage": coverage,
     "power-cut": power_cut,
+    "fuzz": lambda s: run_fuzz(s, "--seconds", "3300"),
     "sanitize": sanitize,
     "spark": run_spark,
     "spark-oldest": partial(run_spark, pyspark="pyspark==4.2.0"),

@@ -34,6 +34,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from kafkaio.config.configs import (
+    AllowedHosts,
     Deserializer,
     Partitioner,
     Serializer,

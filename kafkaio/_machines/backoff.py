@@ -9,6 +9,10 @@ __all__ = ["Backoff", "ReconnectSchedule"]
 #: Every wait is spread by this fraction to both sides, so that clients do not all come
 #: at the same moment when a broker returns.
 JITTER = 0.2
+#: A broker that refuses the credentials is dialled again after the longest wait between
+#: attempts, and after up to this many times as long: accounts are locked after too many
+#: wrong passwords, and nothing is gained by haste.
+REFUSED_FACTOR = 10
 #: Beyond this exponent the doubled base exceeds any limit that an option can have.
 _MAX_EXPONENT = 62
 
@@ -52,6 +56,7 @@ class ReconnectSchedule:
         set_up: the time that one attempt may take, growing with failed attempts.
         failures: failed attempts and lost connections since the last READY.
         set_up_failures: failed attempts since the last READY.
+        refusals: attempts whose credentials the broker refused, since the last READY.
         not_before: when the next attempt may start.
     """
 
@@ -59,6 +64,7 @@ class ReconnectSchedule:
     set_up: Backoff
     failures: int = 0
     set_up_failures: int = 0
+    refusals: int = 0
     # Invariant: never moves backwards while attempts keep failing.
     not_before: float = 0.0
 
@@ -75,6 +81,14 @@ class ReconnectSchedule:
         self.lost(now, roll)
         self.set_up_failures += 1
 
+    def refused(self, now: float, roll: float) -> None:
+        """Note that the broker refused the credentials: wait longer than otherwise."""
+        longest = self.backoff.max_ms
+        wait = Backoff(longest, REFUSED_FACTOR * longest).delay(self.refusals, roll)
+        self.not_before = max(self.not_before, now + wait)
+        self.failures += 1
+        self.refusals += 1
+
     def lost(self, now: float, roll: float) -> None:
         """Note that a connection broke; the time for the set-up stays as it is."""
         wait = self.backoff.delay(self.failures, roll)
@@ -83,5 +97,5 @@ class ReconnectSchedule:
 
     def ready(self) -> None:
         """Note that a connection reached READY: the next failure is a first one."""
-        self.failures = self.set_up_failures = 0
+        self.failures = self.set_up_failures = self.refusals = 0
         self.not_before = 0.0

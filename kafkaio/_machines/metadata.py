@@ -13,6 +13,8 @@ The rules, each of them a law in the tests:
 * A topic with another id is another topic: all epochs of the old one are void.
 * A partition with an error may have a useful epoch, which counts.
 * An answer without brokers changes nothing.
+* An answer that no cluster gives changes nothing either: too many brokers, names of
+  topics that Kafka does not allow, partitions with negative numbers.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import reaction
+from kafkaio.errors import ProtocolError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import ZERO_UUID
@@ -47,6 +50,10 @@ __all__ = [
     "with_leader",
 ]
 
+#: The longest name of a topic (Kafka's own limit).
+MAX_TOPIC_NAME = 249
+#: The most brokers if the caller sets no limit.
+MAX_BROKERS = 10_000
 #: The first version of Metadata whose leader epochs can be trusted.
 RELIABLE_EPOCHS_SINCE = 9
 
@@ -321,6 +328,7 @@ def merge(
     version: int,
     *,
     partial: bool,
+    max_brokers: int = MAX_BROKERS,
 ) -> Merged | None:
     """Make the snapshot that follows ``old``.
 
@@ -331,12 +339,17 @@ def merge(
         version: the version of the answer.
         partial: whether the request was for some of the wanted topics, so that the
             others stay as they are. Otherwise topics that the answer omits are gone.
+        max_brokers: the most brokers that a cluster may have.
 
     Returns:
         The new snapshot; None if the answer names no broker and so changes nothing.
+
+    Raises:
+        ProtocolError: no cluster gives such an answer.
     """
     if not response.brokers:
         return None
+    _check_counts(response, max_brokers)
     merger = _Merger(old, epochs, trust_epochs=version >= RELIABLE_EPOCHS_SINCE)
     described = {
         topic.name: merger.topic(topic.name, topic)
@@ -358,6 +371,25 @@ def merge(
     return Merged(
         replace(view, number=old.number + 1), progressed, frozenset(merger.unsettled)
     )
+
+
+def _check_counts(response: MetadataResponse, max_brokers: int) -> None:
+    if len(response.brokers) > max_brokers:
+        raise ProtocolError(
+            f"a Metadata answer names {len(response.brokers)} brokers; max_brokers "
+            f"allows {max_brokers}"
+        )
+    for topic in response.topics:
+        if topic.name is not None and len(topic.name) > MAX_TOPIC_NAME:
+            raise ProtocolError(
+                f"a Metadata answer names a topic of {len(topic.name)} characters; "
+                f"Kafka allows {MAX_TOPIC_NAME}"
+            )
+        if any(p.partition_index < 0 for p in topic.partitions):
+            raise ProtocolError(
+                f"a Metadata answer gives topic {topic.name!r} a partition with a "
+                "negative number"
+            )
 
 
 class _Merger:

@@ -8,8 +8,13 @@ transaction began to read it. It compares them with the assignments in force whe
 these change, and says once of each partition that its revocation was requested, and
 once that it was lost.
 
-Invariant: a partition that was lost stays lost, also if it is assigned again: records
-of the assignment that ended are in the transaction.
+A partition that was lost stays lost, also if it is assigned again: records of the
+assignment that ended are in the transaction, which can only be aborted. Until it is,
+records of the new assignment may be handed out as well. So each assignment counts for
+itself: the new one is held, too, and has its own place.
+
+Invariant: after an abort, whatever was handed out and is still assigned is handed out
+again. `kept` has a place for each partition whose assignment in force was added.
 """
 
 from __future__ import annotations
@@ -40,37 +45,38 @@ class Changes(NamedTuple):
 class TransactionHolds:
     """The partitions that one transaction works on."""
 
-    __slots__ = ("_claims", "_places", "_requested", "lost")
+    __slots__ = ("_gone", "_places", "_requested", "lost")
 
     def __init__(self) -> None:
-        self._claims: dict[TopicPartition, Claim] = {}
-        self._places: dict[TopicPartition, OffsetAndMetadata] = {}
+        # Where the transaction began to read each assignment.
+        self._places: dict[Claim, OffsetAndMetadata] = {}
+        # Those that have ended.
+        self._gone: frozenset[Claim] = frozenset()
         self._requested = _NOTHING
         #: Partitions whose assignment has ended.
         self.lost: frozenset[TopicPartition] = _NOTHING
 
-    def __contains__(self, tp: object) -> bool:
-        return tp in self._claims
+    def __contains__(self, claim: object) -> bool:
+        return claim in self._places
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
         """Every partition that the transaction works on, lost ones included."""
-        return frozenset(self._claims)
+        return frozenset(claim.partition for claim in self._places)
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """The assignments that the transaction works on."""
-        return tuple(self._claims.values())
+        """The assignments that the transaction works on, lost ones included."""
+        return tuple(self._places)
 
     def add(self, claim: Claim, place: OffsetAndMetadata) -> None:
         """A record of a partition is handed out.
 
         Args:
-            claim: the partition, of which no record was handed out before.
+            claim: the assignment, of which no record was handed out before.
             place: the offset of that record.
         """
-        self._claims[claim.partition] = claim
-        self._places[claim.partition] = place
+        self._places[claim] = place
 
     def look(
         self,
@@ -86,20 +92,22 @@ class TransactionHolds:
         Returns:
             What was not returned before.
         """
-        lost = frozenset(
-            claim.partition
-            for claim in self._claims.values()
+        self._gone |= {
+            claim
+            for claim in self._places
             if numbers.get(claim.partition) != claim.number
-        )
-        requested = self._claims.keys() & frozenset(pending)
-        changes = Changes(
-            frozenset(requested) - self._requested - lost - self.lost,
-            lost - self.lost,
-        )
+        }
+        lost = frozenset(claim.partition for claim in self._gone)
+        requested = self.partitions & frozenset(pending)
+        changes = Changes(requested - self._requested - lost, lost - self.lost)
         self._requested |= changes.requested
-        self.lost |= changes.lost
+        self.lost = lost
         return changes
 
     def kept(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Where the transaction began to read each partition that was not lost."""
-        return {tp: at for tp, at in self._places.items() if tp not in self.lost}
+        """Where the transaction began to read each assignment still in force."""
+        return {
+            claim.partition: place
+            for claim, place in self._places.items()
+            if claim not in self._gone
+        }

@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, Protocol, TypeAlias
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import anyio
 
@@ -27,9 +28,9 @@ from kafkaio._machines.connection.machine import (
 )
 from kafkaio._machines.connection.pipeline import Ticket
 from kafkaio._machines.connection.states import ConnectionState
-from kafkaio._machines.sasl.mechanism import Mechanism
-from kafkaio._machines.sasl.session import Session
+from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._net.receive import LargeFrames
 from kafkaio._net.transport import Dial, DialOptions, Transport
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
@@ -37,12 +38,18 @@ from kafkaio._runtime.supervisor import Child, TaskScope
 from kafkaio.errors import (
     AuthenticationError,
     BrokerNotAvailable,
+    ClosedError,
     InternalError,
     KafkaError,
+    ProtocolError,
 )
 from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
-from kafkaio.security.login import Login
 from kafkaio.types import Broker
+
+if TYPE_CHECKING:
+    from kafkaio._machines.sasl.mechanism import Mechanism
+    from kafkaio._machines.sasl.session import Session
+    from kafkaio.security.login import Login
 
 __all__ = ["Connection", "ConnectionStatistics", "Reply", "Sasl"]
 
@@ -51,6 +58,12 @@ LINGER: Final = 2.0
 #: The largest frame accepted before a connection is ready, in bytes: a broker that has
 #: not authenticated the client has nothing large to say.
 EARLY_FRAME_SIZE: Final = 524_288
+#: Seconds for which large answers are decoded before the event loop gets a turn.
+_TURN: Final = 0.002
+#: What is done before a connection is dialled, for error messages.
+_CREDENTIALS: Final = "get credentials"
+#: The part of the set-up that dialling may take, so that an error names the addresses.
+_DIALLING: Final = 0.95
 #: Seconds between two attempts to get the credentials of a renewal.
 _RENEWAL_PAUSE: Final = 1.0
 #: Called once with the cause when a connection that was ready has ended.
@@ -72,6 +85,8 @@ class ConnectionStatistics:
         bytes_received: bytes received so far.
         bytes_unsent: bytes written that the broker has not taken yet.
         throttled: seconds for which the broker's quota still forbids sending.
+        session_left: seconds until the connection has to be authenticated again;
+            ``inf`` for never.
     """
 
     node_id: int
@@ -84,6 +99,7 @@ class ConnectionStatistics:
     bytes_received: int
     bytes_unsent: int
     throttled: float
+    session_left: float = inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +145,10 @@ class Connection:
         observer: hears of requests, answers and throttling; must not raise.
         on_lost: called once when the connection, if it was ready, has ended.
         sasl: how it authenticates; None if it does not.
+        budget: what its large answers wait for; None for a budget of its own.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what all connections of a client share
         self,
         broker: Broker,
         connection_class: ConnectionClass,
@@ -139,6 +156,7 @@ class Connection:
         observer: Observer,
         on_lost: OnLost,
         sasl: Sasl | None = None,
+        budget: ReceiveBudget | None = None,
     ) -> None:
         self.broker = broker
         #: The broker's id; negative for a bootstrap server.
@@ -161,12 +179,22 @@ class Connection:
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
         self._requests = 0
+        # Requests without an answer when the connection ended; None before that.
+        self._unanswered: int | None = None
+        #: Whether the broker hung up where it does so on clients that it does not
+        #: want: while it was to authenticate them, or at their first request. Known
+        #: once the connection has ended.
+        self.was_turned_away = False
         self._sasl = sasl
         # The session that was reported last.
         self._session: Session | None = None
         # What `open` does before the machine takes over.
         self._step = ""
         self._max_frame_size = EARLY_FRAME_SIZE
+        self._budget = ReceiveBudget() if budget is None else budget
+        # The next turn at decoding large answers, and their bytes in the budget.
+        self._turn: asyncio.Handle | None = None
+        self._undecoded = 0
         # A `Work` of the mechanism, which runs in a thread.
         self._work: asyncio.Future[bytes | None] | None = None
         # The wait for the credentials of a renewal.
@@ -189,9 +217,20 @@ class Connection:
         return self._machine.is_usable
 
     @property
+    def was_ready(self) -> bool:
+        """Whether it is or was ready."""
+        return self._was_ready
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether the broker has answered a request on it, or one had no answer."""
+        left = self._unanswered
+        return self._requests > (len(self._waiters) if left is None else left)
+
+    @property
     def in_flight(self) -> int:
         """How many requests have no answer yet."""
-        return len(self._pipeline)
+        return len(self._pipeline) + len(self._machine.backlog)
 
     @property
     def throttled(self) -> float:
@@ -212,7 +251,12 @@ class Connection:
             bytes_received=0 if transport is None else transport.received,
             bytes_unsent=0 if transport is None else transport.unsent,
             throttled=self.throttled,
+            session_left=self._session_left(),
         )
+
+    def _session_left(self) -> float:
+        session = self._machine.session
+        return inf if session is None else max(0.0, session.ends_at - now())
 
     # ---- requests ----------------------------------------------------------------
 
@@ -328,25 +372,30 @@ class Connection:
         limit = asyncio.timeout(options.timeout)
         try:
             async with limit:
-                await self._open(dial, options)
+                await self._open(dial, options, now() + _DIALLING * options.timeout)
         except TimeoutError as error:
             self.close()
             if not limit.expired():
                 raise
+            if self._step == _CREDENTIALS:
+                raise self._no_credentials(options.timeout) from error
             late = TimeoutError(f"not done within {options.timeout:.3g} s")
             raise self._handshake_failed(late) from error
         except BaseException:
             self.close()
             raise
 
-    async def _open(self, dial: Dial, options: DialOptions) -> None:
+    async def _open(self, dial: Dial, options: DialOptions, until: float) -> None:
         broker, mechanism = self.broker, None
         if self._sasl is not None:
-            self._step = "get credentials"
+            self._step = _CREDENTIALS
             mechanism = await self._sasl.login.begin(broker.host)
         self._step = "connect"
         early = replace(
-            options, max_frame_size=min(options.max_frame_size, EARLY_FRAME_SIZE)
+            options,
+            timeout=max(0.0, until - now()),
+            max_frame_size=min(options.max_frame_size, EARLY_FRAME_SIZE),
+            large=LargeFrames(self._announced, self._budget),
         )
         self._transport = await dial(broker.host, broker.port, self, early)
         self._step = ""
@@ -388,11 +437,48 @@ class Connection:
             self._answer(outcome, at)
         elif isinstance(outcome, Closing):
             self._perform(outcome)
-        else:
+        elif not self._machine.backlog:
             self._go_on()
+        elif self._turn is None:
+            self._decode()
+        else:
+            self._count_undecoded()
+
+    def _announced(self, size: int) -> None:
+        """A large frame is about to be received; raise ProtocolError to refuse it."""
+        closing = self._machine.announced(size)
+        if closing is not None:
+            self._perform(closing)
+            raise ProtocolError(str(closing.cause))
+
+    def _decode(self) -> None:
+        """Decode large answers for a moment, and go on in the loop's next iteration."""
+        self._turn = None
+        end = self._loop.time() + _TURN
+        while self._machine.backlog:
+            at = self._loop.time()
+            outcome = self._machine.decode(at)
+            if isinstance(outcome, Answer):
+                self._answer(outcome, at)
+            elif isinstance(outcome, Closing):
+                self._perform(outcome)
+            elif at >= end:
+                self._turn = self._loop.call_soon(self._decode)
+                break
+        self._count_undecoded()
+
+    def _count_undecoded(self) -> None:
+        """Count the bytes of answers that wait to be decoded in the budget."""
+        before, self._undecoded = self._undecoded, self._machine.backlog.size
+        if self._undecoded > before:
+            self._budget.add(self._undecoded - before)
+        elif self._undecoded < before:
+            self._budget.release(before - self._undecoded)
 
     def _go_on(self) -> None:
         """The machine goes on with the handshake, or with an authentication."""
+        if self._machine.session is not self._session:
+            self._authenticated()
         if self.is_ready and not self._was_ready:
             self._was_ready = True
             if self._transport is not None:
@@ -408,6 +494,17 @@ class Connection:
             self.close()
 
     # ---- authentication ------------------------------------------------------------
+
+    def _authenticated(self) -> None:
+        self._session = session = self._machine.session
+        assert session is not None
+        assert self._sasl is not None
+        self._observer.authenticated(
+            self.node_id,
+            self.connection_class.kind,
+            self._sasl.login.mechanism,
+            session.lifetime,
+        )
 
     def _worked(self, work: asyncio.Future[bytes | None]) -> None:
         """A ``Work`` of the mechanism has ended in its thread."""
@@ -433,8 +530,11 @@ class Connection:
         assert self._sasl is not None
         if renewal is Renewal.REPLACE:
             self._sasl.replace(self)
-        else:
+            return
+        try:
             self._sasl.start_soon(self._reauthenticate, f"log in to {self._peer}")
+        except ClosedError as error:  # the client ends, and its connections with it
+            self.close(error)
 
     async def _reauthenticate(self) -> None:
         """Get credentials and authenticate again; a task of its own."""
@@ -463,13 +563,7 @@ class Connection:
             except TimeoutError as error:
                 if not limit.expired():
                     raise
-                text = f"{self._peer}: no credentials within {sasl.timeout:.3g} s"
-                failure: KafkaError = AuthenticationError(
-                    text,
-                    mechanism=sasl.login.mechanism,
-                    broker=f"{self.broker.host}:{self.broker.port}",
-                    step="get credentials",
-                )
+                failure: KafkaError = self._no_credentials(sasl.timeout)
                 failure.__cause__ = error
             except KafkaError as error:
                 failure = error
@@ -534,10 +628,16 @@ class Connection:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+        self._count_undecoded()
         self._renewal.cancel()
         if self._work is not None:
             self._work.cancel()
             self._work = None
+        self._unanswered = len(self._waiters)
+        self.was_turned_away = self._is_turned_away(closing.cause)
         self._hang_up(closing.cause)
         for ticket, error in closing.failed:
             future = self._waiters.pop(ticket, None)
@@ -563,11 +663,36 @@ class Connection:
         else:
             transport.abort()
 
+    def _no_credentials(self, seconds: float) -> AuthenticationError:
+        assert self._sasl is not None
+        mechanism = self._sasl.login.mechanism
+        return AuthenticationError(
+            f"{self._peer}: no credentials for {mechanism} within {seconds:.3g} s",
+            mechanism=mechanism,
+            broker=f"{self.broker.host}:{self.broker.port}",
+            step=_CREDENTIALS,
+        )
+
+    def _is_turned_away(self, cause: BaseException | None) -> bool:
+        if isinstance(cause, KafkaError) or not isinstance(cause, OSError):
+            return False  # it was this side that closed
+        if not self._was_ready:
+            return self._machine.exchange is not None
+        is_mute = self._requests > 0 and not self.has_answered
+        return self._sasl is None and is_mute
+
     def _handshake_failed(self, cause: BaseException | None) -> KafkaError:
         if isinstance(cause, AuthenticationError):
             return cause
         reason = "closed" if cause is None else str(cause) or type(cause).__name__
         step = self._step or self._machine.handshake_step
+        exchange = self._machine.exchange
+        if exchange is not None and self._is_turned_away(cause):
+            reason += (
+                f" without an answer to {exchange.mechanism}. Mostly, the listener "
+                "wants another mechanism, or the message is too large "
+                f"(sasl.server.max.receive.size; it had {exchange.sent_bytes} bytes)"
+            )
         error = BrokerNotAvailable(
             f"{self.broker.host}:{self.broker.port}: {step}: {reason}"
         )

@@ -11,15 +11,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from kafkaio._net.receive import FrameReceiver
+from kafkaio._net.receive import FrameReceiver, LargeFrames
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio.errors import BrokerNotAvailable, ProtocolError
 from kafkaio.protocol.message import Buffer
 
-__all__ = ["Accept", "Carry", "MemoryNetwork", "MemoryTransport"]
+__all__ = [
+    "MAX_REQUEST_BYTES",
+    "Accept",
+    "Carry",
+    "MemoryNetwork",
+    "MemoryTransport",
+]
 
+#: What brokers accept (socket.request.max.bytes); the client's limit is its own.
+MAX_REQUEST_BYTES: Final = 104_857_600
 #: Takes the server's end of a new connection; returns the receiver of its frames.
 Accept: TypeAlias = Callable[["MemoryTransport"], FrameSink]
 
@@ -37,12 +45,21 @@ class MemoryTransport:
     Args:
         max_frame_size: the largest frame that this end accepts.
         carry: carries what this end writes, and its end, to the other end.
+        large: decides on large frames; None accepts all.
     """
 
-    def __init__(self, max_frame_size: int, carry: Carry = _next_iteration) -> None:
+    def __init__(
+        self,
+        max_frame_size: int,
+        carry: Carry = _next_iteration,
+        large: LargeFrames | None = None,
+    ) -> None:
         self._carry = carry
         self._sink: FrameSink | None = None
-        self._frames = FrameReceiver(max_frame_size, self._deliver)
+        self._frames = FrameReceiver(max_frame_size, self._deliver, self._pause, large)
+        # What arrived while this end does not read.
+        self._unread = bytearray()
+        self._is_paused = False
         self._peer: MemoryTransport | None = None
         self._is_open = True
         self._stalled: list[bytes] | None = None
@@ -108,15 +125,29 @@ class MemoryTransport:
         assert peer is not None
         self._carry(partial(peer._receive, data))
 
-    def _receive(self, data: bytes) -> None:
+    def _pause(self, is_paused: bool) -> None:  # noqa: FBT001 - a callback
+        self._is_paused = is_paused
+        if not is_paused:
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if not self._is_paused:
+            data, self._unread = self._unread, bytearray()
+            self._receive(data)
+
+    def _receive(self, data: Buffer) -> None:
+        if self._is_paused or self._unread:
+            self._unread += data
+            return
         view = memoryview(data)
         try:
-            while view and self._is_open:
+            while view and self._is_open and not self._is_paused:
                 space = self._frames.space()
                 count = min(len(space), len(view))
                 space[:count] = view[:count]
                 view = view[count:]
                 self._frames.filled(count)
+            self._unread += view
         except ProtocolError as error:
             self._end(error, None)
 
@@ -129,12 +160,14 @@ class MemoryTransport:
             return
         asyncio.get_running_loop().call_soon(self._lost, ours)
         self._is_open = False
+        self._frames.close()
         if self._peer is not None:
             self._carry(partial(self._peer._peer_ended, theirs))
 
     def _peer_ended(self, cause: BaseException | None) -> None:
         if self._is_open:
             self._is_open = False
+            self._frames.close()
             self._lost(cause)
 
     def _lost(self, cause: BaseException | None) -> None:
@@ -165,8 +198,8 @@ class MemoryNetwork:
             BrokerNotAvailable: no listener has that address.
         """
         await asyncio.sleep(0)
-        client = MemoryTransport(options.max_frame_size)
-        self.join(host, port, client, MemoryTransport(options.max_frame_size), sink)
+        client = MemoryTransport(options.max_frame_size, large=options.large)
+        self.join(host, port, client, MemoryTransport(MAX_REQUEST_BYTES), sink)
         return client
 
     def join(

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import anyio
 
 from kafkaio._machines.backoff import ReconnectSchedule
+from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.connection import LINGER, Connection, ConnectionStatistics, Sasl
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.settings import NetSettings
@@ -25,12 +26,26 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child, TaskScope
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.errors import BrokerNotAvailable, ClosedError, KafkaError
+from kafkaio.errors import (
+    AuthenticationError,
+    BrokerNotAvailable,
+    ClosedError,
+    ConfigurationError,
+    KafkaError,
+    ProtocolError,
+)
+from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import Broker
 
 __all__ = ["Pool"]
 
+#: How often in a row an address may turn a client away before that is an answer.
+_PATIENCE: Final = 3
+#: Mechanisms whose messages have the secret itself.
+_REVEALING: Final = frozenset({"PLAIN", "OAUTHBEARER"})
+
 _Key: TypeAlias = tuple[int, ConnectionClass]
+_Address: TypeAlias = tuple[str, int]
 #: Starts a background task: ``Supervisor.start_soon``.
 StartSoon: TypeAlias = Callable[[Child, str], None]
 #: Called for a connection that is ready for requests.
@@ -91,6 +106,15 @@ class Pool:
         self._ending = asyncio.Lock()
         self._closing: list[Connection] = []
         self._is_closed = False
+        self._has_warned = False
+        # How often in a row an address has turned this client away, and the addresses
+        # of ended connections that have answered requests.
+        self._turned_away: dict[_Address, int] = {}
+        self._answered: set[_Address] = set()
+        self._budget = ReceiveBudget(settings.receive_memory)
+        self._faults = _Faults(settings.reconnect.max_ms / 1000)
+        # Advertised addresses that were refused, each to be reported once.
+        self._refused: set[tuple[str, int]] = set()
         self._sasl = None
         if settings.login is not None:
             self._sasl = Sasl(
@@ -161,23 +185,29 @@ class Pool:
         """The connection to a broker, opened if there is none.
 
         Callers share one attempt. After a failure the next attempt waits for the
-        reconnect back-off first. If the call is cancelled, the attempt goes on, and its
-        connection serves the next caller.
+        reconnect back-off first, which is longer after a refusal. If the call is
+        cancelled, the attempt goes on, and its connection serves the next caller.
 
         Raises:
             BrokerNotAvailable: the attempt failed, or no such broker is known; the
                 message names host, step and cause.
             AuthenticationError: the broker refuses the client, or the TLS handshake
                 failed.
+            ProtocolError: what answers at that address has violated the protocol
+                several times in a row.
             ClosedError: the pool is closed.
         """
         self._check_open()
         connection = self._open.get((node_id, connection_class))
         if connection is not None:
             return connection
-        opening = self._opening.get((node_id, connection_class)) or self._begin(
-            (node_id, connection_class)
-        )
+        key = (node_id, connection_class)
+        opening = self._opening.get(key)
+        if opening is None:
+            broker = self._address(node_id)
+            self._faults.check(broker, now())
+            self._check_allowed(key, broker)
+            opening = self._begin(key, broker)
         return await opening.wait()
 
     def close_node(self, node_id: int) -> None:
@@ -268,8 +298,33 @@ class Pool:
             broker.port,
         )
 
-    def _begin(self, key: _Key) -> _Opening:
-        opening = _Opening(self._address(key[0]))
+    def _check_allowed(self, key: _Key, broker: Broker) -> None:
+        """Refuse an address that a broker advertises and the user does not allow."""
+        host, port = broker.host, broker.port
+        if key[0] < 0 or any(
+            (host, port) == (known.host, known.port)
+            for known in self._bootstrap.values()
+        ):
+            return
+        try:
+            if self._settings.is_allowed(host, port):
+                return
+        except Exception as failure:
+            what = f"allowed_hosts raised {failure!r} for {host}:{port}"
+            raise ConfigurationError(what) from failure
+        error = BrokerNotAvailable(
+            f"broker {key[0]} is said to be at {host}:{port}, which is not among the "
+            "allowed_hosts"
+        )
+        schedule = self._schedules.setdefault(key, self._settings.schedule())
+        schedule.failed(now(), roll())
+        if (host, port) not in self._refused:
+            self._refused.add((host, port))
+            self._report(key, error)
+        raise error
+
+    def _begin(self, key: _Key, broker: Broker) -> _Opening:
+        opening = _Opening(broker)
 
         async def run() -> None:
             await self._run(opening, key)
@@ -322,6 +377,7 @@ class Pool:
         schedule = self._schedules.setdefault(key, self._settings.schedule())
         await anyio.sleep(schedule.remaining(now()))
         name = f"bootstrap server {-key[0]}" if key[0] < 0 else f"broker {key[0]}"
+        self._warn(broker.host)
         connection = Connection(
             broker,
             key[1],
@@ -329,16 +385,47 @@ class Pool:
             self._observer,
             self._lost,
             self._sasl,
+            self._budget,
         )
         options = self._settings.dial_options(schedule.set_up_timeout(roll()))
         try:
             await connection.open(self._dial, options)
-        except KafkaError as error:
-            schedule.failed(now(), roll())
+            await self._confirm(connection)
+        except KafkaError as failure:
+            if not connection.was_ready:
+                self._note_end(connection)
+            error = self._refusal(broker) or failure
+            if isinstance(error, AuthenticationError):
+                schedule.refused(now(), roll())
+            else:
+                schedule.failed(now(), roll())
+            self._faults.ended(broker, error, now())
             self._report(key, error)
-            raise
+            raise error from failure.__cause__
         schedule.ready()
         return connection
+
+    def _warn(self, host: str) -> None:
+        """Report once that credentials go over the network in the clear."""
+        login = self._settings.login
+        if self._has_warned or login is None or self._settings.tls is not None:
+            return
+        if login.mechanism in _REVEALING and not _is_loopback(host):
+            self._has_warned = True
+            self._observer.credentials_exposed(login.mechanism, host)
+
+    async def _confirm(self, connection: Connection) -> None:
+        """See that a broker answers which has turned this client away before."""
+        broker = connection.broker
+        if self._refusal(broker) is None:
+            return
+        try:
+            request = MetadataRequest(topics=[])
+            await connection.call(request, timeout=self._settings.request_timeout)
+        except BaseException:
+            connection.close()
+            raise
+        del self._turned_away[broker.host, broker.port]
 
     def _opened(self, key: _Key, connection: Connection) -> None:
         self._open[key] = connection
@@ -355,20 +442,121 @@ class Pool:
             self._retired[connection] = None
         connection.retire()
 
+    def _note_end(self, connection: Connection) -> None:
+        """Count how often in a row an address turns this client away."""
+        broker = connection.broker
+        address = broker.host, broker.port
+        if not connection.was_turned_away:
+            self._turned_away.pop(address, None)
+            if connection.has_answered:
+                self._answered.add(address)
+        elif not self._has_answered(address):
+            self._turned_away[address] = self._turned_away.get(address, 0) + 1
+
+    def _has_answered(self, address: _Address) -> bool:
+        return address in self._answered or any(
+            (each.broker.host, each.broker.port) == address and each.has_answered
+            for each in self._open.values()
+        )
+
+    def _refusal(self, broker: Broker) -> AuthenticationError | None:
+        """The error of a broker that turns this client away again and again."""
+        if self._turned_away.get((broker.host, broker.port), 0) < _PATIENCE:
+            return None
+        where = f"{broker.host}:{broker.port}"
+        if self._settings.login is None:
+            mechanism, step = "", "first request"
+            why = (
+                "at its first request; the listener may want SASL "
+                "(security_protocol, sasl_mechanism)"
+            )
+        else:
+            mechanism, step = self._settings.login.mechanism, "SaslAuthenticate"
+            why = (
+                f"instead of an answer to {mechanism}; the listener may want another "
+                "sasl_mechanism, or the message is larger than its "
+                "sasl.server.max.receive.size"
+            )
+        return AuthenticationError(
+            f"{where}: the broker closes each connection {why}",
+            mechanism=mechanism,
+            broker=where,
+            step=step,
+        )
+
     def _lost(self, connection: Connection, cause: BaseException | None) -> None:
         key = (connection.node_id, connection.connection_class)
         self._retired.pop(connection, None)
         if self._open.get(key) is connection:
             del self._open[key]
+        self._note_end(connection)
         if cause is not None:
             schedule = self._schedules.setdefault(key, self._settings.schedule())
             schedule.lost(now(), roll())
+        self._faults.ended(connection.broker, cause, now())
         self._report(key, cause)
 
     def _report(self, key: _Key, cause: BaseException | None) -> None:
         self._observer.connection_lost(key[0], key[1].kind, cause)
         if self._on_lost is not None:
             self._on_lost(key[0], key[1], cause)
+
+
+def _is_loopback(host: str) -> bool:
+    from ipaddress import ip_address  # takes a millisecond to import, so not earlier
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.rstrip(".").lower() == "localhost"
+
+
+#: So many violations of the protocol in a row are no accident.
+_MOST_FAULTS: Final = 3
+#: Seconds without one after which they are forgotten.
+_FAULTS_LAST: Final = 60.0
+
+
+class _Faults:
+    """Addresses where something answers that violates the protocol.
+
+    A frame that makes no sense ends the connection, and what was in flight is repeated:
+    the fault may be an accident of the network. If each connection to an address ends
+    like that, calls fail with the ProtocolError instead of at their own time limits.
+    Every ``pause`` seconds one connection is tried nevertheless.
+
+    Args:
+        pause: seconds after a fault for which no connection is tried.
+    """
+
+    def __init__(self, pause: float) -> None:
+        self._pause = pause
+        self._last: dict[tuple[str, int], tuple[int, float, ProtocolError]] = {}
+
+    def ended(self, broker: Broker, cause: BaseException | None, at: float) -> None:
+        """Note why a connection ended, or could not be opened."""
+        address = (broker.host, broker.port)
+        error = cause
+        while error is not None and not isinstance(error, ProtocolError):
+            error = error.__cause__
+        if error is None:
+            self._last.pop(address, None)
+            return
+        count, before, _ = self._last.get(address, (0, at, error))
+        count = 0 if at > before + _FAULTS_LAST else count
+        self._last[address] = (count + 1, at, error)
+
+    def check(self, broker: Broker, at: float) -> None:
+        """Raise the ProtocolError of the last connection, if it was one of many."""
+        known = self._last.get((broker.host, broker.port))
+        if known is None:
+            return
+        count, last, error = known
+        if count >= _MOST_FAULTS and at < last + self._pause:
+            raise ProtocolError(
+                f"{broker.host}:{broker.port}: the last {count} connections ended "
+                f"with: {error}"
+            ) from error
 
 
 class _Opening:

@@ -3,6 +3,9 @@
 Small frames arrive many at a time in one scratch buffer, and each is copied out of it.
 A frame that does not fit into the scratch gets memory of its own size from the thread's
 frame pool, and the socket then reads directly into it.
+
+Before that its receiver may refuse it, and it waits until the budget of all connections
+has space for it. Small frames cost nothing of this.
 """
 
 from __future__ import annotations
@@ -10,14 +13,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from kafkaio._dataclass import dataclass
+from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.frame_pool import frame_pool
 from kafkaio.protocol.framing import frame_size
 from kafkaio.protocol.message import Buffer
 
-__all__ = ["FrameReceiver"]
+__all__ = ["SCRATCH_BYTES", "FrameReceiver", "LargeFrames"]
 
 SCRATCH_BYTES: Final = 65_536
 _LENGTH: Final = 4
+
+
+def _accept(size: int) -> None:
+    del size
+
+
+@dataclass(frozen=True, slots=True)
+class LargeFrames:
+    """Who decides on frames that do not fit into the scratch buffer.
+
+    Attributes:
+        announced: called with the size of each before memory is allocated; it raises
+            ProtocolError to refuse the frame.
+        budget: what each waits for; None for none.
+    """
+
+    announced: Callable[[int], None] = _accept
+    budget: ReceiveBudget | None = None
 
 
 class FrameReceiver:
@@ -29,14 +52,28 @@ class FrameReceiver:
     Args:
         max_frame_size: a longer frame is refused before memory is allocated for it.
         deliver: called with each frame, in order.
+        pause: called with whether to stop reading: a frame waits for the budget. Bytes
+            that come nevertheless are taken.
+        large: decides on large frames; None accepts all.
     """
 
     __slots__ = (
-        "_big", "_deliver", "_end", "_filled", "_pool", "_scratch", "_start",
-        "max_frame_size", "received",
+        "_announced", "_big", "_budget", "_deliver", "_end", "_filled", "_pause",
+        "_pool", "_scratch", "_start", "_waiting", "max_frame_size", "received",
     )  # fmt: skip
 
-    def __init__(self, max_frame_size: int, deliver: Callable[[Buffer], None]) -> None:
+    def __init__(
+        self,
+        max_frame_size: int,
+        deliver: Callable[[Buffer], None],
+        pause: Callable[[bool], None] | None = None,
+        large: LargeFrames | None = None,
+    ) -> None:
+        self._announced = _accept if large is None else large.announced
+        self._budget = None if large is None else large.budget
+        self._pause = pause
+        # The size of a frame that waits for the budget; 0 for none.
+        self._waiting = 0
         #: May be set at any time; holds for the frames whose length comes afterwards.
         self.max_frame_size = max_frame_size
         self._deliver = deliver
@@ -55,7 +92,22 @@ class FrameReceiver:
         """Where the next bytes go; never empty."""
         if self._big is not None:
             return self._big[self._filled :]
+        if self._end == SCRATCH_BYTES:
+            # The transport does not pause, and the scratch is full: go on.
+            self._take_anyway()
+            return self.space()
         return self._scratch[self._end :]
+
+    def close(self) -> None:
+        """End the reservation of an unfinished frame; nothing is received any more."""
+        if self._budget is None:
+            return
+        if self._waiting:
+            self._budget.withdraw(self._granted)
+            self._waiting = 0
+        elif self._big is not None:
+            self._budget.release(len(self._big))
+            self._big, self._filled = None, 0
 
     def filled(self, count: int) -> None:
         """``count`` bytes were put into ``space``: deliver the complete frames.
@@ -68,12 +120,14 @@ class FrameReceiver:
             self._fill(self._big, count)
             return
         self._end += count
+        if self._waiting:
+            return
         while self._end - self._start >= _LENGTH:
             size = frame_size(self._scratch, self._start, self.max_frame_size)
             begin = self._start + _LENGTH
             if begin + size > self._end:
-                if begin + size > SCRATCH_BYTES:
-                    self._make_space(size)
+                if begin + size > SCRATCH_BYTES and not self._make_space(size):
+                    return
                 break
             # Before the delivery, which may raise, or call this object again.
             self._start = begin + size
@@ -89,19 +143,53 @@ class FrameReceiver:
         self._filled += count
         if self._filled == len(big):
             self._big, self._filled = None, 0
-            # Read-only: a frame is shared by everything decoded from it.
-            self._deliver(big.toreadonly())
+            try:
+                # Read-only: a frame is shared by everything decoded from it.
+                self._deliver(big.toreadonly())
+            finally:
+                if self._budget is not None:
+                    self._budget.release(len(big))
 
-    def _make_space(self, size: int) -> None:
-        """Make space for a frame that begins in the scratch and does not end in it."""
-        here = self._scratch[self._start + _LENGTH : self._end]
-        if size + _LENGTH > SCRATCH_BYTES:
-            big = self._pool.take(size)
-            big[: len(here)] = here
-            self._big, self._filled = big, len(here)
-            self._start = self._end = 0
-        else:
+    def _make_space(self, size: int) -> bool:
+        """Make space for a frame that begins in the scratch and does not end in it.
+
+        Returns:
+            Whether there is space; else the frame waits for the budget.
+        """
+        if size + _LENGTH <= SCRATCH_BYTES:
             self._move()
+            return True
+        self._announced(size)
+        if self._budget is not None:
+            self._waiting = size
+            if not self._budget.reserve(size, self._granted):
+                if self._pause is not None:
+                    self._pause(True)  # noqa: FBT003 - a callback of one argument
+                return False
+            self._waiting = 0
+        self._begin_big(size)
+        return True
+
+    def _granted(self) -> None:
+        """The budget has space for the frame that waits."""
+        size, self._waiting = self._waiting, 0
+        self._begin_big(size)
+        if self._pause is not None:
+            self._pause(False)  # noqa: FBT003
+
+    def _take_anyway(self) -> None:
+        assert self._waiting
+        assert self._budget is not None
+        self._budget.withdraw(self._granted)
+        self._budget.add(self._waiting)
+        self._granted()
+
+    def _begin_big(self, size: int) -> None:
+        here = self._scratch[self._start + _LENGTH : self._end]
+        big = self._pool.take(size)
+        big[: len(here)] = here
+        self._big, self._filled = big, len(here)
+        self._start = self._end = 0
 
     def _move(self) -> None:
         """Move what is left to the front of the scratch."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from dataclasses import field
-from typing import Final
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Final
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import software_version
@@ -14,14 +16,43 @@ from kafkaio._machines.connection.handshake import Identity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
-from kafkaio.security.login import Login
+from kafkaio.config.configs import AllowedHosts
 from kafkaio.security.tls import contexts_for
 from kafkaio.types import Broker
+
+if TYPE_CHECKING:
+    from kafkaio.security.login import Login
 
 __all__ = ["NetSettings"]
 
 SOFTWARE_NAME: Final = "kafkaio"
 _SOFTWARE_VERSION: Final = software_version(__version__)
+
+
+def _any_host(host: str, port: int) -> bool:
+    del host, port
+    return True
+
+
+def _allowed(hosts: AllowedHosts | None) -> Callable[[str, int], bool]:
+    """The test of an advertised address; see the option ``allowed_hosts``."""
+    if hosts is None:
+        return _any_host
+    if callable(hosts):
+        return hosts
+    return partial(_matches, tuple(hosts))
+
+
+def _matches(patterns: tuple[str, ...], host: str, port: int) -> bool:
+    from fnmatch import fnmatchcase  # few clients need it
+
+    name = host.lower().removesuffix(".")
+    addresses = (name, f"{name}:{port}")
+    return any(
+        fnmatchcase(address, pattern.lower())
+        for pattern in patterns
+        for address in addresses
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +66,9 @@ class NetSettings:
         reconnect: the wait between attempts to connect to one broker.
         set_up: how long one attempt may take; it grows with every failure.
         max_frame_size: the largest answer accepted, in bytes.
+        max_control_response_size: the largest answer without records, in bytes.
+        receive_memory: bytes of answers that all connections receive at once.
+        is_allowed: whether an advertised host and port may be connected to.
         login: how to authenticate by SASL; None for not.
         tls: returns the TLS settings, asked for each new connection; None for plain
             TCP.
@@ -48,6 +82,9 @@ class NetSettings:
     reconnect: Backoff = field(default=Backoff(50, 1_000))
     set_up: Backoff = field(default=Backoff(10_000, 30_000))
     max_frame_size: int = 104_857_600
+    max_control_response_size: int = 16_777_216
+    receive_memory: float = inf
+    is_allowed: Callable[[str, int], bool] = _any_host
     login: Login | None = None
     tls: Callable[[], ssl.SSLContext] | None = None
     send_buffer_bytes: int = -1
@@ -68,7 +105,11 @@ class NetSettings:
                 config.socket_connection_setup_timeout_max_ms,
             ),
             max_frame_size=config.max_response_size,
+            max_control_response_size=config.max_control_response_size,
+            receive_memory=config.receive_memory,
+            is_allowed=_allowed(config.allowed_hosts),
             tls=contexts_for(config),
+            login=_login(config),
             send_buffer_bytes=config.send_buffer_bytes,
             receive_buffer_bytes=config.receive_buffer_bytes,
         )
@@ -84,6 +125,7 @@ class NetSettings:
             software_version=_SOFTWARE_VERSION,
             request_timeout=self.request_timeout,
             idle_timeout=self.idle_timeout,
+            max_control_response_size=self.max_control_response_size,
         )
 
     def schedule(self) -> ReconnectSchedule:
@@ -99,3 +141,11 @@ class NetSettings:
             send_buffer_bytes=self.send_buffer_bytes,
             receive_buffer_bytes=self.receive_buffer_bytes,
         )
+
+
+def _login(config: ClientConfig) -> Login | None:
+    if not config.security_protocol.startswith("SASL_"):
+        return None
+    from kafkaio.security.login import login_for  # with SASL alone
+
+    return login_for(config)

@@ -10,7 +10,7 @@ Invariants:
 - The protocol above hears of a connection only when the handshake is complete, and of
   its end exactly once after that.
 - After each call from outside, nothing is left in the outgoing BIO, and the incoming
-  one has at most a part of a TLS record.
+  one has at most a part of a TLS record, unless reading is paused.
 - A connection that the peer ends without ``close_notify`` ends like a plain one: the
   frames above have lengths, so that nothing can be cut off unseen.
 
@@ -175,6 +175,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         # Whether no plaintext has come yet.
         self._is_silent = True
         self._is_ending = False
+        self._is_paused = False
         self._cause: Exception | None = None
 
     # ---- what asyncio calls ------------------------------------------------------
@@ -208,6 +209,8 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _handle(self) -> None:
         """Take what is in the incoming BIO."""
+        if self._lower is None:
+            return  # lost since reading was resumed
         try:
             if not self._is_secured:
                 self._shake()
@@ -232,7 +235,9 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
     def _read(self) -> None:
         """Decrypt everything that has come, in pieces as large as there is space."""
         tls, incoming, upper = self._tls, self._incoming, self._upper
-        while (incoming.pending or tls.pending()) and not self._is_ending:
+        while (incoming.pending or tls.pending()) and not (
+            self._is_ending or self._is_paused
+        ):
             space = upper.get_buffer(-1)
             done, size = 0, len(space)
             try:
@@ -311,6 +316,23 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._is_ending = True
         if self._lower is not None:
             self._lower.abort()
+
+    def is_closing(self) -> bool:
+        """Whether it is closed, or closes."""
+        return self._is_ending or self._lower is None
+
+    def pause_reading(self) -> None:
+        """Pass nothing on; what has come stays in the incoming BIO."""
+        self._is_paused = True
+        if self._lower is not None:
+            self._lower.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Pass on what has come, and read on."""
+        self._is_paused = False
+        if self._lower is not None and not self._is_ending:
+            self._lower.resume_reading()
+            asyncio.get_running_loop().call_soon(self._handle)
 
     def get_write_buffer_size(self) -> int:
         """Bytes that the operating system has not taken yet, as they are encrypted."""

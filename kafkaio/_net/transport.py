@@ -12,11 +12,12 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
 from kafkaio._dataclass import dataclass
-from kafkaio._net.receive import FrameReceiver
+from kafkaio._net.receive import FrameReceiver, LargeFrames
 from kafkaio._net.tls import TlsLayer, explained, is_refusal
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable, ProtocolError
 from kafkaio.protocol.message import Buffer
@@ -79,8 +80,10 @@ class DialOptions:
     """How to make one connection.
 
     Attributes:
-        timeout: seconds for each address, from the first packet to the end of TLS.
+        timeout: seconds for all addresses, from the look-up of the name to the end of
+            TLS; each address gets its share of what is left.
         max_frame_size: the largest frame accepted, in bytes.
+        large: decides on large frames; None accepts all.
         ssl_context: TLS settings; None for plain TCP.
         send_buffer_bytes: SO_SNDBUF, -1 for the system's default.
         receive_buffer_bytes: SO_RCVBUF, -1 for the system's default.
@@ -88,6 +91,7 @@ class DialOptions:
 
     timeout: float
     max_frame_size: int
+    large: LargeFrames | None = None
     ssl_context: ssl.SSLContext | None = None
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
@@ -131,15 +135,20 @@ class TcpTransport(asyncio.BufferedProtocol):
     Args:
         max_frame_size: a longer frame from the peer ends the connection.
         sink: receives what arrives; None for none yet.
+        large: decides on large frames; None accepts all.
         address: ``host:port`` of the peer, for errors.
     """
 
     def __init__(
-        self, max_frame_size: int, sink: FrameSink | None, address: str = ""
+        self,
+        max_frame_size: int,
+        sink: FrameSink | None,
+        large: LargeFrames | None = None,
+        address: str = "",
     ) -> None:
         self._sink = sink
         self._address = address
-        self._frames = FrameReceiver(max_frame_size, self._deliver)
+        self._frames = FrameReceiver(max_frame_size, self._deliver, self._pause, large)
         self._transport: asyncio.Transport | None = None
         self._write_parts: Callable[[Sequence[Buffer]], None]
         self._broken: BaseException | None = None
@@ -186,6 +195,7 @@ class TcpTransport(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._broken = self._broken or exc
+        self._frames.close()
         if self._sink is not None:
             self._sink.connection_lost(self._broken)
 
@@ -222,6 +232,14 @@ class TcpTransport(asyncio.BufferedProtocol):
         """See Transport."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
+    def _pause(self, is_paused: bool) -> None:  # noqa: FBT001 - a callback
+        if self._transport is None or self._transport.is_closing():
+            return
+        if is_paused:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
     def _deliver(self, frame: Buffer) -> None:
         if self._sink is not None:
             self._sink.frame_received(frame)
@@ -231,8 +249,14 @@ class _Dialled(TcpTransport):
     # Reports nothing to the sink until `adopt`: before that dial_tcp may still turn to
     # another address.
 
-    def __init__(self, max_frame_size: int, sink: FrameSink, address: str) -> None:
-        super().__init__(max_frame_size, sink, address)
+    def __init__(
+        self,
+        max_frame_size: int,
+        sink: FrameSink,
+        large: LargeFrames | None,
+        address: str,
+    ) -> None:
+        super().__init__(max_frame_size, sink, large, address)
         self._adopted = False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -269,7 +293,12 @@ async def dial_tcp(
         AuthenticationError: the TLS handshake failed, and no address was left.
     """
     failures: list[tuple[str, BaseException]] = []
-    for family, address in await _resolve(host, port, options):
+    until = asyncio.get_running_loop().time() + options.timeout
+    found = await _resolve(host, port, options)
+    for index, (family, address) in enumerate(found):
+        # An address that does not answer leaves the others their share of the time.
+        left = until - asyncio.get_running_loop().time()
+        options = replace(options, timeout=max(0.0, left) / (len(found) - index))
         step = "connect"
         try:
             async with asyncio.timeout(options.timeout):
@@ -295,7 +324,7 @@ async def dial_tcp(
 
 def _reason(error: Exception, step: str, options: DialOptions) -> str:
     if type(error) is TimeoutError and not error.errno:
-        return f"no answer within {options.timeout:.3g} s"
+        return f"no answer within {round(options.timeout, 2):g} s"
     if step == "TLS handshake":
         return explained(error)
     return str(error) or type(error).__name__
@@ -351,7 +380,7 @@ async def _wrap(
     sock: socket.socket, host: str, port: int, sink: FrameSink, options: DialOptions
 ) -> Transport:
     loop = asyncio.get_running_loop()
-    transport = _Dialled(options.max_frame_size, sink, f"{host}:{port}")
+    transport = _Dialled(options.max_frame_size, sink, options.large, f"{host}:{port}")
     context, layer = options.ssl_context, None
     lower: asyncio.BaseProtocol = transport
     try:

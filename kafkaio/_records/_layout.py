@@ -76,6 +76,9 @@ MIN_RECORD_SIZE = 7
 ONE_RECORD = BATCH_HEADER_SIZE + 5 + 1 + 1 + 1 + 5 + 5 + 5
 #: The most bytes of a header beside its name and value.
 HEADER_OVERHEAD = 10
+#: The most headers of a record. Each takes two bytes, and becomes objects of 100: a
+#: compressed batch of some KiB could hold 30 million.
+MAX_HEADERS = 1_000_000
 #: The most bytes that 32-bit offsets can address.
 MOST_BYTES = 2**31 - 1
 #: Timestamp, key, value and headers: a record that has no offset yet.

@@ -19,6 +19,7 @@ from typing import Any
 
 from kafkaio._records._layout import (
     BATCH_HEADER_SIZE,
+    MAX_HEADERS,
     MIN_RECORD_SIZE,
     Origin,
     encode_varint,
@@ -261,7 +262,7 @@ def read_fields(
 def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int]:
     raw, position = long_varint(data, position)
     count = raw >> 1
-    if raw & 1 or count > (len(data) - position) // 2:
+    if raw & 1 or count > min(MAX_HEADERS, (len(data) - position) // 2):
         raise CorruptRecord(f"a record claims {_unzigzag(raw)} headers")
     headers: list[Header] = []
     value: bytes | None

@@ -31,7 +31,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from kafkaio._records._layout import BATCH_HEADER_SIZE, MIN_RECORD_SIZE
+from kafkaio._records._layout import BATCH_HEADER_SIZE, MAX_HEADERS, MIN_RECORD_SIZE
 from kafkaio._records._layout import HEADER_OVERHEAD as MOST_OF_HEADER
 from kafkaio._records._layout import ONE_RECORD as MOST_OF_RECORD
 from kafkaio.errors import ArgumentValueError, CorruptRecord, UsageError
@@ -74,6 +74,8 @@ cdef Py_ssize_t HEADER_SIZE = BATCH_HEADER_SIZE
 cdef Py_ssize_t HEADER_OVERHEAD = MOST_OF_HEADER
 cdef Py_ssize_t ONE_RECORD = MOST_OF_RECORD
 cdef Py_ssize_t LEAST_RECORD = MIN_RECORD_SIZE
+# The most headers of a record.
+cdef uint64_t MOST_HEADERS = MAX_HEADERS
 cdef Py_ssize_t LEAST_CAPACITY = 1024
 cdef object CREATE = TimestampType.CREATE
 

@@ -121,6 +121,8 @@ cdef const uint8_t *skip_headers(const uint8_t *at, const uint8_t *end) noexcept
     at = varint(at, end, &raw)
     if at == NULL or raw & 1 or raw >> 1 > <uint64_t>(end - at) // 2:
         return NULL
+    if raw >> 1 > MOST_HEADERS:
+        return NULL
     for i in range(raw >> 1):
         at = field(at, end, &start, &size)
         if at == NULL or size < 0:

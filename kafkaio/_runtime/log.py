@@ -166,6 +166,24 @@ class LogObserver:
             *(self._client_id, _server(node_id), host, port, connection_class),
         )
 
+    def authenticated(
+        self, node_id: int, connection_class: str, mechanism: str, lifetime: float
+    ) -> None:
+        """Log it as DEBUG."""
+        limit = f" for {lifetime:.1f} s" if lifetime else ""
+        CLIENT.debug(
+            "[%s] authenticated by %s at %s (%s)%s",
+            *(self._client_id, mechanism, _server(node_id), connection_class, limit),
+        )
+
+    def credentials_exposed(self, mechanism: str, host: str) -> None:
+        """Log it as a warning."""
+        CLIENT.warning(
+            "[%s] %s sends its secret to %s without encryption, so that everybody on "
+            "the way can read it: set security_protocol to SASL_SSL",
+            *(self._client_id, mechanism, host),
+        )
+
     def connection_lost(
         self, node_id: int, connection_class: str, cause: BaseException | None
     ) -> None:

@@ -42,6 +42,21 @@ class Observer:
     ) -> None:
         """A connection is ready: its API versions are negotiated."""
 
+    def authenticated(
+        self, node_id: int, connection_class: str, mechanism: str, lifetime: float
+    ) -> None:
+        """A broker accepted the credentials: of a new connection, or once again.
+
+        ``lifetime`` is how many seconds that holds, 0 for no limit. A connection whose
+        session is limited authenticates again before its end (KIP-368).
+        """
+
+    def credentials_exposed(self, mechanism: str, host: str) -> None:
+        """A password or token is sent to another host without encryption.
+
+        Reported once for each client, before the first time.
+        """
+
     def connection_lost(
         self, node_id: int, connection_class: str, cause: BaseException | None
     ) -> None:

@@ -407,6 +407,7 @@ class Cluster:
             UnknownTopicOrPartition: the cluster still has no such topic.
             AuthorizationError: the client may not see a topic; raised at once.
             BrokerError: no topic can have one of the names; raised at once.
+            AuthenticationError: all brokers refuse the client; raised at once.
             KafkaError: no broker answered in time; the last failure.
             ClosedError: the client is closed.
         """

@@ -32,6 +32,7 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.nodes import Nodes
 from kafkaio.config import ClientConfig
 from kafkaio.errors import (
+    AuthenticationError,
     BrokerError,
     BrokerNotAvailable,
     ConnectionLost,
@@ -132,6 +133,17 @@ class MetadataUpdater:
             if self.failure is not None:
                 return False
 
+    async def attempt_ended(self) -> None:
+        """Wait for the end of the next attempt, whatever comes of it.
+
+        Raises:
+            AuthenticationError: all brokers refuse the client. The background task
+                tries again, but whoever waits gets the reason now.
+        """
+        await self.attempted.wait()
+        if isinstance(self.failure, AuthenticationError):
+            raise self.failure
+
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call ``listener`` with every new view; the result removes it."""
         self._listeners.append(listener)
@@ -228,7 +240,14 @@ class MetadataUpdater:
             self._rebootstrap()
         if error:
             raise broker_error(response.error_code, "the broker refused Metadata")
-        merged = merge(self.view, self._epochs, response, version, partial=ask.partial)
+        merged = merge(
+            self.view,
+            self._epochs,
+            response,
+            version,
+            partial=ask.partial,
+            max_brokers=self._config.max_brokers,
+        )
         if merged is None:
             raise BrokerNotAvailable("a Metadata answer names no broker")
         self.failure = None
@@ -267,6 +286,8 @@ class MetadataUpdater:
         """Wait until each topic is described; the caller sets a time limit.
 
         Raises:
+            AuthenticationError: all brokers refuse the client; raised by the first
+                attempt to fetch metadata that ends so during the call.
             AuthorizationError: the client may not see a topic.
             BrokerError: no topic can have one of the names.
         """
@@ -281,7 +302,7 @@ class MetadataUpdater:
                 self._raise_if_final(view, topic, began_at)
             if not self._schedule.is_wanted:
                 self.request()
-            await self.updated.wait()
+            await self.attempt_ended()
 
     def _raise_if_final(self, view: ClusterView, topic: str, began_at: int) -> None:
         error = view.topic_error(topic)

@@ -139,9 +139,12 @@ class Router:
         """Request metadata and wait for the next attempt, whatever comes of it.
 
         The attempts of the metadata have their own back-off.
+
+        Raises:
+            AuthenticationError: all brokers refuse the client.
         """
         self._metadata.request()
-        await self._metadata.attempted.wait()
+        await self._metadata.attempt_ended()
 
     async def connection(
         self, node_id: int, connection_class: ConnectionClass

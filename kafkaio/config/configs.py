@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import ssl
 
 __all__ = [
+    "AllowedHosts",
     "ClientConfig",
     "ConsumerConfig",
     "Deserializer",
@@ -47,6 +48,8 @@ Serializer = Callable[[object], bytes | None]
 Deserializer = Callable[[bytes], object]
 #: Returns a token for OAUTHBEARER when it is called and awaited.
 TokenProvider = Callable[[], Awaitable[Token]]
+#: Patterns of hosts, or a function of host and port.
+AllowedHosts = Collection[str] | Callable[[str, int], bool]
 #: Chooses a partition: (topic, key bytes, value bytes, number of partitions).
 Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
 
@@ -270,6 +273,39 @@ class ClientConfig:
         "Size of the largest answer accepted from a broker, in bytes.",
         bounds=(1_024, _MAX),
         aliases=("receive.message.max.bytes",),
+        is_own=True,
+    )
+    max_control_response_size: int = option(
+        16_777_216,
+        "The same for answers that carry no records. Such an answer becomes objects "
+        "of up to 19 times its size, and of at most six times this option: enough for "
+        "the metadata of 100,000 partitions. Raise it for larger clusters.",
+        bounds=(1_024, _MAX),
+        is_own=True,
+    )
+    receive_memory: int = option(
+        268_435_456,
+        "Bytes of large answers that all connections of the client receive at once; "
+        "further ones wait. One answer can always be received. The default holds the "
+        "answers of a consumer to five brokers at their largest.",
+        bounds=(1_024, 2**62),
+        is_own=True,
+    )
+    max_brokers: int = option(
+        10_000,
+        "The most brokers that a cluster may have. A broker that names more is taken "
+        "for a broken or hostile one: each name may become a connection.",
+        bounds=_FROM_1,
+        is_own=True,
+    )
+    allowed_hosts: AllowedHosts | None = option(
+        None,
+        "Brokers to connect to, for services that must not be led to other hosts: "
+        "patterns of host names (``*.kafka.example.com``, ``10.0.0.*:9092``), or a "
+        "function of host and port that returns whether to connect. "
+        "``bootstrap_servers`` are always allowed. None allows every address that "
+        "brokers advertise.",
+        keyword_type="AllowedHosts | None",
         is_own=True,
     )
     send_buffer_bytes: int = option(
@@ -808,6 +844,8 @@ class ConsumerConfig(ClientConfig):
 def _check(config: ClientConfig) -> None:
     for declared in fields(config):
         check_value(declared, getattr(config, declared.name))
+    _check_sasl(config)
+    _check_hosts(config.allowed_hosts)
     context: object = config.ssl_context
     if context is None:
         return
@@ -820,6 +858,80 @@ def _check(config: ClientConfig) -> None:
     if not config.security_protocol.endswith("SSL"):
         raise ConfigurationError(
             "ssl_context is not used without security_protocol='SSL' or 'SASL_SSL'"
+        )
+
+
+_PASSWORD = ("sasl_username", "sasl_password")
+#: The options of each mechanism; those of another one would have no effect.
+_SASL_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "PLAIN": ("sasl_username", "sasl_password"),
+    **dict.fromkeys(
+        ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+        (
+            "sasl_username",
+            "sasl_password",
+            "sasl_delegation_token",
+            "sasl_scram_max_iterations",
+        ),
+    ),
+    "OAUTHBEARER": ("sasl_oauth_token_provider",),
+    "GSSAPI": (
+        "sasl_kerberos_service_name",
+        "sasl_kerberos_principal",
+        "sasl_kerberos_keytab",
+    ),
+}
+#: Those that a mechanism cannot do without.
+_SASL_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "PLAIN": _PASSWORD,
+    "SCRAM-SHA-256": _PASSWORD,
+    "SCRAM-SHA-512": _PASSWORD,
+    "OAUTHBEARER": ("sasl_oauth_token_provider",),
+    "GSSAPI": (),
+}
+
+
+def _check_sasl(config: ClientConfig) -> None:
+    given = {
+        f.name
+        for f in fields(ClientConfig)
+        if f.name.startswith("sasl_") and getattr(config, f.name) != f.default
+    }
+    if not config.security_protocol.startswith("SASL_"):
+        if given:
+            raise ConfigurationError(
+                f"{min(given)} is not used without security_protocol='SASL_SSL' or "
+                "'SASL_PLAINTEXT'"
+            )
+        return
+    mechanism = config.sasl_mechanism
+    if mechanism is None:
+        raise ConfigurationError(
+            f"security_protocol={config.security_protocol!r} needs sasl_mechanism"
+        )
+    foreign = given - {"sasl_mechanism", *_SASL_OPTIONS[mechanism]}
+    if foreign:
+        raise ConfigurationError(
+            f"{min(foreign)} has no meaning with sasl_mechanism={mechanism!r}"
+        )
+    for name in _SASL_NEEDED[mechanism]:
+        if not getattr(config, name):
+            raise ConfigurationError(f"sasl_mechanism={mechanism!r} needs {name}")
+    if config.sasl_kerberos_keytab and not config.sasl_kerberos_principal:
+        raise ConfigurationError("sasl_kerberos_keytab needs sasl_kerberos_principal")
+
+
+def _check_hosts(hosts: object) -> None:
+    if hosts is None or callable(hosts):
+        return
+    if (
+        isinstance(hosts, (str, bytes))
+        or not isinstance(hosts, Collection)
+        or not all(isinstance(host, str) and host for host in hosts)
+    ):
+        raise ConfigurationError(
+            f"allowed_hosts={hosts!r} must be a collection of patterns of hosts, such "
+            "as ['*.kafka.example.com'], or a function of host and port"
         )
 
 

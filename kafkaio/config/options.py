@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from kafkaio.config.configs import (
+    AllowedHosts,
     Deserializer,
     Partitioner,
     Serializer,
@@ -67,6 +68,10 @@ class ClientOptions(TypedDict, total=False):
     sasl_kerberos_keytab: str | None
     sasl_scram_max_iterations: int
     max_response_size: int
+    max_control_response_size: int
+    receive_memory: int
+    max_brokers: int
+    allowed_hosts: AllowedHosts | None
     send_buffer_bytes: int
     receive_buffer_bytes: int
     allow_auto_create_topics: bool

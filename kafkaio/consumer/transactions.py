@@ -221,14 +221,21 @@ class JoinedTransaction:
         return f"<JoinedTransaction {sorted(self._holds.partitions)}>"
 
     def _begin(self, tp: TopicPartition) -> None:
-        # Called before records are taken, once per chunk.
-        if tp not in self._holds:
+        # Called before records are taken, once per chunk. A partition that was lost may
+        # be assigned again: what is read of it then has to be read again as well.
+        if self._claim(tp) not in self._holds:
             at = self._reader.positions[tp]
             epoch = at.position_epoch
             self._hold(tp, OffsetAndMetadata(at.position, leader_epoch=epoch))
 
+    def _claim(self, tp: TopicPartition) -> Claim:
+        if self._member is not None:
+            return Claim(tp, self._member.assignment.get(tp, -1))
+        positions = self._reader.positions
+        return Claim(tp, positions[tp].number if tp in positions else -1)
+
     def _hold(self, tp: TopicPartition, place: OffsetAndMetadata) -> None:
-        claim = Claim(tp, self._numbers().get(tp, -1))
+        claim = self._claim(tp)
         self._holds.add(claim, place)
         if self._member is not None:
             self._member.hold((claim,))

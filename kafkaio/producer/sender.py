@@ -33,7 +33,7 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.cluster import Cluster
 from kafkaio.client.retry import RetryPolicy
 from kafkaio.config import ProducerConfig
-from kafkaio.errors import KafkaError, UnsupportedVersion
+from kafkaio.errors import AuthenticationError, KafkaError, UnsupportedVersion
 from kafkaio.producer.backpressure import BufferSpace
 from kafkaio.producer.identity import IdentityRequester
 from kafkaio.producer.outcomes import Outcomes
@@ -485,6 +485,8 @@ class Sender:
         try:
             await self._cluster.connection(node, ConnectionClass.PRODUCE)
         except KafkaError as error:
+            if isinstance(error, AuthenticationError):
+                self._refuse(node, error)
             self._outbox.note_cause(node, error)
             self._cluster.request_refresh()
             # The pool has the back-off of connections. This one is for errors that
@@ -493,6 +495,19 @@ class Sender:
         finally:
             self._opening.discard(node)
             self.wake()
+
+    def _refuse(self, node: int, error: AuthenticationError) -> None:
+        """Fail what waits for a broker that refuses the credentials.
+
+        Later records lead to another attempt, after the back-off of the connection.
+        """
+        failed = self._accumulator.refuse(node, error)
+        for receipt in failed:
+            self._report(receipt)
+        if failed and self._transaction is not None:
+            self._transaction.failed(error, harm=Harm.ABORT)
+            self._transaction.landed()
+        self._space.grant()
 
     # Identity
 

@@ -4,6 +4,10 @@ The result is one function of straight-line Python: nested structs and arrays ar
 inlined, and a run of fixed-width fields is one ``struct`` call. Only a section of
 tagged fields that is not empty takes another function.
 
+A message may also be decoded in slices, by a generator that yields after every few
+KiB and counts the memory of what it makes. Large answers take it: 5 bytes can become
+an object of 100 bytes, so the memory and the time of one answer have to be bounded.
+
 Two invariants keep hostile input harmless. A length is checked against the bytes that
 remain before anything is allocated, and bytes that end too early raise IndexError or
 ``struct.error``, which the codec turns into ProtocolError.
@@ -11,17 +15,42 @@ remain before anything is allocated, and bytes that end too early raise IndexErr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from struct import unpack_from
+from typing import Final, NoReturn
 
+from kafkaio.errors import ProtocolError
 from kafkaio.protocol._source import FIXED, Source, default_of, minimum_size
 from kafkaio.protocol.message import ZERO_UUID, Buffer, Field, Message, Struct
-from kafkaio.protocol.primitives import read_string_length, read_uvarint, skip_tags
+from kafkaio.protocol.primitives import (
+    MAX_TAGS,
+    read_string_length,
+    read_uvarint,
+    skip_tags,
+)
 
-__all__ = ["Decoder", "compile_decoder"]
+__all__ = ["Decoder", "SlicedDecoder", "compile_decoder", "compile_sliced_decoder"]
 
 #: Takes the buffer, the position and the buffer's end; returns the position after it.
 Decoder = Callable[[Buffer, int, int], tuple[Message, int]]
+#: Takes the same, and how many bytes of memory it may fill; yields between slices.
+SlicedDecoder = Callable[
+    [Buffer, int, int, int], Generator[None, None, tuple[Message, int]]
+]
+
+# Bytes of memory, as CPython on a 64-bit machine needs them: at least what is true, so
+# that the sum is a bound.
+_LIST: Final = 72
+#: One entry of a list, which grows by an eighth at a time.
+_ENTRY: Final = 9
+_TEXT: Final = 64
+_VIEW: Final = 200
+_NUMBER: Final = 32
+_UUID: Final = 112
+#: The generator yields when it has read so many bytes; the densest take 5 ms.
+_SLICE: Final = 8192
+#: Numbers that one call of ``struct`` reads.
+_RUN: Final = 2048
 
 
 def compile_decoder(message: type[Message], version: int) -> Decoder:
@@ -38,6 +67,27 @@ def compile_decoder(message: type[Message], version: int) -> Decoder:
     )
     # The text consists of names and numbers from our own schemas, never of input.
     exec(compile(text, f"<decoder {source.title}>", "exec"), source.names)  # noqa: S102
+    decode = source.names["decode"]
+    assert callable(decode)
+    return decode
+
+
+def compile_sliced_decoder(message: type[Message], version: int) -> SlicedDecoder:
+    """Return the decoder of ``message`` at ``version`` that works in slices."""
+    source = _SlicedSource(message, version)
+    root = source.struct(message)
+    text = "\n".join(
+        [
+            *source.asides,
+            "def decode(buf, p, end, left):",
+            "    mark = p + SLICE",
+            "    if p > end: yield",  # makes it a generator in any case
+            source.body(),
+            f"    return {root}, p",
+        ]
+    )
+    # As above.
+    exec(compile(text, f"<sliced decoder {source.title}>", "exec"), source.names)  # noqa: S102
     decode = source.names["decode"]
     assert callable(decode)
     return decode
@@ -63,9 +113,35 @@ class _DecoderSource(Source):
         targets = ", ".join(target for target, _ in run)
         self.line(f"{targets}, = {unpack}(buf, p)")
         self.line(f"p += {size}")
+        self.read(run)
         for target, form in run:
             if form == FIXED["uuid"]:
                 self.line(f"{target} = uuid_from({target})")
+
+    def _footprint(self, kind: type[Struct]) -> int:
+        """The memory of a struct, in bytes, without the values that are read."""
+        size = kind.__basicsize__ + 16  # what the garbage collector adds
+        plain, _ = self.fields(kind)
+        for field in kind.SCHEMA:
+            if field.default is None:
+                continue
+            if field.array:
+                size += 0 if field in plain else _LIST
+            elif not isinstance(field.type, str):
+                size += self._footprint(field.type)
+        return size
+
+    def read(self, run: list[tuple[str, str]]) -> None:
+        """Hear of values of fixed size that were read: (variable, form) of each."""
+
+    def charge(self, cost: str) -> None:
+        """Hear of memory that the next line fills; an expression, in bytes."""
+
+    def array_begins(self) -> None:
+        """Hear of an array whose elements follow."""
+
+    def element_ends(self) -> None:
+        """Hear of an element of an array that was read."""
 
     def struct(self, kind: type[Struct]) -> str:
         """Add code that decodes a struct; return the variable that holds it."""
@@ -128,6 +204,9 @@ class _DecoderSource(Source):
         stop = self.fresh("q")
         self.line(f"{stop} = p + {length}")
         self.line(f"if {stop} > end: bad_length('{field.name}', {length})")
+        # An empty value and a text of one letter exist once.
+        text = f"{length} > 1 and {_TEXT} + {length}"
+        self.charge(str(_VIEW) if field.type == "records" else text)
         take = {
             "string": f"str(buf[p:{stop}], 'utf-8')",
             "bytes": f"bytes(buf[p:{stop}])",
@@ -184,6 +263,8 @@ class _DecoderSource(Source):
     def _fixed_array(self, kind: str, target: str, length: str) -> None:
         if kind == "uuid":
             stop = self.fresh("q")
+            self.charge(f"{_LIST} + {_ENTRY + _UUID} * {length}")
+            self.array_begins()
             self.line(f"{stop} = p + 16 * {length}")
             self.line(
                 f"{target} = [uuid_from(bytes(buf[i:i + 16]))"
@@ -199,10 +280,13 @@ class _DecoderSource(Source):
 
     def _loop(self, field: Field, target: str, length: str) -> None:
         items = self.fresh("l")
+        each = 0 if isinstance(field.type, str) else self._footprint(field.type)
+        self.charge(f"{_LIST} + {_ENTRY + each} * {length}")
         self.line(f"{items} = {target} = []")
         # Most arrays are empty, and a loop over nothing costs more than a test.
         self.line(f"if {length}:")
         self.indent()
+        self.array_begins()
         self.line(f"for _ in range({length}):")
         self.indent()
         if isinstance(field.type, str):
@@ -211,6 +295,7 @@ class _DecoderSource(Source):
         else:
             item = self.struct(field.type)
         self.line(f"{items}.append({item})")
+        self.element_ends()
         self.dedent()
         self.dedent()
 
@@ -222,7 +307,27 @@ class _DecoderSource(Source):
         if read is None:
             self.line("else: p = skip_tags(buf, p)")
         else:
-            self.line(f"else: p = {read}(buf, p, end, {name})")
+            self.line(f"else: {self.call(read, name)}")
+
+    def call(self, reader: str, name: str) -> str:
+        """Return the statement that reads the tagged fields of ``name``."""
+        return f"p = {reader}(buf, p, end, {name})"
+
+    def reader(self, name: str, body: list[str]) -> list[str]:
+        """Return the lines of the function that reads tagged fields by ``body``."""
+        return [
+            f"def {name}(buf, p, end, o):",
+            "    count, p = read_uvarint(buf, p)",
+            f"    if count > {MAX_TAGS}: bad_length('tags', count)",
+            "    for _ in range(count):",
+            "        tag, p = read_uvarint(buf, p)",
+            "        size, p = read_uvarint(buf, p)",
+            "        stop = p + size",
+            "        if stop > end: bad_length(f'tag {tag}', size)",
+            *body,
+            "        p = stop",
+            "    return p",
+        ]
 
     def _tag_reader(self, tagged: list[Field]) -> str:
         """Compile a function beside the main one, for sections that are not empty."""
@@ -239,16 +344,103 @@ class _DecoderSource(Source):
         body = self.take_lines()
         self._indent = depth
         self.put_lines(lines)
-        self.asides += [
-            f"def {reader}(buf, p, end, o):",
-            "    count, p = read_uvarint(buf, p)",
-            "    for _ in range(count):",
-            "        tag, p = read_uvarint(buf, p)",
-            "        size, p = read_uvarint(buf, p)",
-            "        stop = p + size",
-            "        if stop > end: bad_length(f'tag {tag}', size)",
-            *body,
-            "        p = stop",
-            "    return p",
-        ]
+        self.asides += self.reader(reader, body)
         return reader
+
+
+class _SlicedSource(_DecoderSource):
+    """The same code, with a meter.
+
+    In the code, ``left`` is the memory left, and ``mark`` the position at which the
+    generator yields next.
+    """
+
+    def __init__(self, message: type[Message], version: int) -> None:
+        super().__init__(message, version)
+        self.names |= {
+            "SLICE": _SLICE,
+            "too_large": _too_large,
+            "read_numbers": _read_numbers,
+            "unpack_from": unpack_from,
+        }
+
+    def read(self, run: list[tuple[str, str]]) -> None:
+        # Small numbers exist once, all others are objects.
+        large = [
+            f"({target} >> 8 != 0)"
+            for target, form in run
+            if form in {"h", "H", "i", "q"} and "." in target
+        ]
+        if large:
+            self.charge(f"{_NUMBER} * ({' + '.join(large)})")
+        if any(form == FIXED["uuid"] for _, form in run):
+            self.charge(str(_UUID))
+
+    def charge(self, cost: str) -> None:
+        self.line(f"left -= {cost}")
+
+    def array_begins(self) -> None:
+        self.line("if left < 0: too_large()")
+
+    def element_ends(self) -> None:
+        self.line("if p > mark:")
+        self.indent()
+        self.array_begins()
+        self.line("mark = p + SLICE")
+        self.line("yield")
+        self.dedent()
+
+    def _fixed_array(self, kind: str, target: str, length: str) -> None:
+        if kind == "uuid":
+            super()._fixed_array(kind, target, length)
+            return
+        self.charge(f"{_LIST} + {_ENTRY + _NUMBER} * {length}")
+        self.array_begins()
+        form = FIXED[kind]
+        _, size = self.packing(form, "unpack_from")
+        self.line(f"if {length} > {_RUN}:")
+        self.line(
+            f"    {target} = "
+            f"yield from read_numbers(buf, p, {length}, '{form}', {size})"
+        )
+        self.line(f"else: {target} = list(unpack_from(f'>{{{length}}}{form}', buf, p))")
+        self.line(f"p += {size} * {length}")
+
+    def call(self, reader: str, name: str) -> str:
+        return f"p, left = yield from {reader}(buf, p, end, {name}, left)"
+
+    def reader(self, name: str, body: list[str]) -> list[str]:
+        _, count, check, loop, *lines, _ = super().reader(name, body)
+        return [
+            f"def {name}(buf, p, end, o, left):",
+            "    mark = p + SLICE",
+            count,
+            check,
+            loop,
+            "        if p > mark:",
+            "            if left < 0: too_large()",
+            "            mark = p + SLICE",
+            "            yield",
+            *lines,
+            "    return p, left",
+        ]
+
+
+def _read_numbers(
+    buf: Buffer, position: int, count: int, form: str, size: int
+) -> Generator[None, None, list[int]]:
+    """Read a long array of numbers, a run at a time."""
+    numbers: list[int] = []
+    while count:
+        run = min(count, _RUN)
+        numbers += unpack_from(f">{run}{form}", buf, position)
+        position += run * size
+        count -= run
+        yield
+    return numbers
+
+
+def _too_large() -> NoReturn:
+    raise ProtocolError(
+        "it would take too much memory (see the option max_control_response_size)"
+    )

@@ -7,19 +7,33 @@ then cached; ``_encoder`` and ``_decoder`` describe how.
 from __future__ import annotations
 
 import struct
+from collections.abc import Generator
 from typing import TypeVar
 
 from kafkaio.errors import ProtocolError, UnsupportedVersion
-from kafkaio.protocol._decoder import Decoder, compile_decoder
+from kafkaio.protocol._decoder import (
+    Decoder,
+    SlicedDecoder,
+    compile_decoder,
+    compile_sliced_decoder,
+)
 from kafkaio.protocol._encoder import Encoder, compile_encoder
 from kafkaio.protocol.message import Buffer, Message
 
-__all__ = ["decode", "decode_from", "encode", "encode_into", "encode_parts"]
+__all__ = [
+    "decode",
+    "decode_from",
+    "decode_in_slices",
+    "encode",
+    "encode_into",
+    "encode_parts",
+]
 
 MessageT = TypeVar("MessageT", bound=Message)
 
 _ENCODERS: dict[tuple[type[Message], int], Encoder] = {}
 _DECODERS: dict[tuple[type[Message], int], Decoder] = {}
+_SLICED: dict[tuple[type[Message], int], SlicedDecoder] = {}
 
 #: What a compiled decoder raises for malformed bytes.
 _MALFORMED = (ProtocolError, IndexError, struct.error, UnicodeDecodeError)
@@ -95,9 +109,46 @@ def decode(
     """
     found, position = decode_from(message, version, data, position)
     if exact and position != len(data):
-        raise ProtocolError(
-            f"{message.NAME} v{version}: {len(data) - position} bytes are left over"
-        )
+        raise _left_over(message, version, len(data) - position)
+    return found
+
+
+def decode_in_slices(
+    message: type[MessageT],
+    version: int,
+    data: Buffer,
+    position: int,
+    *,
+    max_memory: int,
+) -> Generator[None, None, MessageT]:
+    """Decode as ``decode`` does, a few KiB at a time; yields in between.
+
+    A slice takes at most some milliseconds. Returns the message.
+
+    Args:
+        message: as for ``decode``.
+        version: as for ``decode``.
+        data: as for ``decode``.
+        position: as for ``decode``.
+        max_memory: the most bytes of memory that the message may fill. They are
+            counted as on CPython on a machine of 64 bits.
+
+    Raises:
+        UnsupportedVersion: if the class has no such version.
+        ProtocolError: if the bytes are not such a message, or it takes more memory.
+    """
+    decoder = _SLICED.get((message, version))
+    if decoder is None:
+        _check_version(message, version)
+        decoder = _SLICED[message, version] = compile_sliced_decoder(message, version)
+    end = len(data)
+    try:
+        found, position = yield from decoder(data, position, end, max_memory)
+    except _MALFORMED as error:
+        raise _unreadable(message, version, end, error) from error
+    if position != end:
+        raise _left_over(message, version, end - position)
+    assert isinstance(found, message)
     return found
 
 
@@ -115,11 +166,21 @@ def decode_from(
     try:
         found, position = decoder(data, position, len(data))
     except _MALFORMED as error:
-        raise ProtocolError(
-            f"{message.NAME} v{version} cannot be read from {len(data)} bytes: {error}"
-        ) from error
+        raise _unreadable(message, version, len(data), error) from error
     assert isinstance(found, message)
     return found, position
+
+
+def _unreadable(
+    message: type[Message], version: int, size: int, error: Exception
+) -> ProtocolError:
+    return ProtocolError(
+        f"{message.NAME} v{version} cannot be read from {size} bytes: {error}"
+    )
+
+
+def _left_over(message: type[Message], version: int, count: int) -> ProtocolError:
+    return ProtocolError(f"{message.NAME} v{version}: {count} bytes are left over")
 
 
 def _check_version(message: type[Message], version: int) -> None:

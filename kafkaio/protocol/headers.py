@@ -15,12 +15,13 @@ The version of the header depends on the version of the body (KIP-482, KIP-511):
 from __future__ import annotations
 
 import struct
+from collections.abc import Generator
 from functools import lru_cache
 from typing import TypeVar
 
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.codec import decode, decode_from, encode_into
+from kafkaio.protocol.codec import decode, decode_from, decode_in_slices, encode_into
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Buffer, Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
@@ -32,6 +33,7 @@ __all__ = [
     "decode_request",
     "decode_request_header",
     "decode_response",
+    "decode_response_in_slices",
     "encode_request",
     "encode_request_header",
     "encode_request_parts",
@@ -144,13 +146,40 @@ def decode_response(
         UnsupportedVersion: if the response has no such version.
         ProtocolError: if the frame is not such a response.
     """
-    position = _LENGTH.size
-    if _has_tags(response.API_KEY, version):
-        try:
-            position = skip_tags(frame, position)
-        except IndexError as error:
-            raise ProtocolError("the header of a response is cut off") from error
-    return decode(response, version, frame, position)
+    return decode(response, version, frame, _body(response, version, frame))
+
+
+def decode_response_in_slices(
+    response: type[ResponseT], version: int, frame: Buffer, *, max_memory: int
+) -> Generator[None, None, ResponseT]:
+    """Decode as ``decode_response`` does, a few KiB at a time; yields in between.
+
+    Args:
+        response: as for ``decode_response``.
+        version: as for ``decode_response``.
+        frame: as for ``decode_response``.
+        max_memory: see `kafkaio.protocol.codec.decode_in_slices`.
+
+    Raises:
+        UnsupportedVersion: if the response has no such version.
+        ProtocolError: if the frame is not such a response, or takes more memory.
+    """
+    position = _body(response, version, frame)
+    return (
+        yield from decode_in_slices(
+            response, version, frame, position, max_memory=max_memory
+        )
+    )
+
+
+def _body(response: type[Response], version: int, frame: Buffer) -> int:
+    """Where the body of a response begins."""
+    if not _has_tags(response.API_KEY, version):
+        return _LENGTH.size
+    try:
+        return skip_tags(frame, _LENGTH.size)
+    except IndexError as error:
+        raise ProtocolError("the header of a response is cut off") from error
 
 
 def decode_api_versions(version_asked: int, frame: Buffer) -> ApiVersionsResponse:

@@ -20,6 +20,7 @@ from kafkaio.protocol.message import Buffer, Buffers
 
 __all__ = [
     "MAX_STRING",
+    "MAX_TAGS",
     "compact_string",
     "nullable_string",
     "read_compact_string",
@@ -39,6 +40,9 @@ __all__ = [
 
 #: The longest string in bytes of UTF-8, even where the format allows a longer one.
 MAX_STRING = 0x7FFF
+#: The most tagged fields in one section. Kafka's messages have less than ten; each
+#: takes two bytes and half a microsecond, so megabytes of them would take seconds.
+MAX_TAGS = 1000
 
 _ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
 
@@ -207,6 +211,8 @@ def skip_tags(data: Buffer, position: int) -> int:
     if not data[position]:  # the usual case
         return position + 1
     count, position = read_uvarint(data, position)
+    if count > MAX_TAGS:
+        raise ProtocolError(f"a message has {count} tagged fields")
     for _ in range(count):  # each consumes two bytes or raises: the loop ends
         _tag, position = read_uvarint(data, position)
         size, position = read_uvarint(data, position)

@@ -1,6 +1,7 @@
 """Tools to test code that uses Kafka.
 
-`Broker` is a Kafka cluster in the event loop, `GroupConfig` its settings for groups.
+`Broker` is a Kafka cluster in the event loop, `GroupConfig` its settings for groups,
+`SecurityConfig` those for authentication.
 The functions make faults for ``broker.faults.on``.
 """
 
@@ -11,35 +12,57 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kafkaio.testing.broker.faults import (
+        close_at,
         corrupt_bytes,
         delay,
         disconnect_after_write,
         disconnect_before_write,
         drop,
         duplicate,
+        endless_challenges,
         error,
+        foreign_nonce,
+        garbage,
         half_frame,
+        invert_at,
+        iteration_count,
         metadata_lag,
         reorder,
+        stall_at,
         throttle,
+        wrong_correlation_id,
+        wrong_signature,
     )
     from kafkaio.testing.broker.group_config import GroupConfig
     from kafkaio.testing.embedded import Broker
+    from kafkaio.testing.security.config import SecurityConfig
+    from kafkaio.testing.security.oauthbearer import TokenClaims
 
 __all__ = [
     "Broker",
     "GroupConfig",
+    "SecurityConfig",
+    "TokenClaims",
+    "close_at",
     "corrupt_bytes",
     "delay",
     "disconnect_after_write",
     "disconnect_before_write",
     "drop",
     "duplicate",
+    "endless_challenges",
     "error",
+    "foreign_nonce",
+    "garbage",
     "half_frame",
+    "invert_at",
+    "iteration_count",
     "metadata_lag",
     "reorder",
+    "stall_at",
     "throttle",
+    "wrong_correlation_id",
+    "wrong_signature",
 ]
 
 
@@ -47,7 +70,12 @@ def __getattr__(name: str) -> object:
     # Imported on first use: the fixtures of a real Kafka do not need the broker.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    modules = {"Broker": "embedded", "GroupConfig": "broker.group_config"}
+    modules = {
+        "Broker": "embedded",
+        "GroupConfig": "broker.group_config",
+        "SecurityConfig": "security.config",
+        "TokenClaims": "security.oauthbearer",
+    }
     module = modules.get(name, "broker.faults")
     value: object = getattr(import_module(f"{__name__}.{module}"), name)
     return value

@@ -26,7 +26,7 @@ from kafkaio.testing.broker.control import Control, GroupControl, TransactionCon
 from kafkaio.testing.broker.faults import Faults
 from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.broker.listener import Listener, MemoryListener, TcpListener
-from kafkaio.testing.broker.node import LoggedRequest, Node
+from kafkaio.testing.broker.node import Endpoint, LoggedRequest, Node
 from kafkaio.testing.broker.properties import (
     Address,
     changed_config,
@@ -35,6 +35,9 @@ from kafkaio.testing.broker.properties import (
 )
 from kafkaio.testing.broker.store import DiskStore, MemoryStore
 from kafkaio.testing.handlers import handlers_of
+from kafkaio.testing.security.config import SecurityConfig
+from kafkaio.testing.security.files import Certificates, TlsFiles
+from kafkaio.testing.security.security import Security
 
 if TYPE_CHECKING:
     from kafkaio.testing.groups.coordinator import GroupCoordinator
@@ -42,6 +45,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Broker"]
 
+_PLAINTEXT: Final = "PLAINTEXT"
+_MTLS: Final = "MTLS"
+_WITH_TLS: Final = frozenset({"SSL", _MTLS, "SASL_SSL"})
+_USERS: Final[Mapping[str, str]] = {"alice": "alice-secret"}
 _FIRST_MEMORY_PORT: Final = 9092
 _MIN_ISR: Final = "min.insync.replicas"
 _LOGGED: Final = 10_000
@@ -63,8 +70,8 @@ class Broker:
     """A Kafka cluster in the running event loop. Any Kafka client can connect to it.
 
     For development and tests only: the replicas of a partition share one log, so no
-    replica can lag or lose records as it could in production. There is no TLS and no
-    authentication. It runs as an async context manager::
+    replica can lag or lose records as it could in production. It runs as an async
+    context manager::
 
         async with Broker(nodes=3, topics={"orders": 6}) as broker:
             async with kafkaio.Producer(broker.bootstrap_servers) as producer:
@@ -102,17 +109,30 @@ class Broker:
             transactions, too.
         features: finalized levels of features, for "4.0" and later:
             ``{"transaction.version": 1}``; by default the highest, 2.
+        sasl: whether there is a listener SASL beside PLAINTEXT: PLAIN, SCRAM-SHA-256,
+            SCRAM-SHA-512 and OAUTHBEARER (without signatures, by default).
+        tls: whether there is a listener SSL, and MTLS, which demands a certificate of
+            the client; with ``sasl`` also SASL_SSL. Not with ``memory_transport``.
+            Needs the package trustme.
+        users: users and passwords; None for alice with alice-secret.
+        reauth_ms: the longest session of a SASL connection in milliseconds (KIP-368), 0
+            for no limit. Or such numbers by listener, by mechanism or by both:
+            ``{"PLAIN": 2000, "SASL_SSL.OAUTHBEARER": 5000}``.
+        security: further settings of SASL, TLS and delegation tokens.
 
     Attributes:
         control: stops nodes, moves leaders and coordinators, controls groups and time.
         faults: makes requests fail.
         nodes: the nodes by id.
         requests: the last 10,000 requests, oldest first.
+        security: users and delegation tokens, to be changed at any time, and how often
+            clients have authenticated.
 
     Raises:
         ValueError: ``nodes`` is below 1, ``as_version`` is no known release,
             ``config`` has a value that Kafka does not accept, or ``features`` names
-            a feature or level that the release does not have.
+            a feature or level that the release does not have; or ``tls`` is asked for
+            in memory.
     """
 
     def __init__(  # noqa: PLR0913  (settings by name, as a fixture writes them)
@@ -135,6 +155,11 @@ class Broker:
         clock: Clock | None = None,
         groups: GroupConfig | None = None,
         features: Mapping[str, int] | None = None,
+        sasl: bool = False,
+        tls: bool = False,
+        users: Mapping[str, str] | None = None,
+        reauth_ms: int | Mapping[str, int] = 0,
+        security: SecurityConfig | None = None,
     ) -> None:
         if nodes < 1:
             raise ValueError(f"nodes={nodes}: must be at least 1")
@@ -168,23 +193,46 @@ class Broker:
         )
         self._cluster.has_eligible_replicas = as_version in _WITH_ELIGIBLE_REPLICAS
         self._supervisor = Supervisor("embedded broker", self._clean_up_failed)
+        self._set_security(users, reauth_ms, security, sasl=sasl, tls=tls)
         self._cluster.group_config = groups
         self._set_features(features or {})
         self.nodes: dict[int, Node] = {}
         self.control: Control = Control(
             self._cluster, self.nodes, self._group_control, self._transaction_control
         )
-        handlers = handlers_of(as_version)
+        if "broker.rack" in given:
+            racks = [*racks, *[given["broker.rack"]] * nodes]
+        self._add_nodes(list(self._new_nodes(given, Address(host, port))), racks)
+
+    def _add_nodes(self, nodes: Sequence[Node], racks: Sequence[str]) -> None:
+        handlers = handlers_of(self.release)
         self.faults: Faults = Faults(
             lambda api: api in handlers and handlers[api].can_refuse, self.nodes.keys()
         )
-        if "broker.rack" in given:
-            racks = [*racks, *[given["broker.rack"]] * nodes]
-        for index, node in enumerate(self._new_nodes(given, Address(host, port))):
+        for index, node in enumerate(nodes):
             node.faults = self.faults
             node.handlers = handlers
             node.rack = racks[index] if index < len(racks) else None
             self.nodes[node.node_id] = node
+
+    def _set_security(
+        self,
+        users: Mapping[str, str] | None,
+        reauth_ms: int | Mapping[str, int],
+        config: SecurityConfig | None,
+        *,
+        sasl: bool,
+        tls: bool,
+    ) -> None:
+        if tls and self._network is not None:
+            raise ValueError("tls=True: there is no TLS in memory")
+        accounts = _USERS if users is None else users
+        self._has_sasl = sasl
+        self._files = TlsFiles(accounts) if tls else None
+        clock = self._cluster.clock
+        self.security: Security = Security(
+            config or SecurityConfig(), accounts, reauth_ms, clock.now, clock.wall_ms
+        )
 
     def _set_features(self, levels: Mapping[str, int]) -> None:
         """Set the levels of a new cluster of the release."""
@@ -215,11 +263,26 @@ class Broker:
         # advertised.listeners says otherwise.
         host = advertised.host if advertised else bound.host or "localhost"
         for index, node_id in enumerate(self._cluster.node_ids):
-            at = self._listener(bound.host or "0.0.0.0", bound.port, index)  # noqa: S104  (listeners=PLAINTEXT://:9092 says so)
-            node = Node(node_id, host, at, self._cluster, self)
+            endpoints = []
+            for number, (name, protocol) in enumerate(self._listener_names()):
+                # The ports of the second listener follow those of the first.
+                offset = index + number * len(self._cluster.node_ids)
+                at = self._listener(name, bound, offset)
+                endpoints.append(Endpoint(name, protocol, host, at))
             if advertised is not None and advertised.port:
-                node.advertised_port = advertised.port + index
-            yield node
+                endpoints[0].advertised_port = advertised.port + index
+            yield Node(node_id, endpoints, self._cluster, self)
+
+    def _listener_names(self) -> Iterator[tuple[str, str]]:
+        """The listeners of each node, with their security protocols."""
+        yield _PLAINTEXT, _PLAINTEXT
+        if self._has_sasl:
+            yield "SASL", "SASL_PLAINTEXT"
+        if self._files is not None:
+            yield "SSL", "SSL"
+            yield _MTLS, "SSL"
+            if self._has_sasl:
+                yield "SASL_SSL", "SASL_SSL"
 
     def _coordinator(self) -> GroupCoordinator:
         # Imported on first use, as the handlers are, so that a broker starts fast.
@@ -242,11 +305,16 @@ class Broker:
 
         return CoordinatorControl(self._transactions())
 
-    def _listener(self, host: str, port: int, index: int) -> Listener:
+    def _listener(self, name: str, bound: Address, offset: int) -> Listener:
+        host = bound.host or "0.0.0.0"  # noqa: S104  (listeners=PLAINTEXT://:9092 says so)
         if self._network is not None:
-            port = (port or _FIRST_MEMORY_PORT) + index
+            port = (bound.port or _FIRST_MEMORY_PORT) + offset
             return MemoryListener(self._network, host, port)
-        return TcpListener(host, port + index if port else 0)
+        tls = None
+        if self._files is not None and name in _WITH_TLS:
+            rules = self.security.principal_rules
+            tls = self._files.listener(rules, wants_certificate=name == _MTLS)
+        return TcpListener(host, bound.port + offset if bound.port else 0, tls)
 
     def __repr__(self) -> str:
         up = sum(node.is_up for node in self.nodes.values())
@@ -258,7 +326,30 @@ class Broker:
     @property
     def bootstrap_servers(self) -> str:
         """The addresses of all nodes, for a client's configuration."""
-        return ",".join(f"{node.host}:{node.port}" for node in self.nodes.values())
+        return self.bootstrap(_PLAINTEXT)
+
+    def bootstrap(self, listener: str) -> str:
+        """The addresses of all nodes' listeners of one name.
+
+        Args:
+            listener: PLAINTEXT, SASL, SSL, MTLS or SASL_SSL.
+
+        Raises:
+            KeyError: there is no such listener.
+        """
+        found = [node.endpoints[listener] for node in self.nodes.values()]
+        return ",".join(f"{one.host}:{one.port}" for one in found)
+
+    @property
+    def certificates(self) -> Certificates:
+        """The TLS files for clients; they exist while the broker runs.
+
+        Raises:
+            RuntimeError: the broker has no TLS listener.
+        """
+        if self._files is None:
+            raise RuntimeError("start it with tls=True")
+        return self._files.certificates
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -274,6 +365,8 @@ class Broker:
         """
         try:
             self._cluster.load()
+            if self._files is not None:
+                self._files.make()
             for node in self.nodes.values():
                 await node.start()
             self._supervisor.start(self._clean_up)
@@ -313,6 +406,8 @@ class Broker:
         await self._supervisor.aclose()
         for node in self.nodes.values():
             await node.stop()
+        if self._files is not None:
+            self._files.remove()
         # Without a callback there, no request was ever about a group, and the
         # coordinator does not exist.
         if self._cluster.leader_changed:

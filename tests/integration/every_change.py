@@ -75,6 +75,7 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_members_of_aiokafka",
     ),
     "test_embedded_java.py": ("test_console_producer_and_consumer",),
+    "test_embedded_security.py": ("test_confluent",),
     "test_embedded_transactions.py": ("test_confluent_copies_exactly_once",),
     "test_exactly_once.py": ("test_each_way_once",),
     "test_group.py": (

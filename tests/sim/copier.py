@@ -72,6 +72,8 @@ _PAUSE: Final = 1.0
 _REGRETS: Final = 0.1
 #: The share of lives by hand that work on several tasks at a time, and so on.
 _SOMETIMES: Final = 0.3
+#: Seconds of a transaction after which the group has given the member up.
+_LONG: Final = 50.0
 
 
 class CopyEnvironment(Protocol):
@@ -136,6 +138,8 @@ class _Process:
         self._environment = environment
         self._checker = environment.checker
         self._rng = rng
+        # What else goes on in the process.
+        self._others = environment.scenario.rng(f"{life.name} besides")
         self._work = work
         self._entry: Copied | None = None
         self._tx: Transaction | None = None
@@ -210,12 +214,14 @@ class _Process:
 
     def _raised(self, error: KafkaError) -> None:
         self._environment.say(f"{self.life.name} raised {error!r}"[:300])
-        is_unmapped = (
-            isinstance(error, BrokerError)
-            and error.code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        )
+        code = error.code if isinstance(error, BrokerError) else None
         # A successor that begins with the first epoch of another producer id.
-        if isinstance(error, Fenced) or is_unmapped:
+        is_unmapped = code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        # A successor that speaks the older protocol, as the level was lowered: its
+        # epoch is the next one, which the coordinator takes for a repetition of the
+        # abort (as Kafka 4.3 does), after another verdict.
+        is_outlived = code == ErrorCode.INVALID_TXN_STATE and self.life.is_fenced_out
+        if isinstance(error, Fenced) or is_unmapped or is_outlived:
             is_known = self.life.is_fenced_out or self._environment.may_be_fenced(
                 self.life.name
             )
@@ -310,9 +316,33 @@ class _Process:
 
     async def _loop(self, consumer: Consumer, producer: Producer) -> None:
         most, wait = self._rng.choice((1, 5, 50)), self._rng.choice((0.0, 0.2, 3.0))
-        await exactly_once(
-            consumer, producer, self._send_all, max_records=most, max_wait=wait
-        )
+
+        others = anyio.CancelScope()
+
+        async def occupy() -> None:
+            with others, suppress(KafkaError):
+                while True:
+                    await anyio.sleep(self._others.uniform(5.0, 60.0))
+                    await self._occupy(producer)
+
+        async with background() as start:
+            if self._others.random() < _SOMETIMES:
+                start(occupy)
+            try:
+                await exactly_once(
+                    consumer, producer, self._send_all, max_records=most, max_wait=wait
+                )
+            finally:
+                others.cancel()
+
+    async def _occupy(self, producer: Producer) -> None:
+        """Have a transaction of another task: the loop has to wait for its turn.
+
+        Meanwhile it does not poll, and may lose what it has polled last.
+        """
+        with suppress(TransactionAborted):
+            async with producer.transaction():
+                await anyio.sleep(self._others.choice((0.1, _LONG)))
 
     async def _run(self, consumer: Consumer, producer: Producer) -> None:
         async def handle(tx: Transaction, record: Record) -> None:
@@ -356,6 +386,8 @@ class _Process:
             if found.records and self._rng.random() < _SOMETIMES:
                 self._environment.in_background(partial(_commit, tx, consumer))
         if self._rng.random() < _REGRETS:
+            # Commits of other tasks are on their way.
+            await anyio.sleep(self._others.choice((0.0, 0.004, 0.008)))
             raise _RegretError
 
 

@@ -95,6 +95,12 @@ MUTANTS: Final = (
         new="if False:",
     ),
     _machine(
+        name="the logs are not told the next epoch",
+        function="initialised",
+        old="is_sealed = self._has_late and protocol is Protocol.TV1",
+        new="is_sealed = False",
+    ),
+    _machine(
         name="the epoch of the answer to EndTxn is ignored",
         function="_ended",
         old="effects = self._identified(identity)",

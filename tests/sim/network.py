@@ -10,7 +10,7 @@ from functools import partial
 from itertools import count
 from typing import Final
 
-from kafkaio._net.memory import MemoryNetwork, MemoryTransport
+from kafkaio._net.memory import MAX_REQUEST_BYTES, MemoryNetwork, MemoryTransport
 from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.protocol.message import Buffer
@@ -218,7 +218,7 @@ class Network(MemoryNetwork):
         wire = Wire(client, port)
         near = _ClientEnd(options.max_frame_size, there, partial(self._on_write, wire))
         wire.end = near
-        far = MemoryTransport(options.max_frame_size, back.carry)
+        far = MemoryTransport(MAX_REQUEST_BYTES, back.carry)
         self.join(host, port, near, far, _Sink(sink, partial(self._on_frame, wire)))
         self._sweep()
         link = _Link(client, port, (near, far))

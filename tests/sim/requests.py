@@ -7,6 +7,9 @@
 - There is one verdict for a transaction, but for the abort after a refused commit.
 - In the older protocol, no batch leaves before its partition was added; and after an
   EndTxn without an answer the epoch changes before the next transaction.
+- In the older protocol, where a write of an aborted transaction, or a commit of offsets
+  of any, had no answer at its end, nothing is written under the next epoch before an
+  abort has told the logs that epoch (ADR 20).
 - InitProducerId with an identity never leaves while the transaction is open, or after
   the producer was told that it is fenced.
 - Nothing is asked again and again, while the answer is "another transaction is being
@@ -99,15 +102,25 @@ class _Client:
     added: set[tuple[str, int]] = field(default_factory=set)
     ends: dict[tuple[int, int], Identity] = field(default_factory=dict)
     spent: set[Identity] = field(default_factory=set)
+    # Batches without an answer, by partition and first sequence, and commits of
+    # offsets; the identities of transactions of which something may still arrive; and
+    # the one whose epoch the logs have to be told.
+    unanswered: set[tuple[Identity, str, int, int]] = field(default_factory=set)
+    lost: dict[tuple[int, int], Identity] = field(default_factory=dict)
+    late: set[Identity] = field(default_factory=set)
+    to_seal: Identity | None = None
     # InitProducerId without an answer.
     initialising: set[tuple[int, int]] = field(default_factory=set)
-    # By API: since when every answer says that another transaction is being ended.
-    busy_since: dict[str, float] = field(default_factory=dict)
+    # By API: when the first and the last of the answers came that say that another
+    # transaction is being ended, and nothing else was said in between.
+    busy: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def ends_now(self) -> None:
         """Note that its transaction has ended."""
         self.is_open = self.has_added = self.is_refused = False
         self.added.clear()
+        # What the next one is told is of another transaction that is being ended.
+        self.busy.clear()
 
 
 class Requests:
@@ -196,10 +209,12 @@ class Requests:
         match request:
             case ProduceRequest():
                 client.is_open = True
+                client.identity = _identity_of(request)
                 if version < _PRODUCE_TV2:
                     client.has_spoken_old = True
                     self._check_added(wire.client, client, request)
-                client.identity = _identity_of(request)
+                    self._check_sealed(wire.client, client)
+                    client.unanswered.update(_batches_of(request))
                 client.produced[what] = wire, client.identity
             case AddPartitionsToTxnRequest() | AddOffsetsToTxnRequest():
                 self._check_spent(wire.client, client, request)
@@ -209,6 +224,7 @@ class Requests:
                 client.is_open = True
                 client.identity = request.producer_id, request.producer_epoch
                 client.offsets[what] = wire, client.identity
+                client.lost[what] = client.identity
                 is_member = request.member_id and request.generation_id >= 0
                 if self._has_members and not is_member:
                     self._violated("offsets without a member", wire.client)
@@ -227,6 +243,10 @@ class Requests:
                 if (topic.name, part.index) not in client.added:
                     what = f"{name}: {topic.name}-{part.index}"
                     self._violated("produced before it was added", what)
+
+    def _check_sealed(self, name: str, client: _Client) -> None:
+        if client.identity == client.to_seal:
+            self._violated("not sealed", f"{name}: {client.identity}")
 
     def _check_spent(
         self,
@@ -259,6 +279,11 @@ class Requests:
             if identity in client.ends.values():
                 client.spent.add(identity)
             client.ends[what] = identity
+            has_late_write = not request.committed and any(
+                batch[0] == identity for batch in client.unanswered
+            )
+            if has_late_write or identity in client.lost.values():
+                client.late.add(identity)
         if _is_on_wire(client.produced, identity):
             self._violated("end with a batch on the wire", f"{name}: {identity}")
         if request.committed and _is_on_wire(client.offsets, identity):
@@ -294,8 +319,11 @@ class Requests:
         client = self._clients[wire.client]
         client.produced.pop(what, None)
         client.offsets.pop(what, None)
+        client.lost.pop(what, None)
         client.initialising.discard(what)
         client.ends.pop(what, None)
+        if isinstance(request, ProduceRequest) and version < _PRODUCE_TV2:
+            client.unanswered.difference_update(_batches_of(request))
         kind = _RESPONSES[type(request).API_KEY]
         codes = _codes_of(decode_response(kind, version, frame))
         self._note_busy(client, _NAMES[ApiKey(type(request).API_KEY)], codes)
@@ -319,6 +347,9 @@ class Requests:
             if ErrorCode.TRANSACTION_ABORTABLE in codes:
                 client.is_refused |= client.has_added
                 self._refused(wire.client)
+        if isinstance(request, InitProducerIdRequest) and not any(codes):
+            answer = decode_response(InitProducerIdResponse, version, frame)
+            _bumped(client, request, (answer.producer_id, answer.producer_epoch))
         if isinstance(request, EndTxnRequest):
             self._ended(client, request, version, codes[0])
 
@@ -341,22 +372,24 @@ class Requests:
         else:
             client.verdicts.pop(identity, None)
             client.refused.discard(identity)
+            if identity == client.to_seal:
+                client.to_seal = None
         client.ends_now()
 
     def _note_busy(self, client: _Client, name: str, codes: Sequence[int]) -> None:
         if ErrorCode.CONCURRENT_TRANSACTIONS in codes:
-            client.busy_since.setdefault(name, self._clock())
+            at = self._clock()
+            client.busy[name] = client.busy.get(name, (at, at))[0], at
         else:
-            client.busy_since.pop(name, None)
+            client.busy.pop(name, None)
 
     def look(self) -> None:
         """Check that no request is repeated for too long."""
-        now = self._clock()
         for name, client in self._clients.items():
             if not any(w.client == name and w.is_open for w in self._wires.values()):
-                client.busy_since.clear()
-            for api, since in client.busy_since.items():
-                if now - since > _LONGEST_WAIT:
+                client.busy.clear()
+            for api, (first, last) in client.busy.items():
+                if last - first > _LONGEST_WAIT:
                     self._violated("busy for too long", f"{name}: {api}")
 
 
@@ -377,6 +410,28 @@ def _is_on_wire(
         if not wire.is_open:
             del sent[key]
     return any(of == identity for _, of in sent.values())
+
+
+def _bumped(
+    client: _Client, request: InitProducerIdRequest, identity: Identity
+) -> None:
+    before = request.producer_id, request.producer_epoch
+    is_due = before in client.late or before == client.to_seal
+    # Under another producer id, nothing can be told of the one before.
+    client.to_seal = identity if is_due and identity[0] == before[0] else None
+    client.late.clear()
+    client.unanswered.clear()
+    client.lost.clear()
+
+
+def _batches_of(request: ProduceRequest) -> list[tuple[Identity, str, int, int]]:
+    found = []
+    for topic in request.topic_data:
+        for part in topic.partition_data:
+            assert isinstance(part.records, bytes | bytearray | memoryview)
+            first = int.from_bytes(bytes(part.records[53:57]), "big", signed=True)
+            found.append((_identity_of(request), topic.name, part.index, first))
+    return found
 
 
 def _identity_of(request: ProduceRequest) -> Identity:

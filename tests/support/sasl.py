@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
+
+import anyio
 
 from kafkaio._machines.sasl.mechanism import Mechanism, Outcome
 from kafkaio.errors import AuthenticationError
@@ -59,9 +62,15 @@ class ScriptedLogin:
     make: Callable[[], Mechanism] = Rounds
     mechanism: str = "ROUNDS"
     hosts: list[str] = field(default_factory=list)
+    #: Seconds until the credentials are there; why there are none.
+    delay: float = 0.0
+    failure: Exception | None = None
 
     async def begin(self, host: str) -> Mechanism:
         self.hosts.append(host)
+        await (anyio.sleep_forever() if self.delay == inf else anyio.sleep(self.delay))
+        if self.failure is not None:
+            raise self.failure
         return self.make()
 
 
@@ -101,9 +110,13 @@ class Peer:
         self._due: dict[int, int] = {}
         for api in ApiKey:
             if api is not ApiKey.API_VERSIONS:
-                cluster.on(api, self._check)
+                self.guard(api)
         cluster.on(ApiKey.SASL_HANDSHAKE, self._handshake)
         cluster.on(ApiKey.SASL_AUTHENTICATE, self._authenticate)
+
+    def guard(self, api: ApiKey) -> None:
+        """Check requests of an API before the handlers that were set so far."""
+        self._cluster.on(api, self._check)
 
     # ---- what the broker answers ---------------------------------------------------
 
@@ -149,7 +162,7 @@ class Peer:
         if not self._due.get(number):
             return self._violated("SaslAuthenticate without SaslHandshake")
         message = bytes(request.auth_bytes).decode()
-        if not message.endswith(f" of {self.secret}"):
+        if not message.endswith((f" of {self.secret}", f"\0{self.secret}")):
             self.refused.append("credentials")
             return SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,

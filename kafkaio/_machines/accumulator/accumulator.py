@@ -180,6 +180,14 @@ class Accumulator:
         self.backlog.has_news = True
         return dropped + self.landing.drop_unsent(error)
 
+    def refuse(self, node_id: int, error: Exception) -> list[Receipt]:
+        """Fail what a broker would get and was never sent: it refuses the client.
+
+        Returns:
+            The receipts that failed by this.
+        """
+        return self.landing.drop_unsent(lambda _: error, node_id)
+
     @property
     def is_drained(self) -> bool:
         """Whether no record waits and none is on the wire."""

@@ -295,7 +295,9 @@ class Landing:
             receipts += [b.receipt for b in queue.on_wire if not b.is_expired]
         return receipts
 
-    def drop_unsent(self, error: Callable[[ProduceBatch], Exception]) -> list[Receipt]:
+    def drop_unsent(
+        self, error: Callable[[ProduceBatch], Exception], leader: int | None = None
+    ) -> list[Receipt]:
         """Fail the batches that are certainly not in the log, and will not be sent.
 
         What is on the wire, or may have been appended by an earlier attempt, is kept
@@ -303,12 +305,15 @@ class Landing:
 
         Args:
             error: makes the error of a batch.
+            leader: the broker whose partitions are meant; None for all.
 
         Returns:
             The receipts that failed by this.
         """
         dropped = []
         for queue in list(self._backlog.active.values()):
+            if leader is not None and queue.leader != leader:
+                continue
             for batch in list(queue.waiting):
                 if not batch.is_uncertain:
                     self._fail_waiting(queue, batch, error(batch))

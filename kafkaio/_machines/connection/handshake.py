@@ -33,6 +33,7 @@ class Identity:
         software_version: its version, fit for brokers (see ``software_version``).
         request_timeout: seconds to wait for each answer of the handshake and of SASL.
         idle_timeout: seconds without use after which the connection is closed.
+        max_control_response_size: the largest answer without records, in bytes.
     """
 
     peer: str
@@ -42,6 +43,7 @@ class Identity:
     software_version: str
     request_timeout: float
     idle_timeout: float
+    max_control_response_size: int = 16_777_216
 
 
 class VersionNegotiation:

@@ -20,10 +20,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from math import inf
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.connection.backlog import LARGE_ANSWER, Backlog
 from kafkaio._machines.connection.handshake import Identity, VersionNegotiation
 from kafkaio._machines.connection.pipeline import RESERVED_IDS, AnyTicket, Pipeline
 from kafkaio._machines.connection.states import (
@@ -32,9 +33,6 @@ from kafkaio._machines.connection.states import (
     ConnectionState,
 )
 from kafkaio._machines.connection.throttle import pause_after
-from kafkaio._machines.sasl.exchange import SaslExchange, SaslRequest
-from kafkaio._machines.sasl.mechanism import Mechanism, Work
-from kafkaio._machines.sasl.session import Session
 from kafkaio.errors import (
     AuthenticationError,
     ConnectionLost,
@@ -45,6 +43,11 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.headers import decode_response
 from kafkaio.protocol.message import Buffer, Request, Response
+
+if TYPE_CHECKING:
+    from kafkaio._machines.sasl.exchange import SaslExchange, SaslRequest
+    from kafkaio._machines.sasl.mechanism import Mechanism, Work
+    from kafkaio._machines.sasl.session import Session
 
 __all__ = ["Answer", "Closing", "ConnectionMachine", "Renewal"]
 
@@ -116,6 +119,8 @@ class ConnectionMachine:
         self.versions = ApiVersions()
         #: The last authentication that succeeded; None if there was none.
         self.session: Session | None = None
+        #: Large answers, for `decode`.
+        self.backlog = Backlog(identity.max_control_response_size)
         #: The requests under way, and what is to be written.
         self.pipeline = Pipeline(
             identity.client_id, identity.idle_timeout, now, last_id=last_id
@@ -169,7 +174,7 @@ class ConnectionMachine:
     @property
     def is_finished(self) -> bool:
         """Whether the connection was retired and has nothing left to do."""
-        return self._is_retired and not self.pipeline
+        return self._is_retired and not self.pipeline and not self.backlog
 
     def _not_ready(self) -> ConnectionLost:
         state = self.state.name.lower()
@@ -197,7 +202,8 @@ class ConnectionMachine:
         Returns:
             The answer to the oldest request; a Closing if the frame makes no sense, or
             refuses the client; None if the frame was part of the handshake or of an
-            authentication, and after the connection has closed.
+            authentication, after the connection has closed, and if the answer is in
+            the backlog now.
         """
         if self.state is _CLOSED:
             return None
@@ -209,10 +215,47 @@ class ConnectionMachine:
             self.state is not _REAUTHENTICATING or ticket.correlation_id >= RESERVED_IDS
         ):
             return self._handshake_answered(ticket, frame, now)
+        if len(frame) > LARGE_ANSWER or self.backlog:
+            self.backlog.add(ticket, frame)
+            return None
         try:
             response = decode_response(ticket.response_type, ticket.version, frame)
         except ProtocolError as error:
+            self.pipeline.put_back(ticket)
             return self._undecodable(ticket, error)
+        return self._answered(ticket, response, now)
+
+    def decode(self, now: float) -> Answer | Closing | None:
+        """Decode one slice of the backlog, which must not be empty.
+
+        Returns:
+            The answer if that was its last slice; a Closing if it makes no sense.
+        """
+        try:
+            done = self.backlog.decode()
+        except ProtocolError as error:
+            return self._undecodable(self.backlog.oldest, error)
+        return None if done is None else self._answered(*done, now)
+
+    def announced(self, size: int) -> Closing | None:
+        """Check the size of a large frame before it is received.
+
+        Returns:
+            A Closing if it is too large for what it answers, or answers nothing.
+        """
+        if self.state is _CLOSED:
+            return None
+        ticket = self.pipeline.oldest
+        if ticket is None:
+            error = ProtocolError(f"an answer of {size} bytes to no request")
+            return self.closed(error)
+        try:
+            self.backlog.check(ticket, size)
+        except ProtocolError as error:
+            return self._undecodable(ticket, error)
+        return None
+
+    def _answered(self, ticket: AnyTicket, response: Response, now: float) -> Answer:
         seconds = pause_after(response, ticket.version)
         if seconds:
             self.pipeline.pause(seconds, now)
@@ -232,7 +275,8 @@ class ConnectionMachine:
         overdue = self.pipeline.overdue(now)
         if overdue:
             return self._timed_out(overdue)
-        if not self.pipeline and now >= self.pipeline.idle_at:
+        is_busy = bool(self.pipeline or self.backlog)
+        if not is_busy and now >= self.pipeline.idle_at:
             return self.closed(None)
         renewal = self._renewal(now)
         self.pipeline.update_deadline(now)
@@ -355,6 +399,9 @@ class ConnectionMachine:
     def _authenticate(
         self, mechanism: Mechanism, now: float, *, is_pipelined: bool
     ) -> None:
+        # Loaded by those that need it alone, as below.
+        from kafkaio._machines.sasl.exchange import SaslExchange
+
         self._fire(ConnectionEvent.AUTHENTICATION_DUE)
         self._exchange = exchange = SaslExchange(
             mechanism,
@@ -378,14 +425,17 @@ class ConnectionMachine:
         if exchange.is_complete:
             self._authenticated(exchange, now)
         elif requests and exchange.is_pipelined:
-            # What follows comes after the end of the old session, whenever that is.
-            self.pipeline.hold_from = inf
+            # What follows belongs to the new session.
+            assert self.session is not None
+            self.pipeline.hold_from = now + self.session.lasts
             self.pipeline.expire_by(now)
         elif requests:
             # Nothing may come between the requests of the exchange.
             self.pipeline.hold_from = -inf
 
     def _authenticated(self, exchange: SaslExchange, now: float) -> None:
+        from kafkaio._machines.sasl.session import Session
+
         self._exchange = None
         self._is_renewing = False
         self.session = session = Session.begun(
@@ -429,7 +479,6 @@ class ConnectionMachine:
 
     def _undecodable(self, ticket: AnyTicket, cause: ProtocolError) -> Closing:
         """End the ticket with the cause itself: sending it again would not help."""
-        self.pipeline.put_back(ticket)
         error = ProtocolError(f"{self._identity.peer}: {_api(ticket)}: {cause}")
         error.__cause__ = cause
         return self._close(error, {ticket.correlation_id: error})
@@ -438,7 +487,7 @@ class ConnectionMachine:
         self, cause: BaseException | None, errors: Mapping[int, KafkaError]
     ) -> Closing:
         unwritten = {id(ticket) for ticket in self.pipeline.unwritten}
-        pending = self.pipeline.clear()
+        pending = [*self.backlog.clear(), *self.pipeline.clear()]
         self._fire(ConnectionEvent.CLOSED)
         failed = []
         for ticket in pending:

@@ -230,6 +230,11 @@ class Pipeline:
             )
         return self._in_flight.popleft()
 
+    @property
+    def oldest(self) -> AnyTicket | None:
+        """The request that the next frame has to answer; None for none."""
+        return self._in_flight[0] if self._in_flight else None
+
     def put_back(self, ticket: AnyTicket) -> None:
         """Undo `claim`: the ticket has no answer after all."""
         self._in_flight.appendleft(ticket)

@@ -31,7 +31,7 @@ from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.heartbeat import PollTimer
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.ledger import Claim, RevokeLedger
-from kafkaio.errors import KafkaError
+from kafkaio.errors import AuthenticationError, KafkaError
 from kafkaio.types import TopicPartition
 
 __all__ = ["NEVER", "Effects", "Membership"]
@@ -305,7 +305,12 @@ class Membership(ABC):
             return self.leave_ended(ticket, now)
         if not self.awaits(ticket):
             return ()
-        if error.retriable:
+        is_refused = isinstance(error, AuthenticationError)
+        if is_refused:
+            # The application learns of it. The place in the group is not lost before
+            # the session ends: the credentials may be put right until then.
+            self._emit(fx.Report(error))
+        if error.retriable or is_refused:
             self._emit(fx.ForgetCoordinator())
             self._retry_request(ticket, now, roll)
         else:

@@ -37,6 +37,9 @@ __all__ = [
     "encode_subscription",
 ]
 
+#: The most bytes of a member's subscription or assignment: a million partitions. The
+#: other members of a group and its coordinator choose them.
+MAX_BLOB: Final = 4_194_304
 _VERSION: Final = struct.Struct(">h")
 _MARK: Final = b"kafkaio withheld"
 #: The end of user data with our extension: the extension's length, whether the
@@ -245,6 +248,8 @@ def _decode(kind: type[DataT], blob: bytes) -> DataT:
         raise ProtocolError(
             f"{kind.NAME}: {len(blob)} bytes are too short for a version"
         )
+    if len(blob) > MAX_BLOB:
+        raise ProtocolError(f"{kind.NAME}: {len(blob)} bytes are too many")
     (version,) = _VERSION.unpack_from(blob)
     if version < 0:
         raise ProtocolError(f"{kind.NAME}: version {version} is negative")

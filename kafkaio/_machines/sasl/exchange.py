@@ -279,11 +279,11 @@ class SaslExchange:
     def _named(self, error: AuthenticationError) -> AuthenticationError:
         """The error of a mechanism, with what only the exchange knows."""
         return AuthenticationError(
-            f"{self._peer}: {self.step} ({self.mechanism}): {error}",
+            f"{self._peer}: {self.step} ({self.mechanism}): {_printable(str(error))}",
             mechanism=self.mechanism,
             broker=self._address,
             step=error.step or self.step,
-            reason=error.reason,
+            reason=_printable(error.reason),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-__all__ = ["Mechanism", "Outcome", "Work"]
+__all__ = ["Mechanism", "Outcome", "Work", "has_surrogates"]
 
 #: Takes too long for the event loop: to be called in a thread. It returns what is to be
 #: sent, as `Mechanism.begin` and `Mechanism.receive` do, and raises what they raise.
@@ -52,3 +52,8 @@ class Mechanism(Protocol):
                 demands more than the client allows.
             ProtocolError: the answer makes no sense.
         """
+
+
+def has_surrogates(text: str) -> bool:
+    """Whether UTF-8 cannot encode a text: the error of ``encode`` would quote it."""
+    return any("\ud800" <= character <= "\udfff" for character in text)

@@ -33,16 +33,21 @@ class Session:
 
     Attributes:
         began_at: when the broker's last answer came.
+        lifetime: seconds as told by the broker; 0 for no limit.
         ends_at: when the broker may refuse requests; ``inf`` if it never does.
         renew_at: when the next authentication is due; ``inf`` for never.
         renewable_at: the earliest moment at which the broker accepts one.
+        lasts: seconds from an authentication to the end of its session; ``inf`` for no
+            end. Sessions of one connection mostly last equally long.
         is_short: whether it ends before that, so that another connection is needed.
     """
 
     began_at: float
+    lifetime: float = 0.0
     ends_at: float = inf
     renew_at: float = inf
     renewable_at: float
+    lasts: float = inf
     is_short: bool = False
 
     @classmethod
@@ -65,8 +70,10 @@ class Session:
         renew_at = sent_at + lifetime * (_EARLIEST + (_LATEST - _EARLIEST) * roll)
         return cls(
             began_at=now,
+            lifetime=lifetime,
             ends_at=sent_at + lifetime - margin,
             renew_at=renew_at if is_short else max(renew_at, renewable_at),
             renewable_at=renewable_at,
+            lasts=lifetime - margin,
             is_short=is_short,
         )

@@ -23,7 +23,7 @@ from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Frame
 from kafkaio.consumer.fetch.targets import FetchTargets, Records
 from kafkaio.consumer.reading.buffers import Failure, Fetched
-from kafkaio.errors import KafkaError
+from kafkaio.errors import AuthenticationError, KafkaError
 from kafkaio.fetching.parts import (
     LeaderHints,
     batches_of,
@@ -96,9 +96,15 @@ class FetchAnswers:
         """Drop what is known of a partition that is not assigned any more."""
         self.ends.pop(tp, None)
 
-    def failed(self, topics: Iterable[str]) -> None:
-        """A broker did not answer: perhaps others lead its partitions by now."""
+    def failed(self, topics: Iterable[str], error: KafkaError | None = None) -> None:
+        """A broker did not answer: perhaps others lead its partitions by now.
+
+        The reader gets a refusal of the credentials. The fetch loop goes on: other
+        brokers may be fine, and the credentials may be put right.
+        """
         self._cluster.request_refresh(*sorted(set(topics)))
+        if isinstance(error, AuthenticationError):
+            self._records.fail(error)
 
     async def judge(
         self,

@@ -255,7 +255,7 @@ class BrokerFetcher:
         self, error: KafkaError, wanted: dict[FetchPoint, FetchTarget]
     ) -> None:
         self._connection = None
-        self._answers.failed(point.tp.topic for point in wanted)
+        self._answers.failed((point.tp.topic for point in wanted), error)
         await self._attempts.pause(error)
 
     async def _on_top_level(self, code: int, plan: FetchPlan) -> None:

@@ -53,6 +53,9 @@ class Records(Protocol):
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
         """Buffer what was fetched of a partition."""
 
+    def fail(self, error: BaseException) -> None:
+        """Raise ``error`` once where records are awaited."""
+
     def reset_position(self, tp: TopicPartition) -> None:
         """Follow the reset policy: the position is outside the log."""
 

@@ -12,10 +12,11 @@ error for the whole answer), or when the answer is written.
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from kafkaio._net.transport import Transport
 from kafkaio._runtime.clock import now
@@ -31,10 +32,16 @@ from kafkaio.protocol.headers import (
 from kafkaio.protocol.message import Buffer, Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.faults import Action, Rule
+from kafkaio.testing.broker.cut import Cut
+from kafkaio.testing.broker.faults import CUTS, Action, Fault, Rule
 from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.security.session import Closed, SaslSession
 
-__all__ = ["Server", "ServerConnection"]
+__all__ = ["MAX_REQUEST_BYTES", "Peer", "Server", "ServerConnection"]
+
+#: Kafka's default of socket.request.max.bytes.
+MAX_REQUEST_BYTES: Final = 104_857_600
+_ANONYMOUS: Final = "User:ANONYMOUS"
 
 
 class Api(Protocol):
@@ -86,6 +93,29 @@ class _CloseConnection(Exception):
 
 
 @dataclass(slots=True)
+class Peer:
+    """The other end of a connection.
+
+    Attributes:
+        host: the client's address.
+        listener: the name of the listener that it connected to.
+        protocol: the security protocol of that listener.
+        subject: the principal of the client's certificate; None without one.
+        sasl: its authentication; None if the listener has no SASL.
+        refusal_delay: seconds until a refusal is told and the connection closed.
+        max_receive_bytes: the largest request before it has authenticated.
+    """
+
+    host: str
+    listener: str = "PLAINTEXT"
+    protocol: str = "PLAINTEXT"
+    subject: str | None = None
+    sasl: SaslSession | None = None
+    refusal_delay: float = 0.0
+    max_receive_bytes: int = 524_288
+
+
+@dataclass(slots=True)
 class _Exchange:
     """A request, the faults that apply to it, and its answer.
 
@@ -119,6 +149,14 @@ class _Exchange:
             rule.count += 1
 
 
+def _refused(kind: type[Request[Response]], code: ErrorCode) -> Response:
+    """An answer with nothing but an error, where it has a place for one."""
+    response = kind.response_type()()
+    if hasattr(response, "error_code"):
+        response.error_code = code
+    return response
+
+
 class ServerConnection:
     """Serves one connection; a FrameSink.
 
@@ -127,12 +165,19 @@ class ServerConnection:
 
     Attributes:
         client_host: the client's address.
+        peer: the client, and the listener that it connected to.
+        sasl: the client's authentication; None if the listener has no SASL.
     """
 
-    def __init__(self, server: Server, transport: Transport, client_host: str) -> None:
-        self.client_host = client_host
+    def __init__(self, server: Server, transport: Transport, peer: Peer) -> None:
+        self.client_host = peer.host
+        self.peer = peer
+        self.sasl: SaslSession | None = peer.sasl
+        self._is_refused = False
         self._server = server
         self._transport = transport
+        if peer.sasl is not None:
+            transport.limit_frames(peer.max_receive_bytes)
         self._frames: deque[Buffer] = deque()
         self._wakeup = Wakeup()
         self._is_open = True
@@ -160,6 +205,34 @@ class ServerConnection:
         self._wakeup.notify()
 
     # ---- what handlers call ------------------------------------------------------
+
+    @property
+    def principal(self) -> str:
+        """Who the client is, such as ``User:alice``."""
+        if self.sasl is None:
+            return self.peer.subject or _ANONYMOUS
+        identity = self.sasl.identity
+        return _ANONYMOUS if identity is None else f"User:{identity.name}"
+
+    async def refuse(self) -> None:
+        """Wait as Kafka does before it refuses; the next answer is the last one."""
+        self._is_refused = True
+        await asyncio.sleep(self.peer.refusal_delay)
+
+    def authenticated(self) -> None:
+        """Take requests of any size that Kafka takes, from now on."""
+        self._transport.limit_frames(MAX_REQUEST_BYTES)
+
+    def lie(self, *actions: Action) -> Fault | None:
+        """The fault of one of these kinds, if one applies to this request; it counts.
+
+        For what only a handler can get wrong.
+        """
+        for rule in self._current.rules:
+            if rule.fault.action in actions and not rule.is_spent:
+                self._current.count(rule)
+                return rule.fault
+        return None
 
     def error_for(self, topic: str, partition: int = -1) -> ErrorCode | None:
         """The error that a fault demands for a partition of this request, if any."""
@@ -207,6 +280,9 @@ class ServerConnection:
             try:
                 for exchange in await self._serve(self._frames.popleft()):
                     await self._answer(exchange)
+                if self._is_refused:
+                    self._transport.close()
+                    self._is_open = False
             except _CloseConnection:
                 self.abort()
             except Exception as cause:  # noqa: BLE001  (fails one request, not the node)
@@ -221,6 +297,8 @@ class ServerConnection:
         Returns:
             The exchanges to answer, in the order of their requests.
         """
+        if self.sasl is not None and self.sasl.is_raw:
+            return await self._serve_token(self.sasl, frame)
         try:
             header, position = decode_request_header(frame)
             api = self._server.handlers.get(header.request_api_key)
@@ -228,6 +306,9 @@ class ServerConnection:
             if api is None or not api.speaks(version):
                 self._refuse_version(header)
                 return []
+            code = ErrorCode.NONE
+            if self.sasl is not None:
+                code = await self._admit(self.sasl, header.request_api_key)
             kind = request_type(header.request_api_key)
             # Bytes after the request are ignored, as in Kafka: librdkafka 2.16 leaves
             # some there when it asks for all topics.
@@ -235,6 +316,8 @@ class ServerConnection:
         except KafkaError:
             # As Kafka, which closes the connection if a request cannot be parsed.
             raise _CloseConnection from None
+        if code:
+            return [_Exchange(header, response=_refused(kind, code))]
         exchange = _Exchange(header, self._server.begin(header, request))
         overtaking: list[_Exchange] = []
         if exchange.rules:
@@ -242,6 +325,36 @@ class ServerConnection:
         self._current = exchange
         exchange.response = await self._handle(api, exchange, request)
         return [exchange, *overtaking]
+
+    async def _admit(self, sasl: SaslSession, api: int) -> ErrorCode:
+        """Return the error for a request that comes at the wrong time; NONE for none.
+
+        Raises:
+            _CloseConnection: Kafka does not answer it.
+        """
+        try:
+            code = sasl.admit(api)
+        except Closed as closed:
+            if closed.is_late:
+                await self.refuse()
+            raise _CloseConnection from None
+        if code:
+            await self.refuse()
+        return code
+
+    async def _serve_token(self, sasl: SaslSession, frame: Buffer) -> list[_Exchange]:
+        """Answer a token without a header by such a token (KIP-43)."""
+        try:
+            step = sasl.authenticate(bytes(frame), 0)
+        except Closed:
+            raise _CloseConnection from None
+        if step.code:
+            await self.refuse()
+            raise _CloseConnection
+        if sasl.is_complete:
+            self.authenticated()
+        self._write([struct.pack(">i", len(step.data)), step.data])
+        return []
 
     async def _apply_faults_before(self, exchange: _Exchange) -> list[_Exchange]:
         if exchange.has(Action.DISCONNECT_BEFORE):
@@ -281,7 +394,7 @@ class ServerConnection:
             await self._server.handle(exchange.header, request, self)
             return
         # Without the faults of whatever this connection serves by then.
-        other = ServerConnection(self._server, self._transport, self.client_host)
+        other = ServerConnection(self._server, self._transport, self.peer)
 
         async def later() -> None:
             await asyncio.sleep(seconds)
@@ -316,9 +429,7 @@ class ServerConnection:
         for rule in exchange.rules:
             if rule.fault.action is Action.ERROR:
                 exchange.count(rule)
-                response = kind()
-                response.error_code = rule.fault.code  # type: ignore[attr-defined]  # looked up in the schema above
-                return response
+                return _refused(type(request), rule.fault.code)
         return None
 
     # ---- answering ---------------------------------------------------------------
@@ -345,20 +456,40 @@ class ServerConnection:
     async def _send_with_faults(self, parts: list[Buffer], exchange: _Exchange) -> None:
         if exchange.has(Action.DISCONNECT_AFTER):
             raise _CloseConnection
+        data = b"".join(parts)
+        if exchange.has(Action.CORRELATION_ID):
+            data = data[:4] + bytes(byte ^ 0x55 for byte in data[4:8]) + data[8:]
+        for rule in exchange.rules:
+            if rule.fault.action is Action.GARBAGE:
+                data = rule.fault.data
+        for rule in exchange.rules:
+            if rule.fault.action in CUTS:
+                await self._send_cut(Cut(rule.fault), data)
+                return
         if exchange.has(Action.DROP):
-            while self._is_open:
-                self._frames.clear()
-                await self._wakeup.wait()
+            await self._stall()
         elif exchange.has(Action.HALF_FRAME):
-            data = b"".join(parts)
             self._write([data[: len(data) // 2]])
             self._transport.close()
         elif exchange.has(Action.CORRUPT):
-            broken = bytearray(b"".join(parts))
+            broken = bytearray(data)
             broken[max(8, len(broken) // 2)] ^= 0xFF
             self._write([bytes(broken)])
         else:
-            self._write(parts)
+            self._write([data])
+
+    async def _send_cut(self, cut: Cut, data: bytes) -> None:
+        self._write([cut.cut(data)])
+        if cut.is_closed:
+            self._transport.close()
+        elif cut.is_stalled:
+            await self._stall()
+
+    async def _stall(self) -> None:
+        """Answer nothing until the client has disconnected."""
+        while self._is_open:
+            self._frames.clear()
+            await self._wakeup.wait()
 
     def _write(self, parts: Sequence[Buffer]) -> None:
         if self._is_open:

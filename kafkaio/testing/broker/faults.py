@@ -6,6 +6,9 @@ they were added, and several can apply to one request::
 
     broker.faults.on("Produce", disconnect_after_write(times=1))
     broker.faults.on("Fetch", error(ErrorCode.NOT_LEADER_OR_FOLLOWER, rate=0.1), node=2)
+
+`Faults.on_connection` makes a rule for all that a node sends on a connection, from its
+first byte on, those of a TLS handshake included.
 """
 
 from __future__ import annotations
@@ -20,21 +23,32 @@ from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 
 __all__ = [
+    "CUTS",
+    "LIES",
     "Action",
     "Fault",
     "Faults",
     "Rule",
+    "close_at",
     "corrupt_bytes",
     "delay",
     "disconnect_after_write",
     "disconnect_before_write",
     "drop",
     "duplicate",
+    "endless_challenges",
     "error",
+    "foreign_nonce",
+    "garbage",
     "half_frame",
+    "invert_at",
+    "iteration_count",
     "metadata_lag",
     "reorder",
+    "stall_at",
     "throttle",
+    "wrong_correlation_id",
+    "wrong_signature",
 ]
 
 #: Whether a request concerns a partition.
@@ -55,6 +69,24 @@ class Action(Enum):
     DUPLICATE = "duplicate"
     REORDER = "reorder"
     METADATA_LAG = "metadata lag"
+    CLOSE_AT = "close at a byte"
+    STALL_AT = "stall at a byte"
+    INVERT_AT = "invert a byte"
+    CORRELATION_ID = "wrong correlation id"
+    GARBAGE = "garbage"
+    SIGNATURE = "wrong signature"
+    NONCE = "foreign nonce"
+    ITERATIONS = "iteration count"
+    ENDLESS = "endless challenges"
+
+
+#: What can happen at a byte, of an answer or of all that is sent on a connection.
+CUTS: Final = frozenset({Action.CLOSE_AT, Action.STALL_AT, Action.INVERT_AT})
+#: What only SaslAuthenticate can do. They count when they apply: a message has to have
+#: what is to be wrong.
+LIES: Final = frozenset(
+    {Action.SIGNATURE, Action.NONCE, Action.ITERATIONS, Action.ENDLESS}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +100,8 @@ class Fault:
         seed: seed of the random numbers for ``rate``, so that a run can be repeated.
         seconds: the duration, for actions that have one.
         code: the error code, for errors.
+        position: the place of a byte, or a count, for actions that have one.
+        data: the bytes to send, for actions that have some.
     """
 
     action: Action
@@ -76,6 +110,8 @@ class Fault:
     seed: int = 0
     seconds: float = 0.0
     code: ErrorCode = ErrorCode.NONE
+    position: int = 0
+    data: bytes = b""
 
 
 def error(
@@ -202,26 +238,122 @@ def metadata_lag(
     return Fault(Action.METADATA_LAG, times, rate, seed, seconds=seconds)
 
 
+def close_at(
+    position: int, times: int | None = None, rate: float = 1.0, seed: int = 0
+) -> Fault:
+    """Send the first ``position`` bytes, then close the connection.
+
+    Of the answer, its length included, if the rule is about an API; of all that is sent
+    on a connection if it is about those. ``times``, ``rate`` and ``seed`` are as for
+    `error`.
+    """
+    return Fault(Action.CLOSE_AT, times, rate, seed, position=position)
+
+
+def stall_at(
+    position: int, times: int | None = None, rate: float = 1.0, seed: int = 0
+) -> Fault:
+    """Send the first ``position`` bytes, as for `close_at`, and then nothing ever.
+
+    The connection stays open. ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
+    return Fault(Action.STALL_AT, times, rate, seed, position=position)
+
+
+def invert_at(
+    position: int, times: int | None = None, rate: float = 1.0, seed: int = 0
+) -> Fault:
+    """Invert the byte at a position, counted as for `close_at`; 0 is the first.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
+    return Fault(Action.INVERT_AT, times, rate, seed, position=position)
+
+
+def wrong_correlation_id(
+    times: int | None = None, rate: float = 1.0, seed: int = 0
+) -> Fault:
+    """Answer with a correlation id that the client did not send.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
+    return Fault(Action.CORRELATION_ID, times, rate, seed)
+
+
+def garbage(
+    data: bytes, times: int | None = None, rate: float = 1.0, seed: int = 0
+) -> Fault:
+    """Serve the request, and send these bytes in place of the answer.
+
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
+    return Fault(Action.GARBAGE, times, rate, seed, data=data)
+
+
+def wrong_signature(
+    times: int | None = None, rate: float = 1.0, seed: int = 0
+) -> Fault:
+    """Accept a client by SCRAM with a signature that proves nothing.
+
+    For SaslAuthenticate only, as a broker does that does not know the password.
+    ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
+    return Fault(Action.SIGNATURE, times, rate, seed)
+
+
+def foreign_nonce(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
+    """Answer SCRAM's first message with a nonce that does not begin with the client's.
+
+    For SaslAuthenticate only. ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
+    return Fault(Action.NONCE, times, rate, seed)
+
+
+def iteration_count(
+    count: int, times: int | None = None, rate: float = 1.0, seed: int = 0
+) -> Fault:
+    """Demand that SCRAM's client hashes its password ``count`` times.
+
+    For SaslAuthenticate only. ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
+    return Fault(Action.ITERATIONS, times, rate, seed, position=count)
+
+
+def endless_challenges(
+    data: bytes = b'{"status":"invalid_token"}',
+    times: int | None = None,
+    rate: float = 1.0,
+    seed: int = 0,
+) -> Fault:
+    """Answer with a challenge instead of an end; the mechanism gets no message.
+
+    For SaslAuthenticate only. ``times``, ``rate`` and ``seed`` are as for `error`.
+    """
+    return Fault(Action.ENDLESS, times, rate, seed, data=data)
+
+
 @dataclass(slots=True)
 class Rule:
     """A fault, and the requests that it applies to. None matches everything.
 
     Attributes:
-        api: the API.
+        api: the API; None for all that is sent on a connection.
         fault: what happens.
         node: id of the node that is asked.
         client_id: the client's id.
         topic: the topic of ``partition``.
         partition: number of a partition.
+        listener: name of the listener, for connections.
         count: how often it has happened.
     """
 
-    api: ApiKey
+    api: ApiKey | None
     fault: Fault
     node: int | None = None
     client_id: str | None = None
     topic: str | None = None
     partition: int | None = None
+    listener: str | None = None
     count: int = 0
     _random: random.Random = field(init=False, repr=False)
 
@@ -304,17 +436,61 @@ class Faults:
                 raise ValueError(f"there is no API {api!r}")
         else:
             key = api
-        if node is not None and self._nodes is not None and node not in self._nodes:
-            there = ", ".join(str(known) for known in sorted(self._nodes))
-            raise ValueError(f"there is no node {node!r}: the nodes are {there}")
+        self._check_node(node)
         topic, index = partition or (None, None)
         if fault.action is Action.ERROR and not self._can_refuse(key):
             raise ValueError(f"an answer of {key.name} has no error code")
         if fault.action is Action.METADATA_LAG and key is not ApiKey.CREATE_TOPICS:
             raise ValueError(f"metadata_lag is for CreateTopics, not {key.name}")
+        if fault.action in LIES and key is not ApiKey.SASL_AUTHENTICATE:
+            raise ValueError(
+                f"{fault.action.value!r} is for SaslAuthenticate, not {key.name}"
+            )
         rule = Rule(key, fault, node, client_id, topic, index)
         self._rules.append(rule)
         return rule
+
+    def on_connection(
+        self, fault: Fault, *, node: int | None = None, listener: str | None = None
+    ) -> Rule:
+        """Cut short, stall or falsify what is sent on connections made from now on.
+
+        Bytes are counted from the first that the node sends, on a TLS listener those of
+        the handshake included, as they are on the wire.
+
+        Args:
+            fault: `close_at`, `stall_at` or `invert_at`.
+            node: only on connections to this node.
+            listener: only on those to this listener, such as ``"SASL_SSL"``.
+
+        Raises:
+            ValueError: it is another fault, or there is no such node.
+        """
+        if fault.action not in CUTS:
+            raise ValueError(f"{fault.action.value!r} is for requests")
+        self._check_node(node)
+        rule = Rule(None, fault, node, listener=listener)
+        self._rules.append(rule)
+        return rule
+
+    def of_stream(self, node: int, listener: str) -> Fault | None:
+        """The fault that applies to all that is sent on a new connection, if any."""
+        for rule in self._rules:
+            if (
+                rule.api is None
+                and rule.node in {None, node}
+                and rule.listener in {None, listener}
+                and not rule.is_spent
+                and rule.draw()
+            ):
+                rule.count += 1
+                return rule.fault
+        return None
+
+    def _check_node(self, node: int | None) -> None:
+        if node is not None and self._nodes is not None and node not in self._nodes:
+            there = ", ".join(str(known) for known in sorted(self._nodes))
+            raise ValueError(f"there is no node {node!r}: the nodes are {there}")
 
     def remove(self, rule: Rule) -> None:
         """Remove a rule. Nothing happens if it is not there."""
@@ -330,8 +506,8 @@ class Faults:
     ) -> list[Rule]:
         """The rules that apply to a request.
 
-        Their ``count`` grows, except that of errors: those are counted when they are
-        put into the answer.
+        Their ``count`` grows, except that of errors and of what only a handler can get
+        wrong: those are counted when they are put into the answer.
         """
         if not self._rules:
             return []
@@ -343,6 +519,6 @@ class Faults:
             and rule.draw()
         ]
         for rule in found:
-            if rule.fault.action is not Action.ERROR:
+            if rule.fault.action is not Action.ERROR and rule.fault.action not in LIES:
                 rule.count += 1
         return found

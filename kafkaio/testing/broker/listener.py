@@ -1,27 +1,73 @@
-"""Listeners: a node accepts connections on a TCP port or in an in-memory network."""
+"""Listeners: a node accepts connections on a TCP port or in an in-memory network.
+
+TLS is done over buffers in memory, not by asyncio: so a fault can take effect at any
+byte that is on the wire, and what a client whose certificate is refused gets to see is
+what OpenSSL wrote.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
+from kafkaio._net.receive import FrameReceiver
 from kafkaio._net.transport import FrameSink, TcpTransport, Transport
+from kafkaio.errors import ProtocolError
+from kafkaio.protocol.message import Buffer
+from kafkaio.testing.broker.connection import MAX_REQUEST_BYTES
+from kafkaio.testing.broker.cut import Cut, CutTransport
+from kafkaio.testing.broker.faults import Fault
+from kafkaio.testing.security.principals import NoPrincipal
 
-__all__ = ["MAX_REQUEST_BYTES", "Listener", "MemoryListener", "TcpListener"]
+__all__ = ["Client", "Listener", "MemoryListener", "TcpListener"]
 
-#: Kafka's default of socket.request.max.bytes.
-MAX_REQUEST_BYTES: Final = 104_857_600
 
-#: Called with a new connection and the client's host; returns the connection's sink.
-Accept = Callable[[Transport, str], FrameSink]
+#: What Java sends to a client that does not speak TLS, where OpenSSL sends nothing: the
+#: alert internal_error (RFC 8446, section 6).
+_ALERT: Final = b"\x15\x03\x03\0\2\2\x50"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who has connected.
+
+    Attributes:
+        host: the client's address.
+        principal: the principal of its certificate; None without one.
+    """
+
+    host: str
+    principal: str | None = None
+
+
+#: Called with a new connection and its client; returns the connection's sink.
+Accept = Callable[[Transport, Client], FrameSink]
+#: The fault that applies to all that is sent on a new connection, if any.
+StreamFault = Callable[[], Fault | None]
+
+
+class Tls(Protocol):
+    """The TLS settings of a listener."""
+
+    def context(self) -> ssl.SSLContext:
+        """The context for a new connection."""
+
+    def principal(self, certificate: bytes | None) -> str | None:
+        """The principal of a client's certificate in DER; None without one.
+
+        Raises:
+            NoPrincipal: no rule fits its subject.
+        """
 
 
 class Listener(Protocol):
     """One node's address."""
 
-    async def open(self, accept: Accept) -> int:
+    async def open(self, accept: Accept, fault: StreamFault) -> int:
         """Start to accept connections; return the port."""
 
     async def close(self) -> None:
@@ -31,38 +77,193 @@ class Listener(Protocol):
 class _Accepted(TcpTransport):
     """One accepted TCP connection."""
 
-    def __init__(self, accept: Accept) -> None:
+    def __init__(self, accept: Accept, fault: StreamFault) -> None:
         super().__init__(MAX_REQUEST_BYTES, None)
         self._accept = accept
+        self._fault = fault
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        peer = transport.get_extra_info("peername")
-        self._sink = self._accept(self, peer[0] if peer else "")
+        fault = self._fault()
+        stream = self if fault is None else CutTransport(self, fault)
+        self._sink = self._accept(stream, Client(_host(transport)))
+
+
+class _AcceptedTls(asyncio.Protocol):
+    """One accepted TLS connection; a Transport.
+
+    The node learns of it when the handshake is done.
+    """
+
+    def __init__(
+        self,
+        accept: Accept,
+        fault: StreamFault,
+        tls: Tls,
+        shaking: set[_AcceptedTls],
+    ) -> None:
+        self._accept = accept
+        self._stream_fault = fault
+        self._tls_settings = tls
+        self._shaking = shaking
+        self._cut: Cut | None = None
+        self._sink: FrameSink | None = None
+        self._frames = FrameReceiver(MAX_REQUEST_BYTES, self._deliver)
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = tls.context().wrap_bio(
+            self._incoming, self._outgoing, server_side=True
+        )
+        self._transport: asyncio.Transport | None = None
+        self._cause: BaseException | None = None
+
+    # ---- what asyncio calls ------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]  # uvloop's has another base class
+        self._shaking.add(self)
+        fault = self._stream_fault()
+        if fault is not None:
+            self._cut = Cut(fault)
+
+    def data_received(self, data: bytes) -> None:
+        self._incoming.write(data)
+        try:
+            if self._sink is None:
+                self._shake()
+            self._read()
+        except ssl.SSLWantReadError:
+            self._flush()
+        except (ssl.SSLError, ProtocolError, NoPrincipal) as error:
+            # What OpenSSL has to tell the peer, an alert, goes first.
+            self._cause = error
+            is_tls = isinstance(error, ssl.SSLError)
+            if is_tls and self._sink is None and not self._outgoing.pending:
+                self._outgoing.write(_ALERT)
+            self._flush()
+            self.close()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._shaking.discard(self)
+        if self._sink is not None:
+            self._sink.connection_lost(self._cause or exc)
+
+    # ---- Transport ---------------------------------------------------------------
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        """See Transport."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        for part in parts:
+            if len(part):
+                self._tls.write(part)
+        self._flush()
+
+    def close(self) -> None:
+        """See Transport. A stalled stream stays open."""
+        is_stalled = self._cut is not None and self._cut.is_stalled
+        if self._transport is not None and not is_stalled:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """See Transport."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def limit_frames(self, size: int) -> None:
+        """See Transport."""
+        self._frames.max_frame_size = size
+
+    @property
+    def received(self) -> int:
+        """See Transport."""
+        return self._frames.received
+
+    @property
+    def unsent(self) -> int:
+        """See Transport."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    # ---- TLS ---------------------------------------------------------------------
+
+    def _shake(self) -> None:
+        self._tls.do_handshake()
+        self._flush()
+        self._shaking.discard(self)
+        assert self._transport is not None
+        subject = self._tls_settings.principal(self._tls.getpeercert(binary_form=True))
+        self._sink = self._accept(self, Client(_host(self._transport), subject))
+
+    def _read(self) -> None:
+        while True:
+            space = self._frames.space()
+            # With a buffer it returns a number, whatever typeshed says.
+            count = int(self._tls.read(len(space), space))
+            if not count:
+                self.close()
+                return
+            self._frames.filled(count)
+
+    def _flush(self) -> None:
+        data = self._outgoing.read()
+        if self._cut is not None:
+            data = self._cut.cut(data)
+        if data and self._transport is not None:
+            self._transport.write(data)
+        if self._cut is not None and self._cut.is_closed:
+            self.close()
+
+    def _deliver(self, frame: Buffer) -> None:
+        if self._sink is not None:
+            self._sink.frame_received(frame)
+
+
+def _host(transport: asyncio.BaseTransport) -> str:
+    peer = transport.get_extra_info("peername")
+    return peer[0] if peer else ""
 
 
 class TcpListener:
-    """A TCP port; a Listener. It keeps the port number when it is opened again."""
+    """A TCP port; a Listener. It keeps the port number when it is opened again.
 
-    def __init__(self, host: str, port: int) -> None:
+    Args:
+        host: the address to listen at.
+        port: the port; 0 takes a free one.
+        tls: the TLS settings; None for none.
+    """
+
+    def __init__(self, host: str, port: int, tls: Tls | None = None) -> None:
         self._host = host
         self._port = port
+        self._tls = tls
         self._server: asyncio.Server | None = None
+        self._shaking: set[_AcceptedTls] = set()
 
-    async def open(self, accept: Accept) -> int:
-        """Listen; port 0 takes a free port."""
+    async def open(self, accept: Accept, fault: StreamFault) -> int:
+        """Listen."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: _Accepted(accept), self._host, self._port
-        )
+        tls = self._tls
+
+        def accepted() -> asyncio.BaseProtocol:
+            if tls is None:
+                return _Accepted(accept, fault)
+            return _AcceptedTls(accept, fault, tls, self._shaking)
+
+        self._server = await loop.create_server(accepted, self._host, self._port)
         self._port = self._server.sockets[0].getsockname()[1]
         return self._port
 
     async def close(self) -> None:
-        """Stop listening; open connections stay."""
+        """Stop listening, and end handshakes; open connections stay."""
         if self._server is not None:
             self._server.close()
             self._server = None
+        for shaking in list(self._shaking):
+            shaking.abort()
 
 
 class MemoryListener:
@@ -73,11 +274,13 @@ class MemoryListener:
         self._host = host
         self._port = port
 
-    async def open(self, accept: Accept) -> int:
+    async def open(self, accept: Accept, fault: StreamFault) -> int:
         """Listen."""
 
         def accepted(transport: MemoryTransport) -> FrameSink:
-            return accept(transport, "memory")
+            found = fault()
+            stream = transport if found is None else CutTransport(transport, found)
+            return accept(stream, Client("memory"))
 
         self._network.listen(self._host, self._port, accepted)
         return self._port

@@ -7,8 +7,9 @@ clients' fetch sessions. What all nodes have in common is in its `Cluster`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -20,12 +21,13 @@ from kafkaio.protocol.messages.api_versions import ApiVersion
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.clock import Clock
 from kafkaio.testing.broker.cluster import Cluster
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.faults import Faults, Rule
-from kafkaio.testing.broker.listener import Listener
+from kafkaio.testing.broker.connection import Peer, ServerConnection
+from kafkaio.testing.broker.faults import Fault, Faults, Rule
+from kafkaio.testing.broker.listener import Client, Listener
 from kafkaio.testing.broker.sessions import FetchSessions
+from kafkaio.testing.security.security import Security
 
-__all__ = ["Handle", "Handler", "LoggedRequest", "Node", "Peers"]
+__all__ = ["Endpoint", "Handle", "Handler", "LoggedRequest", "Node", "Peers"]
 
 # The names that the schemas of requests have for a topic, and for a partition's number.
 _TOPIC_FIELDS: Final = ("name", "topic", "topic_name", "topic_id")
@@ -105,6 +107,32 @@ class LoggedRequest:
     correlation_id: int
 
 
+@dataclass(slots=True)
+class Endpoint:
+    """One of a node's listeners.
+
+    Attributes:
+        name: the listener's name.
+        protocol: its security protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        host: the advertised host.
+        listener: accepts the connections.
+        advertised_port: the port to advertise, if it is not the one listened at.
+        port: the advertised port; 0 until the node has started.
+    """
+
+    name: str
+    protocol: str
+    host: str
+    listener: Listener
+    advertised_port: int | None = None
+    port: int = 0
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether clients have to authenticate by SASL."""
+        return self.protocol.startswith("SASL")
+
+
 class Peers(Protocol):
     """What a node needs of the `Broker` that it belongs to."""
 
@@ -128,6 +156,10 @@ class Peers(Protocol):
     def release(self) -> str:
         """The release of Kafka whose API versions are served."""
 
+    @property
+    def security(self) -> Security:
+        """The users and tokens of the cluster."""
+
     def record(self, request: LoggedRequest) -> None:
         """Add to the request log."""
 
@@ -137,9 +169,7 @@ class Node:
 
     Attributes:
         node_id: its id.
-        host: the advertised host.
-        port: the advertised port; 0 until the node has started.
-        advertised_port: the port to advertise, if it is not the one listened at.
+        endpoints: its listeners by name; the first is the one of ``host`` and ``port``.
         rack: its rack, for fetches from the nearest replica (KIP-392).
         cluster: the state that all nodes share.
         clock: the clock of the cluster.
@@ -154,15 +184,13 @@ class Node:
     def __init__(
         self,
         node_id: int,
-        host: str,
-        listener: Listener,
+        endpoints: Sequence[Endpoint],
         cluster: Cluster,
         broker: Peers,
     ) -> None:
         self.node_id = node_id
-        self.host = host
-        self.port: int = 0
-        self.advertised_port: int | None = None
+        self.endpoints: dict[str, Endpoint] = {one.name: one for one in endpoints}
+        self._main = endpoints[0]
         self.rack: str | None = None
         self.cluster = cluster
         self.broker = broker
@@ -171,7 +199,6 @@ class Node:
         self.fetch_sessions: FetchSessions = FetchSessions()
         self.is_paused: bool = False
         self.connections: dict[ServerConnection, None] = {}
-        self._listener = listener
         self._supervisor: Supervisor | None = None
         self._pause_timer: asyncio.TimerHandle | None = None
 
@@ -189,6 +216,21 @@ class Node:
         """Whether it accepts connections."""
         return self._supervisor is not None
 
+    @property
+    def host(self) -> str:
+        """The advertised host of the first listener."""
+        return self._main.host
+
+    @property
+    def port(self) -> int:
+        """The advertised port of the first listener; 0 until the node has started."""
+        return self._main.port
+
+    def address(self, connection: ServerConnection) -> tuple[str, int]:
+        """The host and port to tell a client: of the listener that it connected to."""
+        endpoint = self.endpoints[connection.peer.listener]
+        return endpoint.host, endpoint.port
+
     # ---- start, pause, stop ------------------------------------------------------
 
     async def start(self) -> None:
@@ -196,8 +238,11 @@ class Node:
         self._supervisor = Supervisor(f"node {self.node_id}", self.report)
         self._supervisor.start()
         self.fetch_sessions = FetchSessions()
-        port = await self._listener.open(self._accept)
-        self.port = self.advertised_port or port
+        for endpoint in self.endpoints.values():
+            port = await endpoint.listener.open(
+                partial(self._accept, endpoint), partial(self._stream_fault, endpoint)
+            )
+            endpoint.port = endpoint.advertised_port or port
 
     def pause(self) -> None:
         """Accept connections and requests, and answer none until ``resume``."""
@@ -227,21 +272,36 @@ class Node:
         """Abort every connection and end every task. May be called again."""
         supervisor, self._supervisor = self._supervisor, None
         self._end_pause()
-        await self._listener.close()
+        for endpoint in self.endpoints.values():
+            await endpoint.listener.close()
         for connection in list(self.connections):
             connection.abort()
         self.connections.clear()
         if supervisor is not None:
             await supervisor.aclose()
 
-    def _accept(self, transport: Transport, client_host: str) -> FrameSink:
-        connection = ServerConnection(self, transport, client_host)
+    def _accept(
+        self, endpoint: Endpoint, transport: Transport, client: Client
+    ) -> FrameSink:
+        connection = ServerConnection(self, transport, self._peer(endpoint, client))
         if self._supervisor is None:
             transport.abort()
             return connection
         self.connections[connection] = None
         self._supervisor.start_soon(connection.run, "connection")
         return connection
+
+    def _peer(self, endpoint: Endpoint, client: Client) -> Peer:
+        peer = Peer(client.host, endpoint.name, endpoint.protocol, client.principal)
+        if endpoint.has_sasl:
+            security = self.broker.security
+            peer.sasl = security.session(endpoint.name)
+            peer.refusal_delay = security.config.refusal_delay
+            peer.max_receive_bytes = security.config.max_receive_bytes
+        return peer
+
+    def _stream_fault(self, endpoint: Endpoint) -> Fault | None:
+        return self.faults.of_stream(self.node_id, endpoint.name)
 
     def report(self, cause: BaseException) -> None:
         """Report a bug of the embedded broker to the event loop.
@@ -255,12 +315,18 @@ class Node:
     def own_configs(self) -> dict[str, str]:
         """The static configs of this node alone, as in its ``server.properties``."""
         node_id = str(self.node_id)
-        address = f"PLAINTEXT://{self.host}:{self.port}"
+        address = ",".join(
+            f"{one.name}://{one.host}:{one.port}" for one in self.endpoints.values()
+        )
         configs = {
             "node.id": node_id,
             "broker.id": node_id,
             "advertised.listeners": address,
         }
+        if len(self.endpoints) > 1:
+            configs["listener.security.protocol.map"] = ",".join(
+                f"{one.name}:{one.protocol}" for one in self.endpoints.values()
+            )
         if "listeners" not in self.cluster.configs.static:
             configs["listeners"] = address
         if self.rack is not None:

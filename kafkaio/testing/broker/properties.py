@@ -65,8 +65,8 @@ def listener(config: Mapping[str, str], name: str) -> Address | None:
         name: ``listeners`` or ``advertised.listeners``.
 
     Raises:
-        ValueError: it cannot be parsed, or asks for TLS or SASL, which the embedded
-            broker does not have.
+        ValueError: it cannot be parsed, or asks for TLS or SASL, which arguments of the
+            embedded broker open.
     """
     for entry in config.get(name, "").split(","):
         if not entry.strip() or entry.strip().startswith(f"{_CONTROLLER}:"):
@@ -75,7 +75,10 @@ def listener(config: Mapping[str, str], name: str) -> Address | None:
         if found is None or int(found["port"]) > _LARGEST_PORT:
             raise ValueError(f"{name}={entry}: not of the form PLAINTEXT://host:9092")
         if found["name"] in _SECURED:
-            raise ValueError(f"{name}={entry}: the embedded broker has PLAINTEXT only")
+            raise ValueError(
+                f"{name}={entry}: only PLAINTEXT can be set here; Broker(sasl=True) and"
+                " Broker(tls=True) open the others"
+            )
         return Address(found["host"], int(found["port"]))
     return None
 

@@ -33,6 +33,10 @@ _LOWEST: Final[Mapping[ApiKey, int]] = {
     ApiKey.WRITE_TXN_MARKERS: 1,
     ApiKey.DESCRIBE_CONFIGS: 1,
     ApiKey.DESCRIBE_LOG_DIRS: 1,
+    ApiKey.CREATE_DELEGATION_TOKEN: 1,
+    ApiKey.RENEW_DELEGATION_TOKEN: 1,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: 1,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: 1,
 }
 
 #: The oldest version that ApiVersions reports, where it is older than the oldest that

@@ -26,7 +26,7 @@ async def handle(
     connection: ServerConnection,
 ) -> DescribeClusterResponse:
     """Return the nodes that are up; fenced ones, too, if the client asks for them."""
-    del header, connection
+    del header
     cluster = node.cluster
     if request.endpoint_type != _BROKERS:
         is_known = request.endpoint_type == _CONTROLLERS
@@ -45,14 +45,16 @@ async def handle(
         cluster_authorized_operations=operations_if(
             request.include_cluster_authorized_operations, ON_CLUSTER
         ),
-        brokers=[
-            DescribeClusterBroker(
-                broker_id=peer.node_id,
-                host=peer.host,
-                port=peer.port,
-                rack=peer.rack,
-                is_fenced=peer.node_id not in cluster.live,
-            )
-            for peer in (node.broker.nodes[node_id] for node_id in ids)
-        ],
+        brokers=[_broker(node.broker.nodes[one], connection) for one in ids],
+    )
+
+
+def _broker(peer: Node, connection: ServerConnection) -> DescribeClusterBroker:
+    host, port = peer.address(connection)
+    return DescribeClusterBroker(
+        broker_id=peer.node_id,
+        host=host,
+        port=port,
+        rack=peer.rack,
+        is_fenced=peer.node_id not in peer.cluster.live,
     )

@@ -351,8 +351,7 @@ class _Call:
         }
         for leader in sorted(leaders):
             peer = self.node.broker.nodes[leader]
+            host, port = peer.address(self.connection)
             response.node_endpoints.append(
-                NodeEndpoint(
-                    node_id=leader, host=peer.host, port=peer.port, rack=peer.rack
-                )
+                NodeEndpoint(node_id=leader, host=host, port=port, rack=peer.rack)
             )

@@ -67,7 +67,8 @@ def _find(
     if partition.leader == NO_LEADER:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
     peer = node.broker.nodes[partition.leader]
-    return Coordinator(key=key, node_id=peer.node_id, host=peer.host, port=peer.port)
+    host, port = peer.address(connection)
+    return Coordinator(key=key, node_id=peer.node_id, host=host, port=port)
 
 
 def _none(key: str, code: ErrorCode, message: str | None) -> Coordinator:

@@ -45,9 +45,10 @@ async def handle(
     )
     for node_id in sorted(cluster.live):
         peer = node.broker.nodes[node_id]
+        host, port = peer.address(connection)
         response.brokers.append(
             MetadataResponseBroker(
-                node_id=node_id, host=peer.host, port=peer.port, rack=peer.rack
+                node_id=node_id, host=host, port=port, rack=peer.rack
             )
         )
     version = header.request_api_version

@@ -189,10 +189,9 @@ class _Call:
         endpoints = self.response.node_endpoints
         if all(point.node_id != partition.leader for point in endpoints):
             peer = self.node.broker.nodes[partition.leader]
+            host, port = peer.address(self.connection)
             endpoints.append(
-                NodeEndpoint(
-                    node_id=peer.node_id, host=peer.host, port=peer.port, rack=peer.rack
-                )
+                NodeEndpoint(node_id=peer.node_id, host=host, port=port, rack=peer.rack)
             )
 
 

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from kafkaio.testing.kafka.engine import Certificates
 from kafkaio.testing.kafka.properties import Tls
+from kafkaio.testing.security.files import Certificates
 
 _PASSWORD: Final = "kafkaio-testing"  # noqa: S105 - guards a throw-away key
 _HOSTS: Final = ("localhost", "127.0.0.1")

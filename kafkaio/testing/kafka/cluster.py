@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka.engine import Certificates
 from kafkaio.testing.kafka.launcher import Launcher
 from kafkaio.testing.kafka.nodes import Node, free_ports
 from kafkaio.testing.kafka.options import ClusterOptions
@@ -31,6 +30,7 @@ from kafkaio.testing.kafka.storage import (
 )
 from kafkaio.testing.kafka.wire import Address, metadata
 from kafkaio.testing.kafka.zookeeper import ZooKeeper, forget_after
+from kafkaio.testing.security.files import Certificates
 
 _POLL_SECONDS: Final = 0.03
 _STOP_SECONDS: Final = 20.0

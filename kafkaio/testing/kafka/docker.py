@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka.engine import Certificates, Container, Docker
+from kafkaio.testing.kafka.engine import Container, Docker
 from kafkaio.testing.kafka.nodes import free_ports
 from kafkaio.testing.kafka.options import ClusterOptions
 from kafkaio.testing.kafka.properties import (
@@ -24,6 +24,7 @@ from kafkaio.testing.kafka.properties import (
 from kafkaio.testing.kafka.releases import KafkaNotStarted
 from kafkaio.testing.kafka.storage import random_uuid
 from kafkaio.testing.kafka.wire import Address, metadata
+from kafkaio.testing.security.files import Certificates
 
 _IMAGE: Final = "apache/kafka"
 _DATA: Final = Path("/var/lib/kafka/data")

@@ -9,11 +9,10 @@ from typing import Final
 
 from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.embedded import Broker
-from kafkaio.testing.kafka.engine import Certificates
 from kafkaio.testing.kafka.options import ClusterOptions
-from kafkaio.testing.kafka.properties import PLAINTEXT
 from kafkaio.testing.kafka.releases import KafkaNotStarted
 from kafkaio.testing.kafka.wire import Address
+from kafkaio.testing.security.files import Certificates
 
 _CALL_SECONDS: Final = 30.0
 #: As quick as the settings of a real Kafka for tests (``properties.FAST``).
@@ -35,7 +34,7 @@ class EmbeddedCluster:
     """
 
     def __init__(self, options: ClusterOptions):
-        if options.sasl or options.tls or options.config:
+        if options.config:
             raise KafkaNotStarted("the embedded broker has no such options")
         try:
             self._broker = Broker(
@@ -45,14 +44,22 @@ class EmbeddedCluster:
                 racks=[f"r{number + 1}" for number in range(options.brokers)],
                 groups=_FAST if options.fast else None,
                 features=options.features,
+                sasl=options.sasl,
+                tls=options.tls,
+                users=options.accounts,
             )
         except ValueError as error:
             raise KafkaNotStarted(f"the embedded broker: {error}") from None
         self.node_ids: list[int] = list(self._broker.nodes)
-        self.certificates: Certificates | None = None
+        self._has_tls = options.tls
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = asyncio.Event()
         self._thread: Thread | None = None
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """The TLS files for clients, if it has TLS listeners."""
+        return self._broker.certificates if self._has_tls else None
 
     def open(self) -> None:
         """Start all nodes and wait until they are ready."""
@@ -93,11 +100,10 @@ class EmbeddedCluster:
         """Return the nodes' addresses.
 
         Raises:
-            KeyError: A listener other than PLAINTEXT is asked for.
+            KeyError: There is no such listener.
         """
-        if listener != PLAINTEXT:
-            raise KeyError(listener)
-        return [(node.host, node.port) for node in self._broker.nodes.values()]
+        found = [node.endpoints[listener] for node in self._broker.nodes.values()]
+        return [(one.host, one.port) for one in found]
 
     def kill(self, node_id: int) -> None:
         """Kill a node; its data in memory stays, as if it were on disk."""

@@ -1,32 +1,10 @@
 """The interface to a cluster, which JVMs, Docker and external clusters implement."""
 
-import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from kafkaio.testing.kafka.wire import Address
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificates:
-    """Files in PEM, for clients.
-
-    Attributes:
-        authority: The certificate to trust.
-        clients: A client's certificate chain and key in one file, by user.
-    """
-
-    authority: Path
-    clients: dict[str, Path]
-
-    def client_context(self, user: str | None = None) -> ssl.SSLContext:
-        """Return a context that trusts the brokers, and authenticates ``user``."""
-        context = ssl.create_default_context(cafile=self.authority)
-        if user is not None:
-            context.load_cert_chain(self.clients[user])
-        return context
+from kafkaio.testing.security.files import Certificates
 
 
 class Engine(Protocol):

@@ -8,12 +8,13 @@ import anyio
 import anyio.to_thread
 
 from kafkaio.testing.kafka.cluster import Cluster
-from kafkaio.testing.kafka.engine import Certificates, Engine
+from kafkaio.testing.kafka.engine import Engine
 from kafkaio.testing.kafka.options import ClusterOptions, Options
 from kafkaio.testing.kafka.properties import PLAINTEXT
 from kafkaio.testing.kafka.releases import DEFAULT_VERSION
 from kafkaio.testing.kafka.tools import Output, run_tool
 from kafkaio.testing.kafka.topics import NewTopic, make_topic, remove_topics
+from kafkaio.testing.security.files import Certificates
 
 _TOPIC_SECONDS: Final = 30.0
 

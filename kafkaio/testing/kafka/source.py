@@ -6,12 +6,13 @@ from typing import Final, NoReturn, Unpack
 from kafkaio.testing.kafka.cluster import Cluster
 from kafkaio.testing.kafka.docker import DockerCluster, can_contain, docker_answers
 from kafkaio.testing.kafka.embedded import EmbeddedCluster
-from kafkaio.testing.kafka.engine import Certificates, Engine
+from kafkaio.testing.kafka.engine import Engine
 from kafkaio.testing.kafka.kafka import Kafka
 from kafkaio.testing.kafka.options import ClusterOptions, Options
 from kafkaio.testing.kafka.properties import PLAINTEXT
 from kafkaio.testing.kafka.releases import DEFAULT_VERSION, KafkaNotStarted
 from kafkaio.testing.kafka.wire import Address, metadata
+from kafkaio.testing.security.files import Certificates
 
 KAFKA_VARIABLE: Final = "KAFKAIO_KAFKA"
 BOOTSTRAP_VARIABLE: Final = "KAFKAIO_BOOTSTRAP"

@@ -31,6 +31,8 @@ def read_epochs(data: bytes) -> list[EpochEntry]:
     lines = data.decode("ascii").split("\n")
     if int(lines[0]) != _VERSION:
         raise ValueError(f"a leader epoch checkpoint has the version {lines[0]}")
+    if len(lines) == 1:
+        raise ValueError("a leader epoch checkpoint ends after its version")
     count = int(lines[1])
     rows = [tuple(map(int, line.split())) for line in lines[2 : 2 + count]]
     if len(rows) != count or any(len(row) != 2 for row in rows):

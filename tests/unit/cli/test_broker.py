@@ -145,7 +145,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (["--topic", "a:none"], "'none' is not a number of at least 1"),
         (["--config", "num.partitions"], "'num.partitions' is not NAME=VALUE"),
         (["--config", "num.partitions=x"], "num.partitions=x: "),
-        (["--config", "listeners=SSL://:9093"], "the embedded broker has PLAINTEXT"),
+        (["--config", "listeners=SSL://:9093"], "only PLAINTEXT can be set here"),
         (["--properties", "/no/such/file"], "/no/such/file: No such file"),
     ],
 )

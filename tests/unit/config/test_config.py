@@ -1,4 +1,5 @@
 import inspect
+import pickle
 import pydoc
 import re
 import ssl
@@ -433,3 +434,56 @@ def test_one_place_has_the_version() -> None:
     assert "version" in project["project"]["dynamic"]
     assert resolve_name(source.replace(".__", ":__")) == kafkaio.__version__
     assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", kafkaio.__version__)
+
+
+PLAIN = {
+    "security_protocol": "SASL_SSL",
+    "sasl_mechanism": "PLAIN",
+    "sasl_username": "u",
+    "sasl_password": "hidden",
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sasl_mechanism": None}, "'SASL_SSL' needs sasl_mechanism"),
+        ({"sasl_mechanism": "DIGEST"}, "is not one of"),
+        ({"sasl_username": None}, "'PLAIN' needs sasl_username"),
+        ({"sasl_password": ""}, "'PLAIN' needs sasl_password"),
+        ({"security_protocol": "SSL"}, "is not used without security_protocol="),
+        ({"sasl_delegation_token": True}, "sasl_delegation_token has no meaning"),
+        ({"sasl_oauth_token_provider": print}, "provider has no meaning with"),
+        ({"sasl_kerberos_keytab": "k"}, "keytab has no meaning with"),
+        ({"sasl_mechanism": "OAUTHBEARER"}, "sasl_password has no meaning with"),
+        (
+            {
+                **dict.fromkeys(("sasl_username", "sasl_password")),
+                "sasl_mechanism": "OAUTHBEARER",
+            },
+            "'OAUTHBEARER' needs sasl_oauth_token_provider",
+        ),
+        (
+            {
+                **dict.fromkeys(("sasl_username", "sasl_password")),
+                "sasl_mechanism": "GSSAPI",
+                "sasl_kerberos_keytab": "k",
+            },
+            "keytab needs sasl_kerberos_principal",
+        ),
+        ({"sasl_password": 7}, "sasl_password int has the wrong type"),
+        ({"sasl_scram_max_iterations": 4}, "is not within"),
+    ],
+)
+def test_impossible_logins(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        ClientConfig.of("a:1", {**PLAIN, **given})
+    assert "hidden" not in str(caught.value)
+
+
+def test_no_secret_is_shown() -> None:
+    made = ClientConfig.of("a:1", {**PLAIN, "ssl_key_password": "also hidden"})
+    assert made.sasl_password == "hidden"
+    assert "hidden" not in repr(made)
+    assert "sasl_username='u'" in repr(made)
+    assert pickle.loads(pickle.dumps(made)) == made

@@ -577,6 +577,28 @@ async def test_what_was_lost_before_the_transaction_began_is_left_out() -> None:
         assert await there.committed() == {ORDERS[0]: COUNT // 3}
 
 
+@virtual
+@EVERY
+@LOOPS
+async def test_what_was_lost_and_comes_back_in_a_transaction_is_copied(
+    protocol: str, loop: Loop
+) -> None:
+    """The transaction polls for more while the member loses all, and joins again."""
+    async with world(protocol) as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = FakeProducer(committing(one))
+        async with running(loop(one, producer, copy, max_wait=60.0)):
+            await eventually(lambda: producer.current)
+            await asyncio.sleep(1)
+            member_id = one.group_metadata.member_id
+            there.broker.control.expel_member("g", member_id)
+            await eventually(lambda: len(producer.committed) >= COUNT)
+            await asyncio.sleep(20)
+        assert sorted(producer.committed) == VALUES  # type: ignore[type-var]
+        assert not producer.all[0].is_committed
+        assert await there.committed() == DONE
+
+
 def test_the_loop_is_a_name_of_the_package() -> None:
     assert kafkaio.exactly_once.__module__ == "kafkaio._exactly_once"
     assert World.__doc__

@@ -426,6 +426,35 @@ async def test_past_the_deadline_it_is_lost(protocol: str) -> None:
         assert places(mine + theirs) == [(p, o) for p in range(3) for o in range(3)]
 
 
+@virtual
+@EVERY
+@pytest.mark.parametrize("at", [0, 3])
+async def test_what_comes_back_while_it_is_doomed_is_handed_out_again(
+    protocol: str, at: int
+) -> None:
+    """Lost, assigned again, and read in the same transaction: nothing is skipped."""
+    async with world(protocol) as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = FakeProducer(committing(one))
+        if at:
+            async with producer.transaction(one):
+                await take(one, COUNT)
+            await there.write(*VALUES)
+        with pytest.raises(TransactionAborted):  # noqa: PT012
+            async with producer.transaction(one) as tx:
+                first = await take(one, COUNT)
+                there.broker.control.expel_member("g", one.group_metadata.member_id)
+                async with asyncio.timeout(100):
+                    again = await take(one, COUNT)
+                assert places(again) == places(first)
+                assert tx.lost
+        assert one.offsets_in_transaction() is None
+        assert places(await take(one, COUNT)) == places(first)
+        async with producer.transaction(one):
+            assert not (await one.poll(timeout=1)).records
+        assert await there.committed() == dict.fromkeys(ORDERS, at + 3)
+
+
 async def _read(consumer: Consumer) -> None:
     while True:
         await consumer.poll(timeout=1)

@@ -29,6 +29,7 @@ from kafkaio._machines.sequence import Identity, ProducerIdentity
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder, RecordBatch, read_batches
 from kafkaio.errors import (
+    AuthenticationError,
     AuthorizationError,
     BufferFull,
     DeliveryTimeout,
@@ -1347,6 +1348,20 @@ def test_an_abort_drops_what_cannot_be_in_the_log() -> None:
     assert h.acc.is_drained
     assert h.used() == 0
     assert h.acc.drop_unsent(aborted) == []
+
+
+def test_a_broker_that_refuses_the_client_fails_what_only_it_would_get() -> None:
+    h = Harness({"t": [0, 1]}, is_idempotent=True)
+    sent = h.put(0)
+    batch = h.take()
+    waiting, other = h.put(0), h.put(1)
+    refusal = AuthenticationError("wrong password")
+    assert h.acc.refuse(0, refusal) == [waiting]
+    assert waiting.error is refusal
+    assert sent.error is other.error is None
+    h.acc.landing.acknowledged(batch, 0, -1)
+    assert h.take(1).partition == T1
+    assert h.put(0).error is None
 
 
 def test_batches_expire_at_the_end_of_the_transaction() -> None:

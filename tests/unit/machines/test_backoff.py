@@ -57,6 +57,20 @@ def test_a_lost_connection_does_not_lengthen_the_set_up() -> None:
     assert plan.set_up_timeout(0.5) == pytest.approx(10)
 
 
+def test_a_refusal_is_never_repeated_hot() -> None:
+    plan = schedule()
+    waits = []
+    for _ in range(6):
+        now = plan.not_before
+        plan.refused(now, roll=0.5)
+        waits.append(plan.remaining(now))
+    assert waits == pytest.approx([1.0, 2.0, 4.0, 8.0, 10.0, 10.0])
+    assert plan.set_up_timeout(0.5) == pytest.approx(10)
+    plan.ready()
+    plan.refused(now=0.0, roll=0.5)
+    assert plan.remaining(0.0) == pytest.approx(1.0)
+
+
 def test_only_ready_resets() -> None:
     plan = schedule()
     for _ in range(10):

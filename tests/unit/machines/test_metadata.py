@@ -1,6 +1,7 @@
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from kafkaio._machines.metadata import (
     merge,
     with_leader,
 )
+from kafkaio.errors import ProtocolError
 from kafkaio.protocol.error_codes import ErrorCode as E
 from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.metadata import (
@@ -403,3 +405,36 @@ def test_a_topic_that_is_being_created_is_not_reported() -> None:
     assert unavailable.update(missing, wanted, 9.5) == (
         ("a", E.UNKNOWN_TOPIC_OR_PARTITION),
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"brokers": 4}, "names 4 brokers; max_brokers allows 3"),
+        ({"name": "x" * 250}, "a topic of 250 characters"),
+        ({"partition": -1}, "a partition with a negative number"),
+    ],
+)
+def test_an_answer_that_no_cluster_gives_changes_nothing(
+    changes: dict[str, Any], match: str
+) -> None:
+    brokers = [
+        MetadataResponseBroker(node_id=number, host="h", port=1)
+        for number in range(changes.get("brokers", 3))
+    ]
+    partition = MetadataResponsePartition(partition_index=changes.get("partition", 0))
+    topic = MetadataResponseTopic(
+        name=changes.get("name", "x" * 249), partitions=[partition]
+    )
+    response = MetadataResponse(brokers=brokers, topics=[topic])
+    with pytest.raises(ProtocolError, match=match):
+        merge(ClusterView(), Epochs(), response, 9, partial=False, max_brokers=3)
+
+
+def test_a_topic_without_a_name_is_left_out() -> None:
+    topics = [MetadataResponseTopic(name=None), MetadataResponseTopic(name="t")]
+    brokers = [MetadataResponseBroker(node_id=1, host="h", port=1)]
+    response = MetadataResponse(brokers=brokers, topics=topics)
+    merged = merge(ClusterView(), Epochs(), response, 12, partial=False)
+    assert merged is not None
+    assert set(merged.view.by_name) == {"t"}

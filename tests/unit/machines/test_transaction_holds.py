@@ -23,8 +23,9 @@ def holding(*tps: TopicPartition) -> TransactionHolds:
 
 def test_each_thing_is_told_once() -> None:
     holds, all_of_them = holding(A, B), dict.fromkeys(TPS, 1)
-    assert A in holds
-    assert C not in holds
+    assert Claim(A, 1) in holds
+    assert Claim(A, 2) not in holds
+    assert Claim(C, 1) not in holds
     assert holds.partitions == {A, B}
     assert holds.claims == (Claim(A, 1), Claim(B, 1))
     assert holds.look(all_of_them, {C}) == Changes(NOTHING, NOTHING)
@@ -43,6 +44,20 @@ def test_what_was_lost_stays_lost_when_it_comes_back() -> None:
     assert holds.kept() == {}
 
 
+def test_what_is_read_of_a_new_assignment_is_read_again() -> None:
+    holds, later = holding(A), OffsetAndMetadata(9)
+    holds.add(Claim(A, 2), later)
+    assert holds.claims == (Claim(A, 1), Claim(A, 2))
+    assert holds.partitions == {A}
+    # The loss is told, also if both were added between two looks.
+    assert holds.look({A: 2}, ()) == Changes(NOTHING, frozenset({A}))
+    assert holds.kept() == {A: later}
+    assert holds.look({A: 2}, {A}) == Changes(NOTHING, NOTHING)
+    assert holds.look({}, ()) == Changes(NOTHING, NOTHING)
+    assert holds.kept() == {}
+    assert holds.lost == {A}
+
+
 class Model(RuleBasedStateMachine):
     """Whatever the order: each request and each loss is told, and told once."""
 
@@ -52,17 +67,21 @@ class Model(RuleBasedStateMachine):
         self.numbers = dict.fromkeys(TPS, 1)
         self.serial = 1
         self.pending: set[TopicPartition] = set()
-        self.held: dict[TopicPartition, int] = {}
+        self.held: dict[Claim, int] = {}
         self.gone: set[TopicPartition] = set()
         self.told: list[TopicPartition] = []
         self.lost: list[TopicPartition] = []
 
     @rule(tp=st.sampled_from(TPS))
     def hand_out(self, tp: TopicPartition) -> None:
-        if tp in self.numbers and tp not in self.held:
-            self.held[tp] = self.numbers[tp]
-            self.holds.add(Claim(tp, self.numbers[tp]), OffsetAndMetadata(0))
+        if tp in self.numbers and self.claim(tp) not in self.holds:
+            place = len(self.held)
+            self.held[self.claim(tp)] = place
+            self.holds.add(self.claim(tp), OffsetAndMetadata(place))
             self.look()
+
+    def claim(self, tp: TopicPartition) -> Claim:
+        return Claim(tp, self.numbers[tp])
 
     @rule(tp=st.sampled_from(TPS))
     def request(self, tp: TopicPartition) -> None:
@@ -74,7 +93,7 @@ class Model(RuleBasedStateMachine):
     def lose(self, tp: TopicPartition, looks: bool) -> None:
         if self.numbers.pop(tp, None) is not None:
             self.pending.discard(tp)
-            if tp in self.held:
+            if any(claim.partition == tp for claim in self.held):
                 self.gone.add(tp)
             if looks:
                 self.look()
@@ -96,8 +115,13 @@ class Model(RuleBasedStateMachine):
         self.look()
         assert sorted(self.lost) == sorted(self.gone)
         assert len(self.told) == len({*self.told})
-        assert {*self.told} >= (self.pending & self.held.keys()) - self.gone
-        assert self.holds.kept().keys() == self.held.keys() - self.gone
+        worked_on = {claim.partition for claim in self.held}
+        assert {*self.told} >= (self.pending & worked_on) - self.gone
+        assert self.holds.kept() == {
+            tp: OffsetAndMetadata(self.held[self.claim(tp)])
+            for tp in self.numbers
+            if self.claim(tp) in self.held
+        }
 
 
 TestModel = Model.TestCase

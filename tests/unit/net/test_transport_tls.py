@@ -348,6 +348,33 @@ async def test_writes_wait_for_a_peer_that_does_not_read() -> None:
         assert await sink.ended is None
 
 
+async def test_reading_can_be_paused() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = Peer(reader, writer)
+        await peer.shake()
+        writer.write(peer.sealed(framed(b"x" * 30_000) * 100))
+        await stall(reader)
+
+    class Pausing(Sink):
+        def frame_received(self, frame: Buffer) -> None:
+            super().frame_received(frame)
+            transport._pause(True)
+
+    sink = Pausing()
+    async with listening(serve) as port:
+        dialled = await dial_tcp("localhost", port, sink, options(client_tls()))
+        assert isinstance(dialled, TcpTransport)
+        transport = dialled
+        while len(sink.frames) < 100:
+            before = len(sink.frames)
+            transport._pause(False)
+            await until(lambda before=before: len(sink.frames) > before)
+        transport.close()
+        transport._pause(False)
+        assert await sink.ended is None
+    assert sink.frames == [b"x" * 30_000] * 100
+
+
 # ---- a client that the peer refuses ------------------------
 
 

@@ -151,7 +151,14 @@ def test_tags_cut_off() -> None:
     with pytest.raises(ProtocolError, match="3 bytes is cut off"):
         p.skip_tags(b"\1\5\3ab", 0)
     with pytest.raises(IndexError):
-        p.skip_tags(p.uvarint(2**32 - 1) + b"\0\0" * 100, 0)
+        p.skip_tags(p.uvarint(p.MAX_TAGS) + b"\0\0" * 100, 0)
+
+
+def test_more_tags_than_any_message_has_are_refused() -> None:
+    data = p.uvarint(p.MAX_TAGS) + b"\0\0" * p.MAX_TAGS
+    assert p.skip_tags(data, 0) == len(data)
+    with pytest.raises(ProtocolError, match="1001 tagged fields"):
+        p.skip_tags(p.uvarint(p.MAX_TAGS + 1) + b"\0\0" * 2000, 0)
 
 
 def test_equal_uuids_are_one_object() -> None:

@@ -198,6 +198,8 @@ def test_every_event_has_its_line(
         "offsets_committed": ({ONE: offset},),
         "commit_failed": ("g", OSError("x")),
         "query_lag": ("q", {ONE: 7}),
+        "authenticated": (1, "shared", "SCRAM-SHA-256", 3600.0),
+        "credentials_exposed": ("PLAIN", "far.example"),
         "loop_blocked": (0.5, ""),
     }
     events = {name for name in vars(Observer) if not name.startswith("_")}
@@ -210,6 +212,10 @@ def test_every_event_has_its_line(
     assert "Fetch v17 answered by broker 1 after 12.3 ms" in caplog.text
     assert "committed one-0: 5" in caplog.text
     assert "because too old" in caplog.text
+    assert "authenticated by SCRAM-SHA-256 at broker 1 (shared) for 3600.0 s" in (
+        caplog.text
+    )
+    assert "PLAIN sends its secret to far.example without encryption" in caplog.text
 
 
 @pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])

@@ -138,7 +138,13 @@ def name_seen(client: ssl.SSLContext, files: Files, host: str = "localhost") -> 
 
 def test_without_tls_there_are_no_settings() -> None:
     assert contexts_for(ClientConfig()) is None
-    assert contexts_for(ClientConfig(security_protocol="SASL_PLAINTEXT")) is None
+    login = ClientConfig(
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_username="u",
+        sasl_password="p",
+    )
+    assert contexts_for(login) is None
 
 
 @pytest.mark.parametrize(

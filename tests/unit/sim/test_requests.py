@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from itertools import count
 
 from kafkaio.protocol.error_codes import ErrorCode
@@ -15,7 +16,16 @@ from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 from kafkaio.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
+from kafkaio.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from kafkaio.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from kafkaio.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.sim.network import Wire
 from tests.sim.requests import Requests
@@ -33,8 +43,9 @@ class Producer:
     def __init__(self) -> None:
         self.laws: list[str] = []
         self.refused: list[str] = []
+        self.now = 0.0
         self._requests = Requests(
-            lambda: 0.0, lambda law, _: self.laws.append(law), self.refused.append
+            lambda: self.now, lambda law, _: self.laws.append(law), self.refused.append
         )
         self._wire = _OpenWire("me", 9092)
         self._numbers = count()
@@ -49,17 +60,20 @@ class Producer:
         frame = encode_response(response, version, number)[4:]
         self._requests.received(self._wire, bytes(frame))
 
-    def ends(self, code: int = 0, *, epoch: int = 0, commit: bool = True) -> None:
+    def ends(
+        self, code: int = 0, *, epoch: int = 0, commit: bool = True, version: int = 5
+    ) -> None:
         request = EndTxnRequest(
             transactional_id="t", producer_id=1, producer_epoch=epoch, committed=commit
         )
         answer = EndTxnResponse(error_code=code)
-        self.is_told(self.asks(request, 5), answer, 5)
+        self.is_told(self.asks(request, version), answer, version)
 
-    def adds(self, partition: int, code: int = 0) -> None:
+    def adds(self, partition: int, code: int = 0, *, epoch: int = 0) -> None:
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id="t",
             v3_and_below_producer_id=1,
+            v3_and_below_producer_epoch=epoch,
             v3_and_below_topics=[
                 AddPartitionsToTxnTopic(name="x", partitions=[partition])
             ],
@@ -70,6 +84,25 @@ class Producer:
         topic = AddPartitionsToTxnTopicResult(name="x", results_by_partition=[result])
         answer = AddPartitionsToTxnResponse(results_by_topic_v3_and_below=[topic])
         self.is_told(self.asks(request, 3), answer, 3)
+
+    def writes(self, epoch: int, *, is_answered: bool = True) -> None:
+        # What is looked at of a batch: producer id, epoch and first sequence.
+        records = bytes(43) + struct.pack(">qhi", 1, epoch, 0) + bytes(4)
+        request = ProduceRequest(
+            transactional_id="t",
+            topic_data=[
+                TopicProduceData(
+                    name="x",
+                    partition_data=[PartitionProduceData(index=0, records=records)],
+                )
+            ],
+        )
+        number = self.asks(request, 11)
+        if is_answered:
+            self.is_told(number, ProduceResponse(responses=[]), 11)
+
+    def looks(self) -> None:
+        self._requests.look()
 
     def commits_offsets(self, *, member: str = "m") -> None:
         request = TxnOffsetCommitRequest(
@@ -84,9 +117,10 @@ class Producer:
 
     def bumps(self) -> None:
         request = InitProducerIdRequest(
-            transactional_id="t", producer_id=1, producer_epoch=1
+            transactional_id="t", producer_id=1, producer_epoch=0
         )
-        self.asks(request, 5)
+        answer = InitProducerIdResponse(producer_id=1, producer_epoch=1)
+        self.is_told(self.asks(request, 5), answer, 5)
 
 
 def test_one_verdict_for_an_epoch() -> None:
@@ -160,3 +194,59 @@ def test_no_bump_in_a_transaction() -> None:
     producer.adds(0)
     producer.bumps()
     assert producer.laws == ["bump in a transaction"]
+
+
+def test_the_logs_are_told_the_next_epoch_after_a_lost_write() -> None:
+    for is_sealed in (True, False):
+        producer = Producer()
+        producer.adds(0)
+        producer.writes(0, is_answered=False)
+        producer.laws.clear()
+        producer.ends(commit=False, version=4)
+        # It is on the wire of the fake, which has no broken connections.
+        assert producer.laws == ["end with a batch on the wire"]
+        producer.laws.clear()
+        producer.bumps()
+        producer.adds(0, epoch=1)
+        if is_sealed:
+            producer.ends(epoch=1, commit=False, version=4)
+            producer.adds(0, epoch=1)
+        producer.writes(1)
+        assert producer.laws == ([] if is_sealed else ["not sealed"])
+
+
+def test_the_logs_are_told_the_next_epoch_after_a_lost_commit_of_offsets() -> None:
+    producer = Producer()
+    producer.commits_offsets()
+    producer.ends(commit=False, version=4)
+    producer.bumps()
+    producer.adds(0, epoch=1)
+    producer.writes(1)
+    assert producer.laws == ["not sealed"]
+
+
+def test_what_is_answered_needs_no_seal() -> None:
+    producer = Producer()
+    producer.adds(0)
+    producer.writes(0)
+    producer.ends(commit=False, version=4)
+    producer.bumps()
+    producer.adds(0, epoch=1)
+    producer.writes(1)
+    assert not producer.laws
+
+
+def test_a_wait_for_another_transaction_is_bounded_and_ends_with_its_own() -> None:
+    producer = Producer()
+    producer.adds(0, E.CONCURRENT_TRANSACTIONS)
+    producer.now = 1000.0  # nothing is asked meanwhile
+    producer.looks()
+    assert not producer.laws
+    producer.ends(version=4)
+    producer.adds(0, E.CONCURRENT_TRANSACTIONS)
+    producer.looks()
+    assert not producer.laws
+    producer.now = 1100.0
+    producer.adds(0, E.CONCURRENT_TRANSACTIONS)
+    producer.looks()
+    assert producer.laws == ["busy for too long"]

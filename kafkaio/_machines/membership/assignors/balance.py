@@ -4,7 +4,9 @@
    claims are of the same generation, neither does (KIP-792).
 2. Every owner keeps its partitions, up to its part. The rest goes to the members with
    the fewest. With unequal subscriptions partitions then move along the shortest chains
-   of members from fuller ones to emptier ones, until no chain makes it more even.
+   of members from fuller ones to emptier ones, until no chain makes it more even, or
+   the search has taken its limit of steps: members choose what they subscribe to, and
+   nobody may keep the leader busy for minutes.
 3. Among equally even assignments, members get partitions that have a replica in their
    own rack (KIP-881). With equal subscriptions a partition even leaves its owner for a
    member in a nearer rack; with unequal ones only unowned partitions go by racks.
@@ -13,13 +15,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import Enum, auto
 from itertools import islice
+from typing import Final
 
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.types import TopicPartition
 
 __all__ = ["Assignment", "balance"]
+
+#: Steps of the search for chains; they take about a second.
+_MOST_STEPS: Final = 5_000_000
 
 Assignment = dict[str, set[TopicPartition]]
 
@@ -172,37 +179,63 @@ def _deal(
         assignment[min(ranks, key=ranks.__getitem__)].add(tp)
 
 
+class _Search:
+    """How many steps are left; each compares a topic of one member with another."""
+
+    def __init__(self) -> None:
+        self.steps_left = _MOST_STEPS
+
+
 def _level(assignment: Assignment, wanted: Mapping[str, frozenset[str]]) -> None:
     # A chain from one member to another with at least two partitions less makes it more
     # even. The sum of squares falls with each chain, so this ends. Chains of one step
     # are tried everywhere before those of two, because they move fewer partitions.
-    reaches = range(1, len(wanted))
-    while any(
-        _shift(assignment, wanted, member, reach)
-        for reach in reaches
-        for member in _fullest_first(assignment)
-    ):
-        pass
+    search, reach = _Search(), 1
+    while reach < len(wanted) and search.steps_left > 0:
+        outcomes = set[_Outcome]()
+        least = min(map(len, assignment.values()))
+        for member in _fullest_first(assignment):
+            if len(assignment[member]) <= least + 1:
+                break  # no member has two less, and so for all that follow
+            outcomes.add(_shift(assignment, wanted, member, reach, search))
+            if _Outcome.MOVED in outcomes:
+                break
+        if _Outcome.MOVED in outcomes:
+            reach = 1
+        elif _Outcome.FURTHER in outcomes:
+            reach += 1
+        else:
+            return
 
 
 def _fullest_first(assignment: Assignment) -> list[str]:
     return sorted(assignment, key=lambda member: (-len(assignment[member]), member))
 
 
+class _Outcome(Enum):
+    MOVED = auto()  #: a chain was found
+    FURTHER = auto()  #: a longer one may exist
+    NONE = auto()  #: none exists
+
+
 def _shift(
-    assignment: Assignment, wanted: Mapping[str, frozenset[str]], start: str, reach: int
-) -> bool:
+    assignment: Assignment,
+    wanted: Mapping[str, frozenset[str]],
+    start: str,
+    reach: int,
+    search: _Search,
+) -> _Outcome:
     came: dict[str, tuple[str, str]] = {start: ("", "")}
     edge = [start]
     for _ in range(reach):
-        edge = _spread(assignment, wanted, came, edge)
+        edge = _spread(assignment, wanted, came, edge, search)
         least = min(
             edge, key=lambda member: (len(assignment[member]), member), default=start
         )
         if len(assignment[least]) <= len(assignment[start]) - 2:
             _move_along(assignment, came, start, least)
-            return True
-    return False
+            return _Outcome.MOVED
+    return _Outcome.FURTHER if edge else _Outcome.NONE
 
 
 def _spread(
@@ -210,12 +243,17 @@ def _spread(
     wanted: Mapping[str, frozenset[str]],
     came: dict[str, tuple[str, str]],
     edge: Iterable[str],
+    search: _Search,
 ) -> list[str]:
     # Members that can take a partition from one at the edge, and are not reached yet.
     further = list[str]()
     for member in edge:
         held = {tp.topic for tp in assignment[member]}
+        search.steps_left -= len(assignment[member]) + len(wanted)
+        if search.steps_left <= 0:
+            break
         for other in sorted(wanted.keys() - came.keys()):
+            search.steps_left -= min(len(held), len(wanted[other]))
             if common := held & wanted[other]:
                 came[other] = member, min(common)
                 further.append(other)

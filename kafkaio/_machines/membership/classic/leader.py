@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
+from typing import Final
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.membership.layout import Layout
@@ -18,11 +19,17 @@ from kafkaio._machines.membership.subscription import (
     decode_subscription,
     encode_assignment,
 )
-from kafkaio.errors import MembershipError
+from kafkaio.errors import MembershipError, ProtocolError
 from kafkaio.protocol.messages.join_group import JoinGroupResponseMember
 from kafkaio.types import TopicPartition
 
 __all__ = ["Leadership"]
+
+#: The most members of a group that one of them assigns for.
+MAX_MEMBERS: Final = 10_000
+#: The most topics and owned partitions in all subscriptions: the assignors take about
+#: two seconds for them.
+MAX_ENTRIES: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +54,23 @@ class Leadership:
         """Read the members' subscriptions.
 
         Raises:
-            ProtocolError: one of them is malformed.
+            ProtocolError: one of them is malformed, or there is more than any group
+                needs.
         """
-        known = {
-            member.member_id: decode_subscription(
+        known: dict[str, Subscription] = {}
+        entries = 0
+        for member in members:
+            subscription = decode_subscription(
                 member.metadata, member.group_instance_id
             )
-            for member in members
-        }
+            known[member.member_id] = subscription
+            entries += 1 + len(subscription.topics) + len(subscription.owned)
+            if len(known) > MAX_MEMBERS or entries > MAX_ENTRIES:
+                raise ProtocolError(
+                    "the group is too large for an assignment by one of its members: "
+                    f"at most {MAX_MEMBERS} members with {MAX_ENTRIES} subscribed "
+                    "topics and owned partitions (use the KIP-848 protocol)"
+                )
         topics = frozenset[str]().union(*(s.topics for s in known.values()))
         return cls(known, topics)
 
@@ -115,7 +131,8 @@ class Leadership:
     def _encoded(
         self, assignments: Mapping[str, Collection[TopicPartition]]
     ) -> tuple[tuple[str, bytes], ...]:
-        withheld, owned = frozenset[TopicPartition](), frozenset[TopicPartition]()
+        # Sets that grow: a new one for each of many members takes quadratic time.
+        withheld, owned = set[TopicPartition](), set[TopicPartition]()
         for subscription in self.members.values():
             withheld |= subscription.withheld
             owned |= subscription.owned

@@ -33,8 +33,13 @@ from kafkaio.protocol.framing import FrameBuffer
 from kafkaio.protocol.headers import decode_request, encode_response
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from kafkaio.protocol.messages.fetch import FetchRequest
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kafkaio.protocol.messages.list_groups import ListGroupsRequest
+from kafkaio.protocol.messages.list_groups import (
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kafkaio.protocol.messages.produce import ProduceRequest
 from tests.unit.machines.connection.support import IDENTITY
@@ -621,3 +626,93 @@ def test_hostile_bytes_end_in_a_closing_or_an_answer(data: bytes) -> None:
         assert len(outcome.failed) == 1
     else:
         assert isinstance(outcome, Answer)
+
+
+# ---- large answers -----------------------------------------------------------------
+
+
+def large(correlation_id: int, groups: int = 20_000) -> bytes:
+    listed = [ListedGroup(group_id=str(number)) for number in range(groups)]
+    return frame(ListGroupsResponse(groups=listed), 5, correlation_id)
+
+
+def ask_for_groups(machine: ConnectionMachine) -> Ticket[Any]:
+    return machine.pipeline.send(ListGroupsRequest(), 5, now=0.0, timeout=30.0)
+
+
+def decoded(machine: ConnectionMachine) -> list[Answer]:
+    found = []
+    while machine.backlog:
+        outcome = machine.decode(1.0)
+        assert not isinstance(outcome, Closing)
+        if outcome is not None:
+            found.append(outcome)
+    return found
+
+
+def test_a_large_answer_is_decoded_in_slices_and_what_follows_waits() -> None:
+    machine = ready()
+    first, second = ask_for_groups(machine), ask_for_groups(machine)
+    assert machine.receive(large(first.correlation_id), 1.0) is None
+    small = large(second.correlation_id, 1)
+    assert machine.receive(small, 1.0) is None
+    assert len(machine.backlog) == 2
+    assert machine.backlog.size > len(small)
+    machine.retire()
+    assert not machine.is_finished
+    assert machine.expire(10_000.0) is None  # it is not idle
+    assert machine.decode(1.0) is None
+    answers = decoded(machine)
+    assert [answer.ticket for answer in answers] == [first, second]
+    assert [len(answer.response.groups) for answer in answers] == [20_000, 1]  # type: ignore[attr-defined]
+    assert machine.is_finished
+    assert machine.backlog.size == 0
+
+
+def test_a_large_answer_that_cannot_be_decoded_ends_with_its_cause() -> None:
+    machine = ready()
+    first, second = ask_for_groups(machine), ask_for_groups(machine)
+    assert machine.receive(large(first.correlation_id)[:-1], 1.0) is None
+    outcome = None
+    while outcome is None:
+        outcome = machine.decode(1.0)
+    assert isinstance(outcome, Closing)
+    errors = {ticket.correlation_id: error for ticket, error in outcome.failed}
+    assert type(errors[first.correlation_id]) is ProtocolError
+    assert type(errors[second.correlation_id]) is ConnectionLost
+    assert not machine.backlog
+
+
+def test_closing_ends_what_is_not_decoded() -> None:
+    machine = ready()
+    ticket = ask_for_groups(machine)
+    assert machine.receive(large(ticket.correlation_id), 1.0) is None
+    assert machine.decode(1.0) is None
+    closing = machine.closed(None)
+    assert [failed for failed, _ in closing.failed] == [ticket]
+    assert machine.announced(2**30) is None  # nothing is left to check
+
+
+def test_an_announced_answer_is_as_large_as_its_api_allows() -> None:
+    machine = ready()
+    ask_for_groups(machine)
+    limit = IDENTITY.max_control_response_size
+    assert machine.announced(limit) is None
+    closing = machine.announced(limit + 1)
+    assert isinstance(closing, Closing)
+    [(_, error)] = closing.failed
+    with pytest.raises(ProtocolError, match="max_control_response_size allows"):
+        raise error
+
+
+def test_an_announced_fetch_has_the_limit_of_all_answers() -> None:
+    machine = ready()
+    machine.pipeline.send(FetchRequest(), 12, now=0.0, timeout=30.0)
+    assert machine.announced(100 * 2**20) is None
+
+
+def test_an_announced_answer_to_nothing_is_refused() -> None:
+    closing = ready().announced(100_000)
+    assert isinstance(closing, Closing)
+    with pytest.raises(ProtocolError, match="100000 bytes to no request"):
+        raise closing.cause or AssertionError

@@ -6,6 +6,7 @@ import itertools
 import struct
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from time import process_time
 
 import hypothesis.strategies as st
 import pytest
@@ -20,9 +21,18 @@ from kafkaio._machines.membership.assignors import (
     StickyAssignor,
     resolve,
 )
+from kafkaio._machines.membership.assignors.balance import balance
+from kafkaio._machines.membership.classic.leader import MAX_MEMBERS, Leadership
 from kafkaio._machines.membership.layout import Layout
-from kafkaio._machines.membership.subscription import Assignor, Subscription
-from kafkaio.errors import ConfigurationError
+from kafkaio._machines.membership.subscription import (
+    MAX_BLOB,
+    Assignor,
+    Subscription,
+    decode_subscription,
+    encode_subscription,
+)
+from kafkaio.errors import ConfigurationError, ProtocolError
+from kafkaio.protocol.messages.join_group import JoinGroupResponseMember
 from kafkaio.types import TopicPartition
 
 TOPICS = ["a", "b", "c"]
@@ -566,3 +576,77 @@ def test_names_and_objects_are_resolved_in_order() -> None:
 def test_what_is_no_strategy(strategy: list[object], text: str) -> None:
     with pytest.raises(ConfigurationError, match=text):
         resolve(strategy)
+
+
+# ---- bounded work ------------------------------------------------------------------
+
+
+def test_a_large_group_of_unequal_members_takes_bounded_work() -> None:
+    # 300 members with 25 of 50 topics each: it once took minutes.
+    layout = Layout({f"t{number}": 20 for number in range(50)})
+    members = {
+        f"m{number}": Subscription(
+            topics=frozenset(f"t{(number * 7 + each) % 50}" for each in range(25))
+        )
+        for number in range(300)
+    }
+    before = process_time()
+    assigned = balance(layout, members)
+    assert process_time() - before < 5
+    sizes = sorted(map(len, assigned.values()))
+    assert sum(sizes) == 1_000
+    assert sizes[-1] - sizes[0] <= 1
+
+
+def test_a_search_that_takes_too_long_ends_with_a_valid_assignment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kafkaio._machines.membership.assignors.balance._MOST_STEPS", 1)
+    layout = Layout({"a": 4, "b": 1})
+    members = {
+        "x": Subscription(
+            topics=frozenset("a"),
+            owned=frozenset(TopicPartition("a", n) for n in range(4)),
+            generation=1,
+        ),
+        "y": Subscription(topics=frozenset("ab")),
+    }
+    assigned = balance(layout, members)
+    assert sorted(tp for each in assigned.values() for tp in each) == [
+        *(TopicPartition("a", n) for n in range(4)),
+        TopicPartition("b", 0),
+    ]
+    assert len(assigned["x"]) == 4
+
+
+def test_a_leader_takes_no_more_members_than_a_group_can_have() -> None:
+    blob = encode_subscription(Subscription(topics=frozenset("t")))
+
+    def members(count: int) -> list[JoinGroupResponseMember]:
+        return [
+            JoinGroupResponseMember(member_id=str(number), metadata=blob)
+            for number in range(count)
+        ]
+
+    assert len(Leadership.from_members(members(MAX_MEMBERS)).members) == MAX_MEMBERS
+    with pytest.raises(ProtocolError, match="at most 10000 members"):
+        Leadership.from_members(members(MAX_MEMBERS + 1))
+
+
+def test_a_leader_takes_no_more_subscriptions_than_it_can_assign(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leader = "kafkaio._machines.membership.classic.leader"
+    monkeypatch.setattr(f"{leader}.MAX_ENTRIES", 5)
+    blob = encode_subscription(
+        Subscription(topics=frozenset("ab"), owned=frozenset({TopicPartition("a", 0)}))
+    )
+    member = JoinGroupResponseMember(member_id="m", metadata=blob)
+    assert set(Leadership.from_members([member]).members) == {"m"}
+    with pytest.raises(ProtocolError, match="5 subscribed topics"):
+        Leadership.from_members([member, replace(member, member_id="n")])
+
+
+def test_a_subscription_that_is_too_long_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="4194305 bytes are too many"):
+        decode_subscription(bytes(MAX_BLOB + 1))

@@ -24,6 +24,7 @@ from kafkaio._machines.membership.subscription import (
     encode_subscription,
 )
 from kafkaio.errors import (
+    AuthenticationError,
     ConnectionLost,
     Fenced,
     GroupError,
@@ -257,6 +258,22 @@ def test_a_refused_join_is_tried_again(code: E, delay: float, member_id: str) ->
     assert due > driver.now
     driver.wait(due - driver.now)
     assert "SendJoin" in driver.kinds()
+
+
+def test_refused_credentials_are_told_and_tried_again() -> None:
+    driver = Driver().stable()
+    driver.wait(3.0)
+    refusal = AuthenticationError("wrong password")
+    driver.failed(driver.one(fx.SendHeartbeat).ticket, refusal)
+    assert driver.one(fx.Report).error is refusal
+    assert "ForgetCoordinator" in driver.kinds()
+    assert driver.state is State.STABLE
+    due = driver.machine.next_deadline()
+    assert due is not None
+    assert due > driver.now
+    driver.wait(due - driver.now)
+    driver.beat()
+    assert driver.state is State.STABLE
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from kafkaio._machines.membership.kip848.membership import (
 )
 from kafkaio._machines.membership.kip848.states import State
 from kafkaio.errors import (
+    AuthenticationError,
     AuthorizationError,
     ConnectionLost,
     Fenced,
@@ -137,6 +138,20 @@ def joined(*numbers: int, **options: Any) -> Driver:
         driver.answer()
     assert driver.state is State.STABLE
     return driver
+
+
+def test_refused_credentials_are_told_and_tried_again() -> None:
+    driver = Driver()
+    driver.subscribe()
+    refusal = AuthenticationError("wrong password")
+    driver.failed(refusal)
+    assert driver.one(fx.Report).error is refusal
+    assert "SendConsumerGroupHeartbeat" not in driver.kinds()
+    due = driver.machine.next_deadline()
+    assert due is not None
+    assert due > driver.now
+    driver.wait(due - driver.now)
+    assert driver.beat.ticket
 
 
 def test_a_join_says_everything() -> None:

@@ -8,8 +8,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from kafkaio.testing.kafka.certs import make_certificates
-from kafkaio.testing.kafka.engine import Certificates
 from kafkaio.testing.kafka.properties import Tls
+from kafkaio.testing.security.files import Certificates
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,15 @@ def test_a_start_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_it_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KafkaNotStarted, match="no such options"):
-        real_kafka(tls=True)
+        real_kafka(config={"broker.rack": "r"})
     monkeypatch.setenv(KAFKA_VARIABLE, "redis")
     with pytest.raises(KafkaNotStarted, match="it can be 'embedded'"):
         real_kafka()
+
+
+def test_it_has_the_listeners_of_a_real_kafka() -> None:
+    with real_kafka(sasl=True, tls=True, users={"bob": "bob-secret"}) as kafka:
+        listeners = ("PLAINTEXT", "SASL", "SSL", "MTLS", "SASL_SSL")
+        assert len({kafka.bootstrap(name) for name in listeners}) == len(listeners)
+        assert kafka.certificates.authority.exists()
+        assert set(kafka.certificates.clients) == {"bob"}

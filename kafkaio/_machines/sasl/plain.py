@@ -1,0 +1,53 @@
+"""PLAIN: the password itself, for connections that TLS protects (RFC 4616, KIP-43)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkaio._machines.sasl.mechanism import Outcome, has_surrogates
+from kafkaio.errors import ConfigurationError, ProtocolError
+
+__all__ = ["Plain"]
+
+
+class Plain:
+    """One authentication by user and password; a `Mechanism`.
+
+    Args:
+        username: the user.
+        password: its password.
+
+    Raises:
+        ConfigurationError: one of them is empty, or has a character that PLAIN cannot
+            carry.
+    """
+
+    name: Final = "PLAIN"
+    is_single: Final = True
+    __slots__ = ("_message",)
+
+    def __init__(self, username: str, password: str) -> None:
+        for what, text in (("sasl_username", username), ("sasl_password", password)):
+            if not text or "\0" in text or has_surrogates(text):
+                raise ConfigurationError(
+                    f"{what} is empty, has a NUL character or is no Unicode text"
+                )
+        # The identity to act as stays empty: Kafka allows none but the user.
+        self._message = f"\0{username}\0{password}".encode()
+
+    def __repr__(self) -> str:
+        return "<Plain>"
+
+    def begin(self) -> Outcome:
+        """See Mechanism."""
+        return self._message
+
+    def receive(self, challenge: bytes) -> Outcome:
+        """See Mechanism: the broker has nothing to prove, and answers nothing.
+
+        Raises:
+            ProtocolError: it answers something.
+        """
+        if challenge:
+            raise ProtocolError("the broker answers PLAIN with a challenge")
+        return None

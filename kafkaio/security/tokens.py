@@ -1,0 +1,200 @@
+"""The bearer token of a client: one for all connections, renewed before it ends.
+
+Invariant: at most one call of the provider runs at a time, and it runs in a task of the
+`TokenSource`: a caller that is cancelled ends its own wait alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.token import TokenRefresh
+from kafkaio._runtime.clock import roll, wall_ms
+from kafkaio._runtime.supervisor import Supervisor
+from kafkaio.config import TokenProvider
+from kafkaio.errors import AuthenticationError, ClosedError
+from kafkaio.types import Token
+
+__all__ = ["TokenSource"]
+
+#: The wait after a failure, in milliseconds: the first, and the longest.
+_BACKOFF: Final = Backoff(500, 30_000)
+#: The wall clock may be set: the time to ask is looked at again after so many seconds.
+_LONGEST_SLEEP: Final = 30.0
+
+
+class TokenSource:
+    """Keeps the token of a client.
+
+    The first `token` asks the provider. From then on a new token is asked for at 0.72
+    to 0.8 of the life of the present one, in the background. Until the new one has
+    come the present one is used, to its end. A provider that fails is asked again after
+    0.5 s, then after twice as long each time, up to 30 s (each +-20 %). In between,
+    callers get the last error at once if there is no token. Belongs to one event loop.
+
+    Args:
+        provider: returns a token when it is awaited.
+        timeout: the seconds that one call of the provider may take.
+    """
+
+    def __init__(self, provider: TokenProvider, *, timeout: float = 10.0) -> None:
+        self._provider = provider
+        self._timeout = timeout
+        self._name = _name(provider)
+        self._refresh = TokenRefresh(_BACKOFF)
+        self._token: Token | None = None
+        # What went wrong last.
+        self._failure: AuthenticationError | None = None
+        # Set when the running call of the provider has ended, in whatever way.
+        self._asking: asyncio.Event | None = None
+        self._supervisor: Supervisor | None = None
+        self._crash: BaseException | None = None
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"<TokenSource {self._name}>"
+
+    async def token(self) -> Token:
+        """Return a token that has not ended; waits for the provider if there is none.
+
+        Concurrent callers share one call of the provider. A caller can be cancelled.
+
+        Raises:
+            AuthenticationError: the provider failed, was late or returned no usable
+                token. The text names the provider, and never the token.
+            ClosedError: the source is closed.
+        """
+        if not self._is_closed and not self._refresh.is_valid(_now()):
+            if self._asking is None and self._refresh.may_ask(_now()):
+                self._ask()
+            if self._asking is not None:
+                await self._asking.wait()
+        if self._is_closed or self._crash is not None:
+            raise ClosedError(f"{self!r}: closed") from self._crash
+        if self._token is not None and self._refresh.is_valid(_now()):
+            return self._token
+        failure = self._failure or self._failed("returned a token that has ended since")
+        # A copy, because each raise adds to the traceback of what it raises.
+        raise AuthenticationError(
+            str(failure),
+            mechanism=failure.mechanism,
+            step=failure.step,
+            reason=failure.reason,
+        ) from failure.__cause__
+
+    async def aclose(self) -> None:
+        """End the refresh, and the call of the provider. May be called again."""
+        self._is_closed = True
+        self._token = None
+        if self._supervisor is not None:
+            await self._supervisor.aclose()
+
+    def _ask(self) -> None:
+        self._asking = asyncio.Event()
+        if self._supervisor is None:
+            self._supervisor = Supervisor(f"tokens of {self._name}", self._crashed)
+            self._supervisor.start(self._keep)
+        else:
+            self._supervisor.start_soon(self._attempt, "get a token")
+
+    def _crashed(self, error: BaseException) -> None:
+        self._crash = error
+
+    async def _keep(self) -> None:
+        await self._attempt()
+        while True:
+            wait = self._refresh.due - _now()
+            if wait > 0:
+                await asyncio.sleep(min(wait, _LONGEST_SLEEP))
+            elif self._asking is not None:
+                await self._asking.wait()
+            else:
+                self._asking = asyncio.Event()
+                await self._attempt()
+
+    async def _attempt(self) -> None:
+        asking = self._asking
+        assert asking is not None
+        try:
+            await self._obtain()
+        except AuthenticationError as failure:
+            self._failure = failure
+            self._refresh.failed(_now(), roll())
+        finally:
+            self._asking = None
+            asking.set()
+
+    async def _obtain(self) -> None:
+        """Take a token from the provider, or raise what is wrong with what it did."""
+        limit = asyncio.timeout(self._timeout)
+        try:
+            async with limit:
+                given = await self._call()
+        except AuthenticationError:
+            raise
+        except Exception as error:
+            if limit.expired():
+                late = f"returned no token within {self._timeout:.3g} s"
+                raise self._failed(late) from None
+            # Its text may quote the token: it stays with the cause.
+            raise self._failed(f"failed with {type(error).__name__}") from error
+        problem = _problem(given)
+        if problem or not isinstance(given, Token):
+            del given
+            raise self._failed(problem)
+        self._token, self._failure = given, None
+        self._refresh.obtained(_now(), given.expires, roll())
+
+    async def _call(self) -> object:
+        call: object = self._provider()
+        if inspect.isawaitable(call):
+            return await call
+        kind = type(call).__name__
+        # The error may be shown with the variables of this call.
+        del call
+        raise self._failed(f"returned {kind}, no awaitable: make it async")
+
+    def _failed(self, what: str) -> AuthenticationError:
+        return AuthenticationError(
+            f"sasl_oauth_token_provider {self._name} {what}",
+            mechanism="OAUTHBEARER",
+            step="get a token",
+        )
+
+
+def _now() -> float:
+    return wall_ms() / 1000
+
+
+def _name(provider: TokenProvider) -> str:
+    return getattr(provider, "__qualname__", type(provider).__qualname__)
+
+
+def _problem(given: object) -> str:
+    """What is wrong with a provider's result; empty for a token that can be used."""
+    if not isinstance(given, Token):
+        return f"returned {type(given).__name__}, and not Token"
+    value: object = given.value
+    if not isinstance(value, str):
+        return f"returned a token of type {type(value).__name__}"
+    if not value:
+        return "returned an empty token"
+    if any(not "!" <= character <= "~" for character in value):
+        return "returned a token with spaces, line breaks or characters beyond ASCII"
+    expires: object = given.expires
+    if not isinstance(expires, int | float) or not math.isfinite(expires):
+        return "returned a token whose end is not a number of seconds"
+    late = _now() - expires
+    if late >= 0:
+        return f"returned a token that expired {late:.3g} s ago"
+    extensions: object = given.extensions
+    if not isinstance(extensions, Mapping) or not all(
+        isinstance(text, str) for pair in extensions.items() for text in pair
+    ):
+        return "returned extensions that are not texts by name"
+    return ""

@@ -1,0 +1,90 @@
+"""AlterUserScramCredentials, version 0 (KIP-554)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, TypeAlias
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.security.credentials import (
+    MECHANISM_NUMBERS,
+    Credentials,
+    ScramCredential,
+)
+
+_Change: TypeAlias = ScramCredentialDeletion | ScramCredentialUpsertion
+
+_LEAST_ITERATIONS: Final = 4096
+_MOST_ITERATIONS: Final = 16384
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: AlterUserScramCredentialsRequest,
+    connection: ServerConnection,
+) -> AlterUserScramCredentialsResponse:
+    """Delete and set what verifies users by SCRAM."""
+    del header, connection
+    changes: list[_Change] = [*request.deletions, *request.upsertions]
+    counts = Counter(change.name for change in changes)
+    credentials = node.broker.security.credentials
+    results = {}
+    for change in changes:
+        result = AlterUserScramCredentialsResult(user=change.name, error_message=None)
+        try:
+            _change(change, counts[change.name], credentials)
+        except Refusal as refusal:
+            result.error_code = refusal.code
+            result.error_message = refusal.message
+        results[change.name] = result
+    return AlterUserScramCredentialsResponse(results=list(results.values()))
+
+
+def _change(
+    change: _Change,
+    count: int,
+    credentials: Credentials,
+) -> None:
+    """Make one change.
+
+    Raises:
+        Refusal: as Kafka refuses it.
+    """
+    if count > 1:
+        raise Refusal(
+            ErrorCode.DUPLICATE_RESOURCE,
+            "A user credential cannot be altered twice in the same request",
+        )
+    if not change.name:
+        raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    mechanism = MECHANISM_NUMBERS.get(change.mechanism)
+    if mechanism is None:
+        raise Refusal(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    if isinstance(change, ScramCredentialUpsertion):
+        if change.iterations < _LEAST_ITERATIONS:
+            raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+        if change.iterations > _MOST_ITERATIONS:
+            raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+        if not change.salted_password:
+            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+        credential = ScramCredential.of_salted(
+            mechanism, change.salt, change.iterations, change.salted_password
+        )
+        credentials.put(change.name, mechanism, credential)
+    elif not credentials.delete(change.name, mechanism):
+        raise Refusal(
+            ErrorCode.RESOURCE_NOT_FOUND,
+            "Attempt to delete a user credential that does not exist",
+        )

@@ -1,0 +1,65 @@
+"""CreateDelegationToken, versions 1 to 3 (KIP-48, KIP-373)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._tokens import principal_of, refusal_of
+from kafkaio.testing.security.tokens import Principal
+
+_FIRST_WITH_REQUESTER: Final = 3
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: CreateDelegationTokenRequest,
+    connection: ServerConnection,
+) -> CreateDelegationTokenResponse:
+    """Make a token for the client, or for another owner."""
+    requester = principal_of(connection)
+    owner = requester
+    if request.owner_principal_name:
+        owner = (request.owner_principal_type or "", request.owner_principal_name)
+    response = _answer(owner, requester, header.request_api_version)
+    code = refusal_of(node, connection)
+    renewers = [(one.principal_type, one.principal_name) for one in request.renewers]
+    if not code and any(kind != "User" for kind, _ in renewers):
+        code = ErrorCode.INVALID_PRINCIPAL_TYPE
+    if code:
+        response.error_code = code
+        return response
+    token = node.broker.security.tokens.create(
+        owner, requester, renewers, request.max_lifetime_ms
+    )
+    response.issue_timestamp_ms = token.issued
+    response.expiry_timestamp_ms = token.expires
+    response.max_timestamp_ms = token.latest
+    response.token_id = token.token_id
+    response.hmac = token.hmac
+    return response
+
+
+def _answer(
+    owner: Principal, requester: Principal, version: int
+) -> CreateDelegationTokenResponse:
+    """An answer without a token."""
+    response = CreateDelegationTokenResponse(
+        principal_type=owner[0],
+        principal_name=owner[1],
+        issue_timestamp_ms=-1,
+        expiry_timestamp_ms=-1,
+        max_timestamp_ms=-1,
+    )
+    if version >= _FIRST_WITH_REQUESTER:
+        response.token_requester_principal_type = requester[0]
+        response.token_requester_principal_name = requester[1]
+    return response

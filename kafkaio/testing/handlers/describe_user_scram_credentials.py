@@ -1,0 +1,65 @@
+"""DescribeUserScramCredentials, version 0 (KIP-554)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.security.credentials import MECHANISM_NUMBERS
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: DescribeUserScramCredentialsRequest,
+    connection: ServerConnection,
+) -> DescribeUserScramCredentialsResponse:
+    """List the kinds of SCRAM of some users, or of all."""
+    del header, connection
+    known = dict(node.broker.security.credentials.scram_users())
+    asked = Counter(user.name for user in request.users or ()) or Counter(known.keys())
+    return DescribeUserScramCredentialsResponse(
+        error_message="",
+        results=[_one(name, count, known) for name, count in asked.items()],
+    )
+
+
+def _one(
+    name: str, count: int, known: Mapping[str, Mapping[str, int]]
+) -> DescribeUserScramCredentialsResult:
+    if count > 1:
+        return DescribeUserScramCredentialsResult(
+            user=name,
+            error_code=ErrorCode.DUPLICATE_RESOURCE,
+            error_message=(
+                "Cannot describe SCRAM credentials for the same user twice in a single"
+                f" request: {name}"
+            ),
+        )
+    if name not in known:
+        return DescribeUserScramCredentialsResult(
+            user=name,
+            error_code=ErrorCode.RESOURCE_NOT_FOUND,
+            error_message=(
+                f"Attempt to describe a user credential that does not exist: {name}"
+            ),
+        )
+    return DescribeUserScramCredentialsResult(
+        user=name,
+        error_message="",
+        credential_infos=[
+            CredentialInfo(mechanism=number, iterations=known[name][mechanism])
+            for number, mechanism in MECHANISM_NUMBERS.items()
+            if mechanism in known[name]
+        ],
+    )

@@ -1,0 +1,70 @@
+"""SaslAuthenticate, versions 0 to 2 (KIP-152, KIP-368)."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Final
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.faults import Action, Fault
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.security.session import Closed, Step
+
+_TOO_LATE: Final = "SaslAuthenticate request received after successful authentication"
+_SERVER_FIRST: Final = re.compile(rb"r=(?P<nonce>[^,]+),s=(?P<salt>[^,]+),i=\d+")
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: SaslAuthenticateRequest,
+    connection: ServerConnection,
+) -> SaslAuthenticateResponse | None:
+    """Take a message of the client's mechanism; answer as the mechanism does."""
+    del node
+    endless = connection.lie(Action.ENDLESS)
+    if endless is not None:
+        return SaslAuthenticateResponse(auth_bytes=endless.data)
+    if connection.sasl is None:
+        step = Step(ErrorCode.ILLEGAL_SASL_STATE, _TOO_LATE)
+    else:
+        try:
+            step = connection.sasl.authenticate(
+                request.auth_bytes, header.request_api_version
+            )
+        except Closed:
+            connection.abort()
+            return None
+    if step.code == ErrorCode.SASL_AUTHENTICATION_FAILED:
+        await connection.refuse()
+    elif not step.code and connection.sasl is not None and connection.sasl.is_complete:
+        connection.authenticated()
+    return SaslAuthenticateResponse(
+        error_code=step.code,
+        error_message=step.text,
+        auth_bytes=_falsified(step.data, connection.lie),
+        session_lifetime_ms=step.lifetime_ms,
+    )
+
+
+def _falsified(data: bytes, lie: Callable[..., Fault | None]) -> bytes:
+    """What is said to SCRAM's client in place of the truth, if a fault says so."""
+    first = _SERVER_FIRST.fullmatch(data)
+    if first is not None:
+        nonce, salt = first["nonce"], first["salt"]
+        if lie(Action.NONCE) is not None:
+            return data.replace(nonce, nonce[::-1], 1)
+        hostile = lie(Action.ITERATIONS)
+        if hostile is not None:
+            return b"r=%b,s=%b,i=%d" % (nonce, salt, hostile.position)
+    elif data.startswith(b"v=") and lie(Action.SIGNATURE) is not None:
+        return b"v=" + b64encode(bytes(len(data) * 3 // 4 - 2))
+    return data

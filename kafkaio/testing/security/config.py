@@ -1,0 +1,70 @@
+"""Settings of the embedded broker's security."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafkaio.testing.security.oauthbearer import VerifyToken, unsecured
+
+__all__ = ["MECHANISMS", "SecurityConfig", "reauth_ms_of"]
+
+#: Every mechanism that the embedded broker has, in the order in which Kafka lists them.
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-512", "SCRAM-SHA-256", "OAUTHBEARER")
+_DAY_MS: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityConfig:
+    """How the listeners of an embedded broker authenticate.
+
+    Attributes:
+        mechanisms: the SASL mechanisms that are on.
+        iterations: how often SCRAM hashes a password (Kafka takes 4,096 or more).
+        verify_token: verifies a token of OAUTHBEARER: takes it, returns its
+            `TokenClaims`, raises ValueError to refuse it. By default, tokens need no
+            signature.
+        refusal_delay: seconds until a refusal is told and the connection closed. A
+            real Kafka takes 0.3 (connection.failed.authentication.delay.ms).
+        max_receive_bytes: the largest request before a client has authenticated
+            (sasl.server.max.receive.size).
+        principal_rules: rules that make the principal of a certificate's subject
+            (ssl.principal.mapping.rules).
+        delegation_tokens: whether there are delegation tokens (KIP-48).
+        token_max_life_ms: how long a delegation token can live, however often it is
+            renewed (delegation.token.max.lifetime.ms).
+        token_expiry_ms: how long it lives if it is not renewed
+            (delegation.token.expiry.time.ms).
+    """
+
+    mechanisms: tuple[str, ...] = MECHANISMS
+    iterations: int = 4096
+    verify_token: VerifyToken = unsecured
+    refusal_delay: float = 0.3
+    max_receive_bytes: int = 524_288
+    principal_rules: str = "DEFAULT"
+    delegation_tokens: bool = True
+    token_max_life_ms: int = 7 * _DAY_MS
+    token_expiry_ms: int = _DAY_MS
+
+    def __post_init__(self) -> None:
+        for name in self.mechanisms:
+            if name not in MECHANISMS:
+                known = ", ".join(MECHANISMS)
+                raise ValueError(f"mechanism {name!r}: must be one of {known}")
+
+
+def reauth_ms_of(
+    reauth_ms: int | Mapping[str, int], listener: str, mechanism: str
+) -> int:
+    """The longest session of a mechanism on a listener; 0 for no limit.
+
+    The most exact key of a mapping counts: ``"SASL.PLAIN"``, ``"PLAIN"``, ``"SASL"``.
+    """
+    if isinstance(reauth_ms, int):
+        return reauth_ms
+    for key in (f"{listener}.{mechanism}", mechanism, listener):
+        if key in reauth_ms:
+            return reauth_ms[key]
+    return 0

@@ -1,0 +1,121 @@
+"""OAUTHBEARER (RFC 7628, KIP-255), the server's side, and tokens without a signature.
+
+A token that is refused is answered by JSON with the status, and the authentication
+fails once the client has answered that, in turn, with a byte of 1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from kafkaio._runtime.clock import wall_ms
+from kafkaio.testing.security.mechanism import Identity, Refused
+
+__all__ = ["OAuthServer", "TokenClaims", "VerifyToken", "unsecured"]
+
+_INITIAL: Final = re.compile(
+    r"n,(?:a=(?P<authorized>(?:[^=,\0]|=2C|=3D)+))?,\x01"
+    r"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
+)
+_BEARER: Final = re.compile(r"bearer +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", re.IGNORECASE)
+_JWT: Final = re.compile(r"(?P<header>[-\w]+=*)\.(?P<claims>[-\w]+=*)\.")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenClaims:
+    """What a token says that was verified.
+
+    Attributes:
+        principal: the name of the user.
+        expires_ms: when the token ends, in milliseconds since the Unix epoch.
+    """
+
+    principal: str
+    expires_ms: int
+
+
+#: Verifies a token; raises ValueError if it is refused.
+VerifyToken: TypeAlias = Callable[[str], TokenClaims]
+
+
+def unsecured(token: str) -> TokenClaims:
+    """Take a token that nobody signed: a JWT with the algorithm ``none`` (RFC 7515).
+
+    Raises:
+        ValueError: it is no such token, has no ``sub`` or ``exp``, or has expired.
+    """
+    found = _JWT.fullmatch(token)
+    if found is None:
+        raise ValueError("not a JWT without a signature")
+    header, claims = (_decoded(found[part]) for part in ("header", "claims"))
+    if header.get("alg") != "none":
+        raise ValueError(f"algorithm {header.get('alg')!r}: must be 'none'")
+    principal, expires = claims.get("sub"), claims.get("exp")
+    if not isinstance(principal, str) or not principal:
+        raise ValueError("no principal in claim 'sub'")
+    if not isinstance(expires, int | float):
+        raise ValueError("no time in claim 'exp'")  # noqa: TRY004  (bad input)
+    return TokenClaims(principal, round(expires * 1000))
+
+
+def _decoded(part: str) -> dict[str, object]:
+    value = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    if not isinstance(value, dict):
+        raise ValueError("a part of the JWT is no object")  # noqa: TRY004  (bad input)
+    return value
+
+
+class OAuthServer:
+    """One authentication by OAUTHBEARER; a ServerMechanism.
+
+    Args:
+        verify: verifies a token.
+        now_ms: returns milliseconds since the Unix epoch.
+    """
+
+    def __init__(
+        self, verify: VerifyToken, now_ms: Callable[[], int] = wall_ms
+    ) -> None:
+        self.identity: Identity | None = None
+        self._verify = verify
+        self._now_ms = now_ms
+        self._failure = ""
+
+    def evaluate(self, message: bytes) -> bytes:
+        """See ServerMechanism."""
+        if self._failure:
+            # What the client answers makes no difference.
+            raise Refused(self._failure)
+        found = _INITIAL.fullmatch(message.decode("latin-1"))
+        if found is None:
+            raise Refused
+        pairs = dict(
+            pair.split("=", 1) for pair in found["pairs"].split("\x01") if pair
+        )
+        bearer = _BEARER.fullmatch(pairs.get("auth", ""))
+        if bearer is None:
+            raise Refused
+        claims = self._verified(bearer["token"])
+        if claims is None:
+            self._failure = '{"status":"invalid_token"}'
+            return self._failure.encode()
+        if found["authorized"] not in {None, claims.principal}:
+            raise Refused(
+                "Authentication failed: Client requested an authorization id"
+                f" ({found['authorized']}) that is different from the token's principal"
+                f" name ({claims.principal})"
+            )
+        self.identity = Identity(claims.principal, claims.expires_ms)
+        return b""
+
+    def _verified(self, token: str) -> TokenClaims | None:
+        try:
+            claims = self._verify(token)
+        except ValueError:
+            return None
+        return claims if claims.expires_ms > self._now_ms() else None

@@ -1,0 +1,96 @@
+"""What the nodes of an embedded broker share about security: users, tokens, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kafkaio.testing.security.config import SecurityConfig, reauth_ms_of
+from kafkaio.testing.security.credentials import HASHES, Credentials, ScramCredential
+from kafkaio.testing.security.mechanism import Identity, ServerMechanism
+from kafkaio.testing.security.oauthbearer import OAuthServer
+from kafkaio.testing.security.plain import PlainServer
+from kafkaio.testing.security.principals import PrincipalRules
+from kafkaio.testing.security.scram import Lookup, ScramServer
+from kafkaio.testing.security.session import Authentications, SaslSession
+from kafkaio.testing.security.tokens import DelegationTokens
+
+__all__ = ["Security"]
+
+
+class Security:
+    """The security of a cluster; the Realm of its sessions.
+
+    Args:
+        config: its settings.
+        users: passwords by name.
+        reauth_ms: the longest session in milliseconds, 0 for no limit; or such numbers
+            by listener, by mechanism, or by both (``"SASL.PLAIN"``).
+        now: returns seconds on a monotonic clock.
+        wall_ms: returns milliseconds since the Unix epoch.
+
+    Attributes:
+        config: its settings.
+        credentials: its users.
+        tokens: its delegation tokens.
+        authentications: counts what happened.
+        principal_rules: make the principals of client certificates.
+    """
+
+    def __init__(
+        self,
+        config: SecurityConfig,
+        users: Mapping[str, str],
+        reauth_ms: int | Mapping[str, int],
+        now: Callable[[], float],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self.config = config
+        self.credentials = Credentials(users, config.iterations)
+        self.tokens = DelegationTokens(
+            config.token_max_life_ms, config.token_expiry_ms, wall_ms
+        )
+        self.authentications = Authentications()
+        self.principal_rules = PrincipalRules(config.principal_rules)
+        self._reauth_ms = reauth_ms
+        self._now = now
+        self._wall_ms = wall_ms
+
+    def session(self, listener: str) -> SaslSession:
+        """Begin the authentication of a connection to a SASL listener."""
+
+        def limit(mechanism: str) -> int:
+            return reauth_ms_of(self._reauth_ms, listener, mechanism)
+
+        return SaslSession(self, limit)
+
+    # ---- what sessions need ------------------------------------------------------
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """See Realm."""
+        return self.config.mechanisms
+
+    def now(self) -> float:
+        """See Realm."""
+        return self._now()
+
+    def wall_ms(self) -> int:
+        """See Realm."""
+        return self._wall_ms()
+
+    def mechanism(self, name: str) -> ServerMechanism:
+        """See Realm."""
+        if name in HASHES:
+            return ScramServer(name, self._lookup(name))
+        if name == "PLAIN":
+            return PlainServer(self.credentials.is_password)
+        return OAuthServer(self.config.verify_token, self.wall_ms)
+
+    def _lookup(self, mechanism: str) -> Lookup:
+        def find(name: str, is_token: bool) -> tuple[ScramCredential, Identity] | None:  # noqa: FBT001  (called by place)
+            if is_token:
+                return self.tokens.credential(name, mechanism)
+            credential = self.credentials.get(name, mechanism)
+            return None if credential is None else (credential, Identity(name))
+
+        return find

@@ -1,0 +1,279 @@
+"""The authentication of one connection to a SASL listener: which request may come next.
+
+The order is Kafka's: ApiVersions once, SaslHandshake, SaslAuthenticate until the
+mechanism is done. Anything else ends the connection without an answer. Afterwards the
+session may end (KIP-368): the first request after its end, other than a handshake that
+authenticates again, closes the connection without an answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, Protocol
+
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.testing.security.mechanism import (
+    Broken,
+    Identity,
+    Refused,
+    ServerMechanism,
+)
+
+__all__ = ["Authentications", "Closed", "Realm", "SaslSession", "Step"]
+
+#: Sooner after the last one nobody can authenticate again, in seconds.
+_AT_LEAST: Final = 1.0
+
+
+@dataclass(slots=True)
+class Authentications:
+    """What has happened on the SASL listeners of a cluster.
+
+    Attributes:
+        first: authentications of new connections, by mechanism.
+        again: authentications of living connections (KIP-368), by mechanism.
+        failed: authentications that were refused or broken off by the broker, by
+            mechanism; "" before there is one.
+        killed: connections closed because a request came after the end of the session.
+    """
+
+    first: Counter[str] = field(default_factory=Counter)
+    again: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    killed: int = 0
+
+
+class Closed(Exception):
+    """The connection has to be closed without an answer.
+
+    Args:
+        is_late: whether that comes as late as a refusal.
+    """
+
+    def __init__(self, *, is_late: bool = False) -> None:
+        super().__init__("closed without an answer")
+        self.is_late = is_late
+
+
+class Realm(Protocol):
+    """What a session needs of its cluster."""
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The mechanisms that are on."""
+
+    @property
+    def authentications(self) -> Authentications:
+        """Counts what happens."""
+
+    def mechanism(self, name: str) -> ServerMechanism:
+        """Begin an authentication."""
+
+    def now(self) -> float:
+        """Seconds on a monotonic clock."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the Unix epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The answer to one message of a client.
+
+    Attributes:
+        code: the error code; NONE if the authentication is over or goes on.
+        text: the text of the error; empty without one.
+        data: the answer of the mechanism.
+        lifetime_ms: how long the session lasts; 0 for no limit, or if it goes on.
+    """
+
+    code: ErrorCode = ErrorCode.NONE
+    text: str = ""
+    data: bytes = field(default=b"", repr=False)
+    lifetime_ms: int = 0
+
+
+class _State(Enum):
+    NEW = "nothing has come but perhaps an ApiVersions that was refused"
+    HANDSHAKE = "SaslHandshake has to come"
+    AUTHENTICATE = "SaslAuthenticate has to come"
+    BAD_MECHANISM = "authenticates again, by another mechanism"
+    COMPLETE = "authenticated"
+    FAILED = "refused"
+
+
+#: What may come, by state; once authenticated, everything.
+_ALLOWED: Final[Mapping[_State, tuple[ApiKey, ...]]] = {
+    _State.NEW: (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE),
+    _State.HANDSHAKE: (ApiKey.SASL_HANDSHAKE,),
+    _State.AUTHENTICATE: (ApiKey.SASL_AUTHENTICATE,),
+    _State.BAD_MECHANISM: (),
+    _State.FAILED: (),
+}
+
+
+class SaslSession:
+    """The authentication of one connection.
+
+    Args:
+        realm: the cluster's users, mechanisms and clocks.
+        reauth_ms: the longest session by a mechanism, 0 for no limit.
+
+    Attributes:
+        identity: who has authenticated; None before.
+        is_raw: whether the next frames are tokens without a header, as after version 0
+            of SaslHandshake.
+    """
+
+    def __init__(self, realm: Realm, reauth_ms: Callable[[str], int]) -> None:
+        self.identity: Identity | None = None
+        self.is_raw = False
+        self._realm = realm
+        self._reauth_ms = reauth_ms
+        self._state = _State.NEW
+        self._name = ""
+        self._mechanism: ServerMechanism | None = None
+        self._is_again = False
+        self._ends_at: float | None = None
+        self._last_again: float | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the client has authenticated, and does not do so again."""
+        return self._state is _State.COMPLETE
+
+    def admit(self, api: int) -> ErrorCode:
+        """A request comes.
+
+        Returns:
+            NONE, or the error to answer before the connection is closed.
+
+        Raises:
+            Closed: not now; the connection has to be closed.
+        """
+        if self._state is _State.COMPLETE:
+            self._admit_authenticated(api)
+            return ErrorCode.NONE
+        if api in _ALLOWED[self._state]:
+            if api == ApiKey.API_VERSIONS:
+                self._state = _State.HANDSHAKE
+            return ErrorCode.NONE
+        state = self._state
+        self._fail()
+        if state is _State.AUTHENTICATE:
+            return ErrorCode.ILLEGAL_SASL_STATE
+        raise Closed(is_late=state is _State.BAD_MECHANISM)
+
+    def _admit_authenticated(self, api: int) -> None:
+        if self._ends_at is None:
+            return
+        now = self._realm.now()
+        if api == ApiKey.SASL_HANDSHAKE and (
+            self._last_again is None or now - self._last_again >= _AT_LEAST
+        ):
+            self._last_again = now
+            self._is_again = True
+            self._state = _State.HANDSHAKE
+        elif now > self._ends_at:
+            self._realm.authentications.killed += 1
+            raise Closed
+
+    def handshake(self, name: str, version: int) -> ErrorCode:
+        """The client names a mechanism.
+
+        Returns:
+            NONE, or the error to answer.
+
+        Raises:
+            Closed: the connection has to be closed without an answer.
+        """
+        if self._state is _State.COMPLETE:
+            return ErrorCode.ILLEGAL_SASL_STATE
+        if name not in self._realm.mechanisms:
+            self._name = name
+            self._fail()
+            if self._is_again:
+                raise Closed
+            return ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        if self._is_again and name != self._name:
+            self._state = _State.BAD_MECHANISM
+            return ErrorCode.NONE
+        self._name = name
+        self._mechanism = self._realm.mechanism(name)
+        self._state = _State.AUTHENTICATE
+        self.is_raw = version == 0
+        return ErrorCode.NONE
+
+    def authenticate(self, message: bytes, version: int) -> Step:
+        """The client says something to its mechanism.
+
+        Args:
+            message: what it says.
+            version: the version of SaslAuthenticate; 0 without it.
+
+        Raises:
+            Closed: the connection has to be closed without an answer.
+        """
+        mechanism = self._mechanism
+        if self._state is _State.COMPLETE or mechanism is None:
+            return Step(
+                ErrorCode.ILLEGAL_SASL_STATE,
+                "SaslAuthenticate request received after successful authentication",
+            )
+        try:
+            data = mechanism.evaluate(message)
+            if mechanism.identity is None:
+                return Step(data=data)
+            self._check_unchanged(mechanism.identity)
+        except Refused as refusal:
+            self._fail()
+            text = refusal.text or (
+                f"Authentication failed during {self._what} due to invalid credentials"
+                f" with SASL mechanism {self._name}"
+            )
+            return Step(ErrorCode.SASL_AUTHENTICATION_FAILED, text)
+        except Broken:
+            self._fail()
+            raise Closed from None
+        return Step(data=data, lifetime_ms=self._complete(mechanism.identity, version))
+
+    @property
+    def _what(self) -> str:
+        return "re-authentication" if self._is_again else "authentication"
+
+    def _check_unchanged(self, identity: Identity) -> None:
+        before = self.identity
+        if before is not None and before.name != identity.name:
+            raise Refused(
+                "Cannot change principals during re-authentication from"
+                f" User.{before.name}: User.{identity.name}"
+            )
+
+    def _complete(self, identity: Identity, version: int) -> int:
+        """The client is who it says; return how long the session lasts."""
+        counts = self._realm.authentications
+        (counts.again if self._is_again else counts.first)[self._name] += 1
+        self.identity = identity
+        self.is_raw = False
+        self._state = _State.COMPLETE
+        self._mechanism = None
+        limits = []
+        if identity.expires_ms is not None:
+            limits.append(identity.expires_ms - self._realm.wall_ms())
+        if self._reauth_ms(self._name) > 0:
+            limits.append(self._reauth_ms(self._name))
+        if not limits:
+            self._ends_at = None
+            return 0
+        lifetime_ms = max(0, min(limits))
+        self._ends_at = self._realm.now() + lifetime_ms / 1000
+        return lifetime_ms if version > 0 else 0
+
+    def _fail(self) -> None:
+        self._state = _State.FAILED
+        self._mechanism = None
+        self._realm.authentications.failed[self._name] += 1
