@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final, Protocol, TypeAlias
 
 from kafkaio._dataclass import dataclass
 from kafkaio._net.receive import FrameReceiver, LargeFrames
+from kafkaio._net.tls import TlsLayer, explained, is_refusal
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable, ProtocolError
 from kafkaio.protocol.message import Buffer
 
@@ -134,6 +136,7 @@ class TcpTransport(asyncio.BufferedProtocol):
         max_frame_size: a longer frame from the peer ends the connection.
         sink: receives what arrives; None for none yet.
         large: decides on large frames; None accepts all.
+        address: ``host:port`` of the peer, for errors.
     """
 
     def __init__(
@@ -141,10 +144,13 @@ class TcpTransport(asyncio.BufferedProtocol):
         max_frame_size: int,
         sink: FrameSink | None,
         large: LargeFrames | None = None,
+        address: str = "",
     ) -> None:
         self._sink = sink
+        self._address = address
         self._frames = FrameReceiver(max_frame_size, self._deliver, self._pause, large)
         self._transport: asyncio.Transport | None = None
+        self._write_parts: Callable[[Sequence[Buffer]], None]
         self._broken: BaseException | None = None
         # A second `close` of asyncio's TLS transport, or one after an `abort`, drops
         # its connection, and its other methods raise afterwards. So end it only once.
@@ -154,7 +160,14 @@ class TcpTransport(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Not checked: uvloop's transports have the methods, but not the base class.
-        self._transport = transport  # type: ignore[assignment]
+        made: asyncio.Transport = transport  # type: ignore[assignment]
+        self._transport = made
+        # TLS writes all parts at once itself: it copies them in any case.
+        self._write_parts = (
+            made.writelines
+            if isinstance(made, TlsLayer)
+            else partial(write_parts, made)
+        )
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
@@ -167,7 +180,13 @@ class TcpTransport(asyncio.BufferedProtocol):
         except ProtocolError as error:
             self._broken = error
             if first == _TLS_ALERT:
-                self._broken = ProtocolError("the peer speaks TLS, the client does not")
+                self._broken = AuthenticationError(
+                    f"{self._address}: the peer speaks TLS, the client does not: give "
+                    "security_protocol='SSL', or 'SASL_SSL'",
+                    mechanism="TLS",
+                    broker=self._address,
+                    step="open",
+                )
             self.abort()
 
     def eof_received(self) -> bool:
@@ -175,16 +194,17 @@ class TcpTransport(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._broken = self._broken or exc
         self._frames.close()
         if self._sink is not None:
-            self._sink.connection_lost(self._broken or exc)
+            self._sink.connection_lost(self._broken)
 
     # ---- Transport ---------------------------------------------------------------
 
     def write(self, parts: Sequence[Buffer]) -> None:
         """See Transport."""
         if self._transport is not None and not self._is_ending:
-            write_parts(self._transport, parts)
+            self._write_parts(parts)
 
     def close(self) -> None:
         """See Transport."""
@@ -230,9 +250,13 @@ class _Dialled(TcpTransport):
     # another address.
 
     def __init__(
-        self, max_frame_size: int, sink: FrameSink, large: LargeFrames | None
+        self,
+        max_frame_size: int,
+        sink: FrameSink,
+        large: LargeFrames | None,
+        address: str,
     ) -> None:
-        super().__init__(max_frame_size, sink, large)
+        super().__init__(max_frame_size, sink, large, address)
         self._adopted = False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -242,6 +266,8 @@ class _Dialled(TcpTransport):
 
     def adopt(self) -> None:
         """Report the end of the stream from now on; raise if it has ended already."""
+        if isinstance(self._broken, AuthenticationError):
+            raise self._broken
         if self._transport is None:
             raise ConnectionResetError(str(self._broken or "connection reset"))
         self._adopted = True
@@ -278,27 +304,29 @@ async def dial_tcp(
             async with asyncio.timeout(options.timeout):
                 sock = await _connect(family, address, options)
                 step = "TLS handshake" if options.ssl_context else "open"
-                return await _wrap(sock, host, sink, options)
+                return await _wrap(sock, host, port, sink, options)
         except OSError as error:  # TimeoutError and ssl.SSLError are kinds of it
             failures.append(
-                (f"{address[0]!s}: {step}: {_reason(error, options)}", error)
+                (f"{address[0]!s}: {step}: {_reason(error, step, options)}", error)
             )
     what = f"{host}:{port}: " + "; ".join(text for text, _ in failures)
     cause = failures[-1][1]
-    kind = AuthenticationError if _is_refusal(cause) else BrokerNotAvailable
-    raise kind(what) from cause
+    if not is_refusal(cause):
+        raise BrokerNotAvailable(what) from cause
+    raise AuthenticationError(
+        what,
+        mechanism="TLS",
+        broker=f"{host}:{port}",
+        step="TLS handshake",
+        reason=str(cause),
+    ) from cause
 
 
-def _is_refusal(cause: BaseException) -> bool:
-    """Whether the TLS handshake was refused, rather than the connection lost."""
-    return isinstance(cause, ssl.SSLError) and not isinstance(
-        cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
-    )
-
-
-def _reason(error: Exception, options: DialOptions) -> str:
+def _reason(error: Exception, step: str, options: DialOptions) -> str:
     if type(error) is TimeoutError and not error.errno:
         return f"no answer within {round(options.timeout, 2):g} s"
+    if step == "TLS handshake":
+        return explained(error)
     return str(error) or type(error).__name__
 
 
@@ -317,7 +345,7 @@ async def _resolve(host: str, port: int, options: DialOptions) -> list[_Address]
         async with asyncio.timeout(options.timeout):
             found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        reason = _reason(error, options)
+        reason = _reason(error, "resolve name", options)
         raise BrokerNotAvailable(f"{host}:{port}: resolve name: {reason}") from error
     return [
         (family, (str(address[0]), *address[1:])) for family, _, _, _, address in found
@@ -349,18 +377,23 @@ async def _connect(
 
 
 async def _wrap(
-    sock: socket.socket, host: str, sink: FrameSink, options: DialOptions
+    sock: socket.socket, host: str, port: int, sink: FrameSink, options: DialOptions
 ) -> Transport:
+    loop = asyncio.get_running_loop()
+    transport = _Dialled(options.max_frame_size, sink, options.large, f"{host}:{port}")
+    context, layer = options.ssl_context, None
+    lower: asyncio.BaseProtocol = transport
     try:
-        _, transport = await asyncio.get_running_loop().create_connection(
-            lambda: _Dialled(options.max_frame_size, sink, options.large),
-            sock=sock,
-            ssl=options.ssl_context,
-            server_hostname=host if options.ssl_context else None,
-        )
+        if context is not None:
+            lower = layer = TlsLayer(transport, context, host, f"{host}:{port}")
+        await loop.create_connection(lambda: lower, sock=sock)
+        if layer is not None:
+            await layer.secured
+        transport.adopt()
     except BaseException:
+        if layer is not None:
+            layer.abort()
         with suppress(OSError):
             sock.close()
         raise
-    transport.adopt()
     return transport

@@ -19,7 +19,7 @@ if find_spec("uvloop") is not None:  # an optional dependency
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    if item.path.name == "test_transport.py":  # has real sockets
+    if item.path.name.startswith("test_transport"):  # has real sockets
         return REAL_LOOPS
     if item.path.name == "test_hostile.py":  # measures real time
         return {"asyncio": asyncio.new_event_loop}
