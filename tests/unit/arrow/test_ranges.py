@@ -123,7 +123,8 @@ async def nothing_left() -> AsyncIterator[None]:
 
 
 def client_of(home: Any, **options: Any) -> Client:
-    servers = getattr(home, "bootstrap", None) or home.bootstrap_servers
+    is_fake = isinstance(home, FakeCluster)
+    servers = home.bootstrap if is_fake else home.bootstrap_servers
     config = ClientConfig.of(servers, options)
     return Client.from_config(config, dial=home.dial)
 

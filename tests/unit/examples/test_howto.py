@@ -101,7 +101,7 @@ async def behind_tls(
     async with Broker(topics={"orders": 1}) as broker:
         (node,) = broker.nodes.values()
         targets.append(node.port)
-        node.port = port  # the advertised port
+        node.endpoints["PLAINTEXT"].port = port  # the advertised one
         async with server, asyncio.timeout(20):
             yield f"127.0.0.1:{port}"
 
@@ -150,19 +150,15 @@ async def test_what_tls_fails_with(authority: trustme.CA) -> None:
         assert "unable to get local issuer certificate" in message
         message = await refused(address)
         assert message.startswith("BrokerNotAvailable: ")
-        assert message.endswith("negotiate versions: the broker closed the connection")
     async with behind_tls(authority, host="other.example") as address:
         message = await refused(address, security_protocol="SSL", ssl_context=trusting)
         assert re.match("AuthenticationError: .*mismatch", message), message
     async with Broker() as plain:
         message = await refused(plain.bootstrap_servers, security_protocol="SSL")
-    assert re.match("BrokerNotAvailable: .*TLS handshake: ", message)
+    assert re.match("BrokerNotAvailable: .*Does the listener speak TLS?", message)
     with pytest.raises(kafkaio.ConfigurationError) as caught:
         kafkaio.Producer(LOCAL, ssl_context=trusting)
     assert f"ConfigurationError: {caught.value}" in page
-    for protocol in ("SASL_SSL", "SASL_PLAINTEXT"):
-        with pytest.raises(kafkaio.ConfigurationError, match="SASL is not in"):
-            kafkaio.Producer(LOCAL, security_protocol=protocol)  # type: ignore[arg-type]
     properties = {"bootstrap.servers": LOCAL, "security.protocol": "SSL"}
     kafkaio.Producer.from_properties(properties | {"ssl.context": trusting})
 
