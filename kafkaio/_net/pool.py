@@ -274,6 +274,8 @@ class Pool:
         async with self._ending:
             while self._attempts:
                 await self._attempt_ended.wait()
+        if self._settings.login is not None:
+            await self._settings.login.aclose()
         until = now() + LINGER
         while self._closing:
             await self._closing.pop().wait_gone(until)

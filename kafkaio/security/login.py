@@ -7,9 +7,7 @@ derives from a password, and the token of OAUTHBEARER.
 
 from __future__ import annotations
 
-import math
 import secrets
-from collections.abc import Mapping
 from typing import Final, Protocol
 
 from kafkaio._machines.sasl.gssapi import Gssapi
@@ -17,11 +15,10 @@ from kafkaio._machines.sasl.mechanism import Mechanism
 from kafkaio._machines.sasl.oauthbearer import OAuthBearer
 from kafkaio._machines.sasl.plain import Plain
 from kafkaio._machines.sasl.scram import SaltedPasswords, Scram
-from kafkaio._runtime.clock import wall_ms
 from kafkaio.config import ClientConfig, TokenProvider
-from kafkaio.errors import AuthenticationError, ConfigurationError
+from kafkaio.errors import ConfigurationError
 from kafkaio.security.gssapi import Kerberos
-from kafkaio.types import Token
+from kafkaio.security.tokens import TokenSource
 
 __all__ = ["Login", "login_for"]
 
@@ -48,6 +45,9 @@ class Login(Protocol):
             AuthenticationError: there are no credentials.
         """
 
+    async def aclose(self) -> None:
+        """End what runs in the background. May be called again."""
+
 
 class PlainLogin:
     """Logs in by user and password; a `Login`."""
@@ -63,6 +63,9 @@ class PlainLogin:
         """See Login."""
         del host
         return Plain(self._username, self._password)
+
+    async def aclose(self) -> None:
+        """See Login: nothing runs."""
 
 
 class ScramLogin:
@@ -84,6 +87,9 @@ class ScramLogin:
         del host
         return self._make()
 
+    async def aclose(self) -> None:
+        """See Login: nothing runs."""
+
     def _make(self) -> Scram:
         config = self._config
         return Scram(
@@ -102,59 +108,22 @@ class OAuthBearerLogin:
 
     Args:
         provider: returns a token when it is awaited.
+        timeout: the seconds that one call of the provider may take.
     """
 
     mechanism: str = "OAUTHBEARER"
 
-    def __init__(self, provider: TokenProvider) -> None:
-        self._provider = provider
+    def __init__(self, provider: TokenProvider, timeout: float) -> None:
+        self._source = TokenSource(provider, timeout=timeout)
 
     async def begin(self, host: str) -> Mechanism:
         """See Login."""
         del host
-        try:
-            given: object = await self._provider()
-        except AuthenticationError:
-            raise
-        except Exception as error:
-            # Its text may quote the token: it stays with the cause.
-            raise self._failed(f"failed with {type(error).__name__}") from error
-        problem = _problem(given)
-        if problem or not isinstance(given, Token):
-            # The error may be shown with the variables of this call.
-            del given
-            raise self._failed(problem)
-        return OAuthBearer(given)
+        return OAuthBearer(await self._source.token())
 
-    def _failed(self, what: str) -> AuthenticationError:
-        function = self._provider
-        name = getattr(function, "__qualname__", type(function).__qualname__)
-        return AuthenticationError(
-            f"sasl_oauth_token_provider {name} {what}",
-            mechanism=self.mechanism,
-            step="get credentials",
-        )
-
-
-def _problem(given: object) -> str:
-    """What is wrong with a provider's result; empty for a token that can be used."""
-    if not isinstance(given, Token):
-        return f"returned {type(given).__name__}, and not Token"
-    value: object = given.value
-    if not isinstance(value, str):
-        return f"returned a token of type {type(value).__name__}"
-    expires: object = given.expires
-    if not isinstance(expires, int | float) or not math.isfinite(expires):
-        return "returned a token whose end is not a number of seconds"
-    late = wall_ms() / 1000 - expires
-    if late >= 0:
-        return f"returned a token that expired {late:.3g} s ago"
-    extensions: object = given.extensions
-    if not isinstance(extensions, Mapping) or not all(
-        isinstance(text, str) for pair in extensions.items() for text in pair
-    ):
-        return "returned extensions that are not texts by name"
-    return ""
+    async def aclose(self) -> None:
+        """See Login."""
+        await self._source.aclose()
 
 
 class GssapiLogin:
@@ -177,6 +146,9 @@ class GssapiLogin:
         """See Login."""
         return Gssapi(self._kerberos.context(host))
 
+    async def aclose(self) -> None:
+        """See Login: nothing runs."""
+
 
 def login_for(config: ClientConfig) -> Login:
     """Make what the connections of a client with SASL log in with.
@@ -192,5 +164,6 @@ def login_for(config: ClientConfig) -> Login:
         return GssapiLogin(config)
     provider = config.sasl_oauth_token_provider
     if config.sasl_mechanism == "OAUTHBEARER" and provider is not None:
-        return OAuthBearerLogin(provider)
+        limit = config.socket_connection_setup_timeout_ms / 1000
+        return OAuthBearerLogin(provider, limit)
     raise ConfigurationError(f"sasl_mechanism={config.sasl_mechanism!r} is not known")

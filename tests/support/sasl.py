@@ -65,6 +65,7 @@ class ScriptedLogin:
     #: Seconds until the credentials are there; why there are none.
     delay: float = 0.0
     failure: Exception | None = None
+    is_closed: bool = False
 
     async def begin(self, host: str) -> Mechanism:
         self.hosts.append(host)
@@ -72,6 +73,9 @@ class ScriptedLogin:
         if self.failure is not None:
             raise self.failure
         return self.make()
+
+    async def aclose(self) -> None:
+        self.is_closed = True
 
 
 class Peer:
