@@ -135,6 +135,13 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_keys_go_where_javas_producer_sends_them",
         "test_librdkafka_reads_what_was_enqueued",
     ),
+    "test_sasl.py": (
+        "test_a_client_without_sasl",
+        "test_a_listener_without_sasl",
+        "test_sessions_of_two_seconds",
+        "test_the_right_credentials",
+        "test_the_wrong_credentials",
+    ),
     "test_tls.py": (
         "test_a_broker_that_is_not_trusted",
         "test_a_broker_with_another_name",
@@ -155,6 +162,7 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
 #: By file. ``nox -s "integration(kafka='2.1')"``: what an old version of a request, or
 #: an old broker's way to rebalance, could break.
 ON_THE_OLDEST: Final[Mapping[str, tuple[str, ...]]] = {
+    "test_sasl.py": ("test_the_right_credentials", "test_the_wrong_credentials"),
     "test_client.py": ("test_every_destination",),
     "test_consumer.py": (
         "test_a_time_before_now_on_an_empty_topic",

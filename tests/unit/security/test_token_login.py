@@ -18,15 +18,16 @@ from kafkaio.types import Token
 class Provider:
     """Returns unsecured tokens of alice (RFC 7515, alg none)."""
 
-    def __init__(self, seconds: float = 60.0) -> None:
+    def __init__(self, seconds: float = 60.0, subject: str = "alice") -> None:
         self.seconds = seconds
+        self.subject = subject
         self.calls = 0
 
     async def __call__(self) -> Token:
         self.calls += 1
         await asyncio.sleep(0)
         end = time.time() + self.seconds
-        parts = ({"alg": "none"}, {"sub": "alice", "iat": time.time(), "exp": end})
+        parts = ({"alg": "none"}, {"sub": self.subject, "iat": time.time(), "exp": end})
         texts = [urlsafe_b64encode(json.dumps(p).encode()).decode() for p in parts]
         value = ".".join([*(text.rstrip("=") for text in texts), ""])
         return Token(value=value, expires=end)
@@ -47,7 +48,7 @@ async def test_all_connections_share_one_token() -> None:
     async with Broker(nodes=3, sasl=True, topics={"t": 6}) as broker:
         provider = Provider()
         async with Producer(**options(broker, provider)) as producer:
-            await producer.send_many("t", [str(number) for number in range(60)])
+            await producer.send_many("t", [b"%d" % number for number in range(60)])
         assert provider.calls == 1
         assert broker.security.authentications.first["OAUTHBEARER"] >= 3
         placed = options(broker, Provider()) | {"auto_offset_reset": "earliest"}
