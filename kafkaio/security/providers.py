@@ -426,7 +426,6 @@ class _Endpoint:
         timeout: float,
         allow_http: bool,
     ) -> None:
-        _httpx()
         self._url = url
         self._is_secure = _check_url(url, allow_http=allow_http)
         self._ca_file = None if ca_file is None else os.fspath(ca_file)
@@ -591,7 +590,8 @@ def _check_url(url: str, *, allow_http: bool) -> bool:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
-    except ValueError:
+        _httpx().URL(url)
+    except (ValueError, _httpx().InvalidURL):
         raise ConfigurationError("token_url is no URL") from None
     if parts.scheme not in {"http", "https"} or not host:
         raise ConfigurationError("token_url is no URL with https and a host")

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import pickle
+import ssl
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from types import ModuleType
 from urllib.parse import parse_qs
 
 import pytest
+import trustme
 
 from kafkaio import security
 from kafkaio.errors import AuthenticationError, ConfigurationError
@@ -193,6 +195,27 @@ async def test_the_time_limit(endpoint: Endpoint) -> None:
     assert caught.value.reason == "down"
 
 
+async def test_tls(tmp_path: Path) -> None:
+    made, authority = Endpoint(), trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(context)
+    trusted = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(trusted)
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    url = f"https://localhost:{port}/token"
+    provider = ClientCredentials(url, "orders", SECRET, ca_file=trusted)
+    assert (await provider()).value == "opaque"
+    with pytest.raises(AuthenticationError, match="CERTIFICATE_VERIFY_FAILED") as one:
+        await ClientCredentials(url, "orders", SECRET)()
+    check_text(one.value)
+    trusted.unlink()
+    with pytest.raises(AuthenticationError, match=r"ca_file=.*No such file"):
+        await provider()
+    server.close()
+    assert len(made.forms) == 1
+
+
 async def test_assertions(endpoint: Endpoint, tmp_path: Path) -> None:
     file = tmp_path / "jwt"
     signed = jwt(sub="orders")
@@ -246,6 +269,7 @@ async def test_assertions_that_are_wrong(endpoint: Endpoint, tmp_path: Path) -> 
         ("ftp://login.example/", "no URL"),
         ("login.example", "no URL"),
         ("https://login.example:port/", "no URL"),
+        ("https://login.example/\n", "no URL"),
         ("https://user:word@login.example/", "no user"),
     ],
 )
