@@ -2,8 +2,43 @@
 
 A user needs this package for the ready providers of OAUTHBEARER tokens alone. All else
 follows from the options ``security_protocol``, ``ssl_...`` and ``sasl_...``.
+
+The providers are loaded when they are first used, and the libraries behind them later.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from kafkaio.types import Token
 
-__all__ = ["Token"]
+if TYPE_CHECKING:
+    from kafkaio.security.providers import (
+        ClientAssertion,
+        ClientCredentials,
+        FileToken,
+        JwtBearer,
+        MskToken,
+        UnsecuredToken,
+    )
+
+__all__ = [
+    "ClientAssertion",
+    "ClientCredentials",
+    "FileToken",
+    "JwtBearer",
+    "MskToken",
+    "Token",
+    "UnsecuredToken",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.providers"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

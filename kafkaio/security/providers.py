@@ -1,0 +1,719 @@
+"""Ready providers of bearer tokens, for ``sasl_oauth_token_provider``.
+
+A provider is called for each token. It keeps no token, no connection and no event loop,
+so one instance may serve several clients and can be pickled. `TokenSource` decides when
+it is called. The libraries behind the providers are extras, and are loaded when they
+are needed.
+
+Invariant: no secret is in the ``repr`` or in an error of a provider. What an identity
+provider says is shown only as the two fields of an OAuth error, and without the secrets
+that were sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import math
+import os
+import re
+import ssl
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+
+from kafkaio._machines.backoff import Backoff
+from kafkaio._runtime.clock import roll, wall_ms
+from kafkaio.errors import AuthenticationError, ConfigurationError
+from kafkaio.types import Token
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = [
+    "ClientAssertion",
+    "ClientCredentials",
+    "FileToken",
+    "JwtBearer",
+    "MskToken",
+    "UnsecuredToken",
+]
+
+#: The largest answer of an identity provider, and the largest file with a JWT.
+_MAX_BYTES: Final = 64 * 1024
+#: The wait before the next attempt, in milliseconds: the first, and the longest.
+_BACKOFF: Final = Backoff(100, 2_000)
+_TOO_MANY_REQUESTS: Final = 429
+_SERVER_ERROR: Final = 500
+#: The longest text that is taken from an OAuth error.
+_MAX_REASON: Final = 500
+#: No token lives for longer than a hundred years: such a number is a mistake.
+_LONGEST_LIFE: Final = 100 * 365 * 86_400
+_MSK_MODULE: Final = "aws_msk_iam_sasl_signer"
+
+#: A file with a signed JWT, or an async callable that returns one.
+Assertion = str | os.PathLike[str] | Callable[[], Awaitable[str]]
+
+
+class ClientCredentials:
+    """Gets tokens by the client's id and secret (RFC 6749, 4.4; KIP-768).
+
+    The secret is sent by HTTP Basic authentication, as Java's client does it. A failed
+    connection and the status 429 or 5xx are tried again within ``timeout``. Redirects
+    are not followed. ``https`` goes through the proxy of the environment, if any.
+
+    Args:
+        token_url: the token endpoint. ``https``, or ``http`` to this machine.
+        client_id: the client's id.
+        client_secret: the client's secret.
+        scope: the scopes to ask for, with spaces between them.
+        extensions: the SASL extensions of the tokens (RFC 7628).
+        ca_file: certificates to trust, in PEM; None for those of the system.
+        timeout: the seconds for one token, with all attempts.
+        allow_http: whether ``http`` to another machine is allowed. Everybody on the way
+            can read the secret and the token.
+
+    Raises:
+        ConfigurationError: an argument cannot be used, or the extra ``oauth`` is not
+            installed.
+    """
+
+    def __init__(  # noqa: PLR0913 - each of them is an option of its own
+        self,
+        token_url: str,
+        client_id: str,
+        client_secret: str,
+        *,
+        scope: str = "",
+        extensions: Mapping[str, str] | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        timeout: float = 10.0,
+        allow_http: bool = False,
+    ) -> None:
+        if not client_id or not client_secret:
+            raise ConfigurationError("client_id and client_secret may not be empty")
+        self._endpoint = _Endpoint(
+            token_url, ca_file=ca_file, timeout=timeout, allow_http=allow_http
+        )
+        self._client_id = client_id
+        self._client_secret = client_secret
+        self._scope = scope
+        self._extensions = dict(extensions or {})
+
+    def __repr__(self) -> str:
+        client = f"client_id={self._client_id!r}"
+        return f"<ClientCredentials {self._endpoint.url} {client}>"
+
+    async def __call__(self) -> Token:
+        """Return a new token; can be cancelled.
+
+        Raises:
+            AuthenticationError: the identity provider refused, failed or was late.
+        """
+        return await self._endpoint.ask(self._form, self._extensions)
+
+    async def _form(self) -> _Form:
+        pair = f"{self._client_id}:{self._client_secret}".encode()
+        basic = base64.b64encode(pair).decode()
+        fields = {"grant_type": "client_credentials"} | _scope(self._scope)
+        return _Form(fields, (self._client_secret, basic), basic=basic)
+
+
+class JwtBearer:
+    """Exchanges a signed JWT for tokens (RFC 7523, 2.1; KIP-1139).
+
+    Args:
+        token_url: as in `ClientCredentials`, as are the arguments not named here.
+        assertion: a file with the JWT, which is read for each token, or an async
+            callable that returns one.
+
+    Raises:
+        ConfigurationError: as in `ClientCredentials`.
+    """
+
+    def __init__(  # noqa: PLR0913 - each of them is an option of its own
+        self,
+        token_url: str,
+        assertion: Assertion,
+        *,
+        scope: str = "",
+        extensions: Mapping[str, str] | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        timeout: float = 10.0,
+        allow_http: bool = False,
+    ) -> None:
+        self._endpoint = _Endpoint(
+            token_url, ca_file=ca_file, timeout=timeout, allow_http=allow_http
+        )
+        self._assertion = assertion
+        self._scope = scope
+        self._extensions = dict(extensions or {})
+
+    def __repr__(self) -> str:
+        return f"<JwtBearer {self._endpoint.url}>"
+
+    async def __call__(self) -> Token:
+        """Return a new token; see `ClientCredentials`."""
+        return await self._endpoint.ask(self._form, self._extensions)
+
+    async def _form(self) -> _Form:
+        signed = await _signed(self._assertion)
+        fields = {
+            "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+            "assertion": signed,
+        }
+        return _Form(fields | _scope(self._scope), (signed,))
+
+
+class ClientAssertion:
+    """Gets tokens by the client's id and a signed JWT (RFC 7523, 2.2; KIP-1258).
+
+    Args:
+        token_url: as in `ClientCredentials`, as are the arguments not named here.
+        client_id: the client's id.
+        assertion: as in `JwtBearer`.
+
+    Raises:
+        ConfigurationError: as in `ClientCredentials`.
+    """
+
+    def __init__(  # noqa: PLR0913 - each of them is an option of its own
+        self,
+        token_url: str,
+        client_id: str,
+        assertion: Assertion,
+        *,
+        scope: str = "",
+        extensions: Mapping[str, str] | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        timeout: float = 10.0,
+        allow_http: bool = False,
+    ) -> None:
+        if not client_id:
+            raise ConfigurationError("client_id may not be empty")
+        self._endpoint = _Endpoint(
+            token_url, ca_file=ca_file, timeout=timeout, allow_http=allow_http
+        )
+        self._client_id = client_id
+        self._assertion = assertion
+        self._scope = scope
+        self._extensions = dict(extensions or {})
+
+    def __repr__(self) -> str:
+        client = f"client_id={self._client_id!r}"
+        return f"<ClientAssertion {self._endpoint.url} {client}>"
+
+    async def __call__(self) -> Token:
+        """Return a new token; see `ClientCredentials`."""
+        return await self._endpoint.ask(self._form, self._extensions)
+
+    async def _form(self) -> _Form:
+        signed = await _signed(self._assertion)
+        kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+        fields = {
+            "grant_type": "client_credentials",
+            "client_id": self._client_id,
+            "client_assertion_type": kind,
+            "client_assertion": signed,
+        }
+        return _Form(fields | _scope(self._scope), (signed,))
+
+
+class FileToken:
+    """Takes the JWT in a file as the token; reads the file for each token.
+
+    Kubernetes keeps the token of a service account in such a file, and replaces it
+    before it ends. The token ends at its claim ``exp``.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+
+    def __repr__(self) -> str:
+        return f"<FileToken {self._path}>"
+
+    async def __call__(self) -> Token:
+        """Return the token that is in the file now; can be cancelled.
+
+        Raises:
+            AuthenticationError: the file cannot be read, or holds no JWT with ``exp``.
+        """
+        value = await _from_file(self._path)
+        claims = _claims(value)
+        end = _end(claims)
+        if end is None:
+            del value, claims
+            raise _failed(f"{self._path} has no JWT with a claim exp")
+        return Token(value=value, expires=end, principal=_principal(claims))
+
+
+class UnsecuredToken:
+    """Makes tokens that nobody signed (KIP-255), **for tests only**.
+
+    Brokers take them with Kafka's default settings of OAUTHBEARER, and then everybody
+    can be whom they want.
+
+    Args:
+        principal: the claim ``sub``: whom the token stands for.
+        seconds: how long each token lives.
+    """
+
+    def __init__(self, principal: str, *, seconds: float = 3600) -> None:
+        if not principal:
+            raise ConfigurationError("principal may not be empty")
+        if not 0 < seconds <= _LONGEST_LIFE:
+            raise ConfigurationError(f"seconds={seconds!r} is no life of a token")
+        self._principal = principal
+        self._seconds = seconds
+
+    def __repr__(self) -> str:
+        return f"<UnsecuredToken {self._principal!r}>"
+
+    async def __call__(self) -> Token:
+        """Return a new token, at once."""
+        now = wall_ms() / 1000
+        end = now + self._seconds
+        claims = {"sub": self._principal, "iat": now, "exp": end}
+        head, body = (
+            base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+            for part in ({"alg": "none"}, claims)
+        )
+        value = f"{head}.{body}."
+        return Token(value=value, expires=end, principal=self._principal)
+
+
+class MskToken:
+    """Makes tokens of AWS MSK by IAM, with the credentials that boto finds.
+
+    A token lives for 15 minutes. It is signed in a thread: loading AWS's library alone
+    takes seconds.
+
+    Args:
+        region: the region of the cluster, such as ``eu-central-1``.
+        profile: a profile of AWS's configuration; None for the default.
+        role_arn: a role to take on instead.
+
+    Raises:
+        ConfigurationError: both ``profile`` and ``role_arn`` are given, or the extra
+            ``aws`` is not installed.
+    """
+
+    def __init__(
+        self, region: str, *, profile: str | None = None, role_arn: str | None = None
+    ) -> None:
+        if not region:
+            raise ConfigurationError("region may not be empty")
+        if profile is not None and role_arn is not None:
+            raise ConfigurationError("give profile or role_arn, not both")
+        if _MSK_MODULE not in sys.modules and find_spec(_MSK_MODULE) is None:
+            raise _missing("MskToken", "aws-msk-iam-sasl-signer-python", "aws")
+        self._region = region
+        self._profile = profile
+        self._role_arn = role_arn
+
+    def __repr__(self) -> str:
+        return f"<MskToken {self._region}>"
+
+    async def __call__(self) -> Token:
+        """Return a new token; a caller that is cancelled leaves the thread behind.
+
+        Raises:
+            AuthenticationError: AWS's library failed; its error is the cause.
+        """
+        try:
+            value, end_ms = await anyio.to_thread.run_sync(
+                self._sign, abandon_on_cancel=True
+            )
+        except ImportError:
+            raise _missing(
+                "MskToken", "aws-msk-iam-sasl-signer-python", "aws"
+            ) from None
+        except Exception as error:
+            # Its text is not ours to judge: it stays with the cause.
+            what = f"{self!r}: AWS's library failed with {type(error).__name__}"
+            raise _failed(what) from error
+        return Token(value=value, expires=end_ms / 1000)
+
+    def _sign(self) -> tuple[str, int]:
+        signer = import_module(f"{_MSK_MODULE}.MSKAuthTokenProvider")
+        made: tuple[str, int]
+        if self._role_arn is not None:
+            made = signer.generate_auth_token_from_role_arn(
+                self._region, self._role_arn
+            )
+        elif self._profile is not None:
+            made = signer.generate_auth_token_from_profile(self._region, self._profile)
+        else:
+            made = signer.generate_auth_token(self._region)
+        return made
+
+
+class _Form:
+    """What is sent to a token endpoint; ``secrets`` is what no error may show."""
+
+    __slots__ = ("basic", "fields", "secrets")
+
+    def __init__(
+        self, fields: Mapping[str, str], secrets: tuple[str, ...], *, basic: str = ""
+    ) -> None:
+        self.fields = fields
+        self.secrets = secrets
+        self.basic = basic
+
+    def __repr__(self) -> str:
+        return "<_Form>"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers; no compression, so that a small answer cannot become large."""
+        headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Cache-Control": "no-cache",
+        }
+        return headers | (
+            {"Authorization": f"Basic {self.basic}"} if self.basic else {}
+        )
+
+
+class _Answer:
+    """A status and a body; without a status, why there is none."""
+
+    __slots__ = ("body", "may_retry", "problem", "status")
+
+    def __init__(
+        self,
+        status: int = 0,
+        body: bytes = b"",
+        *,
+        problem: str = "",
+        may_retry: bool = False,
+    ) -> None:
+        self.status = status
+        self.body = body
+        self.problem = problem
+        self.may_retry = may_retry
+
+    def __repr__(self) -> str:
+        return f"<_Answer {self.status}>"
+
+
+class _Endpoint:
+    """A token endpoint: asks it for tokens, and tells what is wrong with its answers.
+
+    Errors of the HTTP library are never the cause or the context of ours, since the
+    frames of their tracebacks hold what was sent.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        ca_file: str | os.PathLike[str] | None,
+        timeout: float,
+        allow_http: bool,
+    ) -> None:
+        self._url = url
+        self._is_secure = _check_url(url, allow_http=allow_http)
+        self._ca_file = None if ca_file is None else os.fspath(ca_file)
+        if not 0 < timeout < math.inf:
+            raise ConfigurationError(f"timeout={timeout!r} is no number of seconds")
+        self._timeout = timeout
+        if self._is_secure:
+            self._context()
+
+    @property
+    def url(self) -> str:
+        """The address for texts: without a query, which may hold a key."""
+        return self._url.partition("?")[0]
+
+    def __repr__(self) -> str:
+        return f"<_Endpoint {self.url}>"
+
+    async def ask(
+        self, form: Callable[[], Awaitable[_Form]], extensions: Mapping[str, str]
+    ) -> Token:
+        """Return a new token.
+
+        Raises:
+            AuthenticationError: there is none within the time limit.
+        """
+        limit = asyncio.timeout(self._timeout)
+        last = _Answer(problem="it does not answer")
+        sent: _Form | None = None
+        began, attempt = wall_ms() / 1000, 0
+        try:
+            async with limit:
+                sent = await form()
+                while True:
+                    began = wall_ms() / 1000
+                    last = await self._post(sent)
+                    if not last.may_retry:
+                        break
+                    await asyncio.sleep(_BACKOFF.delay(attempt, roll()))
+                    attempt += 1
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        if limit.expired():
+            late = f"{self.url}: no token within {self._timeout:.3g} s"
+            reason = _reason(last, sent)
+            del sent
+            raise _failed(f"{late}: {reason}", reason)
+        assert sent is not None
+        reason = _reason(last, sent)
+        del sent
+        if reason:
+            raise _failed(f"{self.url}: {reason}", reason)
+        return self._token(last, began, extensions)
+
+    async def _post(self, form: _Form) -> _Answer:
+        """Send the form once; every failure is an answer, too."""
+        httpx = _httpx()
+        try:
+            verify: ssl.SSLContext | bool = True
+            if self._is_secure:
+                verify = await anyio.to_thread.run_sync(
+                    self._context, abandon_on_cancel=True
+                )
+            async with (
+                # What is not encrypted goes through no proxy.
+                httpx.AsyncClient(
+                    verify=verify,
+                    trust_env=self._is_secure,
+                    timeout=None,
+                    follow_redirects=False,
+                ) as client,
+                client.stream(
+                    "POST", self._url, data=form.fields, headers=form.headers
+                ) as response,
+            ):
+                return await _read(response)
+        except httpx.TransportError as error:
+            text = f"{type(error).__name__}: {error}"
+            is_final = "CERTIFICATE_VERIFY_FAILED" in text
+            return _Answer(problem=text, may_retry=not is_final)
+        except ConfigurationError as error:
+            return _Answer(problem=str(error))
+
+    def _context(self) -> ssl.SSLContext:
+        # For each token: the file is replaced when certificates end.
+        try:
+            return ssl.create_default_context(cafile=self._ca_file)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigurationError(f"ca_file={self._ca_file!r}: {reason}") from None
+
+    def _token(
+        self, answer: _Answer, began: float, extensions: Mapping[str, str]
+    ) -> Token:
+        given = _object(answer.body)
+        value = None if given is None else given.get("access_token")
+        problem = ""
+        life: float | None = None
+        end: float | None = None
+        claims: dict[str, object] = {}
+        if given is None:
+            problem = "the answer is no JSON object"
+        elif not isinstance(value, str) or not _is_token(value):
+            problem = "the answer has no access_token that can be used"
+        else:
+            claims = _claims(value)
+            end = _end(claims)
+            said = given.get("expires_in")
+            life = _life(said)
+            if said is not None and life is None:
+                problem = "expires_in is no positive number of seconds"
+            elif life is None and end is None:
+                problem = "neither expires_in nor a claim exp tells when the token ends"
+        if problem or not isinstance(value, str):
+            # The error may be shown with the variables of this call.
+            del given, value, answer, claims
+            raise _failed(f"{self.url}: {problem}", problem)
+        ends = [] if end is None else [end]
+        if life is not None:
+            ends.append(began + life)
+        return Token(
+            value=value,
+            expires=min(ends),
+            principal=_principal(claims),
+            extensions=extensions,
+        )
+
+
+async def _read(response: httpx.Response) -> _Answer:
+    """Read an answer, or refuse one that does not end."""
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > _MAX_BYTES:
+            return _Answer(problem=f"the answer has more than {_MAX_BYTES} bytes")
+    status = response.status_code
+    is_busy = status == _TOO_MANY_REQUESTS or status >= _SERVER_ERROR
+    return _Answer(status, bytes(body), may_retry=is_busy)
+
+
+def _httpx() -> ModuleType:
+    try:
+        return import_module("httpx")
+    except ImportError:
+        raise _missing("the token endpoint", "httpx", "oauth") from None
+
+
+def _missing(what: str, package: str, extra: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{what} needs the package {package}: pip install kafkaio[{extra}]"
+    )
+
+
+def _failed(what: str, reason: str = "") -> AuthenticationError:
+    return AuthenticationError(
+        what, mechanism="OAUTHBEARER", step="get a token", reason=reason
+    )
+
+
+def _check_url(url: str, *, allow_http: bool) -> bool:
+    """Refuse what is no address of a token endpoint; tell whether it is encrypted."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+        _httpx().URL(url)
+    except (ValueError, _httpx().InvalidURL):
+        raise ConfigurationError("token_url is no URL") from None
+    if parts.scheme not in {"http", "https"} or not host:
+        raise ConfigurationError("token_url is no URL with https and a host")
+    if "@" in parts.netloc or parts.fragment:
+        raise ConfigurationError("token_url may have no user and no fragment")
+    if parts.scheme == "http" and not allow_http and not _is_loopback(host):
+        raise ConfigurationError(
+            f"token_url is http to {host}: everybody on the way could read the secret; "
+            "use https, or say allow_http=True"
+        )
+    return parts.scheme == "https"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _scope(scope: str) -> dict[str, str]:
+    return {"scope": scope.strip()} if scope.strip() else {}
+
+
+def _reason(answer: _Answer, form: _Form | None) -> str:
+    """Why an answer is no success; empty for one that is."""
+    if answer.problem or answer.status == 200:
+        text = answer.problem
+    elif 300 <= answer.status < 400:
+        text = f"status {answer.status}: redirects are not followed"
+    else:
+        given = _object(answer.body) or {}
+        said = (given.get("error"), given.get("error_description"))
+        words = [word for word in said if isinstance(word, str) and word]
+        text = ": ".join(words) or f"status {answer.status}"
+    for secret in form.secrets if form else ():
+        text = text.replace(secret, "[hidden]")
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return printable[:_MAX_REASON]
+
+
+async def _signed(assertion: Assertion) -> str:
+    """Return the signed JWT that a file or a callable has now."""
+    if not callable(assertion):
+        return await _from_file(os.fspath(assertion))
+    name = getattr(assertion, "__qualname__", type(assertion).__qualname__)
+    try:
+        given: object = await assertion()
+    except Exception as error:
+        # Its text may quote a secret: it stays with the cause.
+        failure = f"assertion {name} failed with {type(error).__name__}"
+        raise _failed(failure) from error
+    if isinstance(given, str) and _is_token(given):
+        return given
+    kind = type(given).__name__
+    del given
+    raise _failed(f"assertion {name} returned {kind} that is no JWT")
+
+
+async def _from_file(path: str) -> str:
+    def read() -> bytes:
+        with Path(path).open("rb") as file:
+            return file.read(_MAX_BYTES + 1)
+
+    try:
+        data = await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
+    except OSError as error:
+        raise _failed(f"{path}: {error.strerror or type(error).__name__}") from None
+    text = data.decode("latin-1").strip()
+    problem = "" if _is_token(text) else "has no token of printable ASCII alone"
+    if len(data) > _MAX_BYTES:
+        problem = f"has more than {_MAX_BYTES} bytes"
+    if problem:
+        del data, text
+        raise _failed(f"{path} {problem}")
+    return text
+
+
+def _is_token(text: str) -> bool:
+    return bool(text) and all("!" <= character <= "~" for character in text)
+
+
+def _object(text: bytes) -> dict[str, object] | None:
+    """Return a JSON object, or None for all else."""
+    try:
+        given: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return given if isinstance(given, dict) else None
+
+
+def _claims(token: str) -> dict[str, object]:
+    """Return what a JWT says, unverified; nothing for a token of another format."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return {}
+    padded = parts[1] + "=" * (-len(parts[1]) % 4)
+    try:
+        return _object(base64.urlsafe_b64decode(padded)) or {}
+    except (binascii.Error, ValueError):
+        return {}
+
+
+def _end(claims: Mapping[str, object]) -> float | None:
+    return _number(claims.get("exp"))
+
+
+def _principal(claims: Mapping[str, object]) -> str:
+    subject = claims.get("sub")
+    return subject if isinstance(subject, str) else ""
+
+
+def _life(said: object) -> float | None:
+    """The seconds of ``expires_in``, which some providers send as a text."""
+    if isinstance(said, str):
+        said = int(said) if re.fullmatch("[0-9]{1,11}", said) else None
+    life = _number(said)
+    return life if life is not None and life <= _LONGEST_LIFE else None
+
+
+def _number(given: object) -> float | None:
+    """A positive, finite number of a sane size, or None."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    return float(given) if 0 < given < 1e12 else None
