@@ -79,9 +79,13 @@ FOREIGN: Mapping[str, str] = {
     "sasl_plain_username": "use sasl_username instead",
     "sasl_plain_password": "use sasl_password instead",
     "sasl_oauth_token_provider_class": "use sasl_oauth_token_provider instead",
-    "sasl_jaas_config": (
-        "use sasl_username and sasl_password instead; from_properties(...) reads "
-        "sasl.jaas.config"
+    "sasl_jaas_config": "use sasl_username and sasl_password instead",
+    "sasl_oauthbearer_token_endpoint_url": (
+        "pass sasl_oauth_token_provider=kafkaio.security.ClientCredentials(...)"
+    ),
+    "sasl_login_callback_handler_class": "use sasl_oauth_token_provider instead",
+    "sasl_oauthbearer_method": (
+        "pass sasl_oauth_token_provider=kafkaio.security.ClientCredentials(...)"
     ),
     "oauth_cb": "use sasl_oauth_token_provider instead",
     "socks5_proxy": "proxies are not in kafkaio",

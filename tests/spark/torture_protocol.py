@@ -243,6 +243,9 @@ class _Mortal:
         if not self._is_cut:
             self.inner.abort()
 
+    def limit_frames(self, size: int) -> None:
+        self.inner.limit_frames(size)
+
     def cut(self) -> None:
         """End for this side alone: the other one may still get a last frame."""
         if not self._is_cut:

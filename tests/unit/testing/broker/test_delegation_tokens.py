@@ -119,6 +119,7 @@ async def test_times_of_a_token() -> None:
     limits = SecurityConfig(token_max_life_ms=3 * DAY_MS, token_expiry_ms=DAY_MS)
     async with secured(security=limits) as (broker, alice):
         await plain(alice)
+        token = await created(alice, 60_000)
         for life, expires, latest in (
             (60_000, 60_000, 60_000),
             (-1, DAY_MS, 3 * DAY_MS),
