@@ -34,7 +34,7 @@ class ReceiveBudget:
     def __init__(self, limit: float = inf) -> None:
         self._limit = limit
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
-        self.reserved = 0
+        self.reserved: int = 0
 
     def __repr__(self) -> str:
         return f"<ReceiveBudget {self.reserved} reserved, {len(self._waiting)} wait>"

@@ -184,7 +184,7 @@ class Connection:
         #: Whether the broker hung up where it does so on clients that it does not
         #: want: while it was to authenticate them, or at their first request. Known
         #: once the connection has ended.
-        self.was_turned_away = False
+        self.was_turned_away: bool = False
         self._sasl = sasl
         # The session that was reported last.
         self._session: Session | None = None

@@ -170,7 +170,7 @@ class ServerConnection:
     """
 
     def __init__(self, server: Server, transport: Transport, peer: Peer) -> None:
-        self.client_host = peer.host
+        self.client_host: str = peer.host
         self.peer = peer
         self.sasl: SaslSession | None = peer.sasl
         self._is_refused = False

@@ -23,8 +23,8 @@ class Cut:
     """
 
     def __init__(self, fault: Fault) -> None:
-        self.is_closed = False
-        self.is_stalled = False
+        self.is_closed: bool = False
+        self.is_stalled: bool = False
         self._action = fault.action
         self._left = fault.position
 

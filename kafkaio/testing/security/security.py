@@ -45,12 +45,12 @@ class Security:
         wall_ms: Callable[[], int],
     ) -> None:
         self.config = config
-        self.credentials = Credentials(users, config.iterations)
-        self.tokens = DelegationTokens(
+        self.credentials: Credentials = Credentials(users, config.iterations)
+        self.tokens: DelegationTokens = DelegationTokens(
             config.token_max_life_ms, config.token_expiry_ms, wall_ms
         )
-        self.authentications = Authentications()
-        self.principal_rules = PrincipalRules(config.principal_rules)
+        self.authentications: Authentications = Authentications()
+        self.principal_rules: PrincipalRules = PrincipalRules(config.principal_rules)
         self._reauth_ms = reauth_ms
         self._now = now
         self._wall_ms = wall_ms

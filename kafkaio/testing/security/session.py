@@ -131,7 +131,7 @@ class SaslSession:
 
     def __init__(self, realm: Realm, reauth_ms: Callable[[str], int]) -> None:
         self.identity: Identity | None = None
-        self.is_raw = False
+        self.is_raw: bool = False
         self._realm = realm
         self._reauth_ms = reauth_ms
         self._state = _State.NEW
