@@ -1,7 +1,7 @@
 """Tools to test code that uses Kafka.
 
 `Broker` is a Kafka cluster in the event loop, `GroupConfig` its settings for groups,
-`SecurityConfig` those for authentication.
+`SecurityConfig` those for authentication and rights.
 The functions make faults for ``broker.faults.on``.
 """
 

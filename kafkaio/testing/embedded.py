@@ -118,15 +118,18 @@ class Broker:
         reauth_ms: the longest session of a SASL connection in milliseconds (KIP-368), 0
             for no limit. Or such numbers by listener, by mechanism or by both:
             ``{"PLAIN": 2000, "SASL_SSL.OAUTHBEARER": 5000}``.
-        security: further settings of SASL, TLS and delegation tokens.
+        security: further settings of SASL, TLS, delegation tokens and ACLs.
+        acls: whether rights are checked by ACLs, as Kafka's authorizer does. Whoever
+            comes by PLAINTEXT is a super user, unless ``security`` says otherwise; all
+            others may do what CreateAcls allows them.
 
     Attributes:
         control: stops nodes, moves leaders and coordinators, controls groups and time.
         faults: makes requests fail.
         nodes: the nodes by id.
         requests: the last 10,000 requests, oldest first.
-        security: users and delegation tokens, to be changed at any time, and how often
-            clients have authenticated.
+        security: users, delegation tokens and ACLs, to be changed at any time, and how
+            often clients have authenticated.
 
     Raises:
         ValueError: ``nodes`` is below 1, ``as_version`` is no known release,
@@ -160,6 +163,7 @@ class Broker:
         users: Mapping[str, str] | None = None,
         reauth_ms: int | Mapping[str, int] = 0,
         security: SecurityConfig | None = None,
+        acls: bool = False,
     ) -> None:
         if nodes < 1:
             raise ValueError(f"nodes={nodes}: must be at least 1")
@@ -193,7 +197,7 @@ class Broker:
         )
         self._cluster.has_eligible_replicas = as_version in _WITH_ELIGIBLE_REPLICAS
         self._supervisor = Supervisor("embedded broker", self._clean_up_failed)
-        self._set_security(users, reauth_ms, security, sasl=sasl, tls=tls)
+        self._set_security(users, reauth_ms, security, sasl=sasl, tls=tls, acls=acls)
         self._cluster.group_config = groups
         self._set_features(features or {})
         self.nodes: dict[int, Node] = {}
@@ -223,6 +227,7 @@ class Broker:
         *,
         sasl: bool,
         tls: bool,
+        acls: bool,
     ) -> None:
         if tls and self._network is not None:
             raise ValueError("tls=True: there is no TLS in memory")
@@ -231,7 +236,12 @@ class Broker:
         self._files = TlsFiles(accounts) if tls else None
         clock = self._cluster.clock
         self.security: Security = Security(
-            config or SecurityConfig(), accounts, reauth_ms, clock.now, clock.wall_ms
+            config or SecurityConfig(),
+            accounts,
+            reauth_ms,
+            clock.now,
+            clock.wall_ms,
+            has_acls=acls,
         )
 
     def _set_features(self, levels: Mapping[str, int]) -> None:

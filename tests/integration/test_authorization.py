@@ -10,67 +10,44 @@ import pytest_asyncio
 
 from kafkaio import (
     AuthorizationError,
-    Client,
     Consumer,
     Producer,
-    messages,
 )
-from kafkaio.client import Controller
 from kafkaio.testing.kafka import Kafka
+from tests.support.acls import (
+    DESCRIBE,
+    GROUP,
+    READ,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    WRITE,
+    allow,
+)
 
 pytestmark = [
     pytest.mark.kafka_versions("4.3"),
-    pytest.mark.not_embedded("the authorizer is that of a real broker"),
     pytest.mark.timeout(120),
     pytest.mark.asyncio(loop_scope="module"),
 ]
-
-_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-_TOPIC, _GROUP, _TRANSACTIONAL_ID = 2, 3, 5
-_READ, _WRITE, _DESCRIBE = 3, 4, 8
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def guarded() -> AsyncIterator[Kafka]:
     """A Kafka where bob may do something, and alice nothing."""
-    config = {
-        "authorizer.class.name": _AUTHORIZER,
-        "super.users": "User:ANONYMOUS",  # who comes by the plain listener
-        "ssl.principal.mapping.rules": "RULE:^CN=(.*?),.*$/$1/,DEFAULT",
-    }
     users = {"alice": "a", "bob": "b"}
-    async with Kafka(tls=True, users=users, config=config) as kafka:
+    async with Kafka(tls=True, acls=True, users=users) as kafka:
         for name in ("granted", "seen", "closed"):
             await kafka.create_topic(name)
         await allow(
             kafka,
             "bob",
-            (_TOPIC, "granted", _WRITE),
-            (_TOPIC, "granted", _READ),
-            (_TOPIC, "seen", _DESCRIBE),
-            (_GROUP, "seen", _DESCRIBE),
-            (_TRANSACTIONAL_ID, "seen", _DESCRIBE),
+            (TOPIC, "granted", WRITE),
+            (TOPIC, "granted", READ),
+            (TOPIC, "seen", DESCRIBE),
+            (GROUP, "seen", DESCRIBE),
+            (TRANSACTIONAL_ID, "seen", DESCRIBE),
         )
         yield kafka
-
-
-async def allow(kafka: Kafka, user: str, *rights: tuple[int, str, int]) -> None:
-    creations = [
-        messages.AclCreation(
-            resource_type=kind,
-            resource_name=name,
-            resource_pattern_type=3,
-            principal=f"User:{user}",
-            host="*",
-            operation=operation,
-            permission_type=3,
-        )
-        for kind, name, operation in rights
-    ]
-    request = messages.CreateAclsRequest(creations=creations)
-    async with Client(kafka.bootstrap_servers) as client:
-        answer = await client.request(request, to=Controller)
-    assert [result.error_code for result in answer.results] == [0] * len(rights)
 
 
 def secured(kafka: Kafka, user: str) -> dict[str, Any]:
@@ -103,7 +80,7 @@ async def test_who_may_not_produce(
 
 
 async def test_who_may_only_see_a_topic_gets_no_id(guarded: Kafka) -> None:
-    await allow(guarded, "alice", (_TOPIC, "seen", _DESCRIBE))
+    await allow(guarded, "alice", (TOPIC, "seen", DESCRIBE))
     async with Producer(**secured(guarded, "alice")) as producer:
         text = "needs WRITE on a topic, or IDEMPOTENT_WRITE on the cluster"
         with pytest.raises(AuthorizationError, match=text) as caught:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
-import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kafkaio.testing import Broker
-from kafkaio.testing.kafka.releases import find_release
-from tests.support.java import Toolbox
+from kafkaio.testing.security.acls import CLUSTER_NAME, AclFilter
+from tests.support.foreign_clients import (
+    CONSUMER,
+    COUNT,
+    PRODUCER,
+    TOOLS,
+    confluent_config,
+    java_properties,
+    round_trip,
+    with_aiokafka,
+    with_java,
+)
 
 # The version of a real Kafka means nothing here, so once is enough.
 pytestmark = [
@@ -23,14 +29,9 @@ pytestmark = [
     pytest.mark.timeout(180),
 ]
 
-TOOLS = Toolbox(find_release("4.3"))
-CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
+ACLS = "org.apache.kafka.tools.AclCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
-COUNT = 30
-USER, PASSWORD = "alice", "alice-secret"
-LOGIN = "org.apache.kafka.common.security"
 BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 #: Listener, mechanism; "" for none.
 WAYS = [
@@ -41,7 +42,6 @@ WAYS = [
     ("SASL_SSL", "SCRAM-SHA-512"),
     ("SASL_SSL", "OAUTHBEARER"),
 ]
-PROTOCOLS = {"SASL": "SASL_PLAINTEXT", "MTLS": "SSL"}
 
 
 @pytest.fixture
@@ -58,69 +58,7 @@ def check(broker: Broker, mechanism: str, again: int = 0) -> None:
     assert counts.again[mechanism] >= again
 
 
-def unsigned(_: str) -> tuple[str, float]:
-    """A token without a signature, and when it ends."""
-    now = time.time()
-    claims = {"sub": USER, "iat": now, "exp": now + 3600}
-    parts = (json.dumps(part).encode() for part in ({"alg": "none"}, claims))
-    encoded = (base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
-    return ".".join(encoded) + ".", now + 3600
-
-
 # ---- librdkafka ---------------------------------------------------------------------
-
-
-def confluent_config(broker: Broker, listener: str, mechanism: str) -> dict[str, Any]:
-    config: dict[str, Any] = {
-        "bootstrap.servers": broker.bootstrap(listener),
-        "security.protocol": PROTOCOLS.get(listener, listener),
-        "log_level": 0,
-    }
-    if "SSL" in config["security.protocol"]:
-        config["ssl.ca.location"] = str(broker.certificates.authority)
-    if listener == "MTLS":
-        pair = str(broker.certificates.clients[USER])
-        config |= {"ssl.certificate.location": pair, "ssl.key.location": pair}
-    if mechanism:
-        config["sasl.mechanism"] = mechanism
-    if mechanism == "OAUTHBEARER":
-        config["oauth_cb"] = unsigned
-    elif mechanism:
-        config |= {"sasl.username": USER, "sasl.password": PASSWORD}
-    return config
-
-
-def round_trip(config: Mapping[str, Any], seconds: float = 0.0) -> list[bytes]:
-    """Write for some seconds, at least COUNT records; read them all."""
-    import confluent_kafka
-
-    failed: list[Any] = []
-    producer = confluent_kafka.Producer(dict(config) | {"enable.idempotence": True})
-    told: Callable[[Any, Any], None] = lambda err, _: failed.append(err)  # noqa: E731
-    until, number = time.monotonic() + seconds, 0
-    while number < COUNT or time.monotonic() < until:
-        producer.produce("t", b"%d" % number, on_delivery=told)
-        number += 1
-        if number > COUNT:
-            producer.poll(0.02)
-    assert producer.flush(30) == 0
-    assert failed == [None] * number
-    consumer = confluent_kafka.Consumer(
-        dict(config) | {"group.id": "g", "auto.offset.reset": "earliest"}
-    )
-    consumer.subscribe(["t"])
-    found: list[bytes] = []
-    deadline = time.monotonic() + 30
-    while len(found) < number and time.monotonic() < deadline:
-        for message in consumer.consume(number, 0.5):
-            assert message.error() is None
-            found.append(message.value())
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        assert consumer.consume(1, 0.2) == []
-    consumer.close()
-    assert sorted(found, key=int) == [b"%d" % one for one in range(number)]
-    return found
 
 
 @pytest.mark.parametrize(("listener", "mechanism"), WAYS)
@@ -143,45 +81,6 @@ async def test_confluent_authenticates_again(mechanism: str) -> None:
 # ---- aiokafka -----------------------------------------------------------------------
 
 
-async def with_aiokafka(broker: Broker, listener: str, mechanism: str) -> list[bytes]:
-    import aiokafka
-    from aiokafka.abc import AbstractTokenProvider
-
-    class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # has no types
-        async def token(self) -> str:
-            return unsigned("")[0]
-
-    options: dict[str, Any] = {
-        "bootstrap_servers": broker.bootstrap(listener),
-        "security_protocol": PROTOCOLS.get(listener, listener),
-    }
-    if "SSL" in options["security_protocol"]:
-        user = USER if listener == "MTLS" else None
-        options["ssl_context"] = broker.certificates.client_context(user)
-    if mechanism:
-        options["sasl_mechanism"] = mechanism
-    if mechanism == "OAUTHBEARER":
-        options["sasl_oauth_token_provider"] = Tokens()
-    elif mechanism:
-        options |= {"sasl_plain_username": USER, "sasl_plain_password": PASSWORD}
-    producer = aiokafka.AIOKafkaProducer(**options)
-    await producer.start()
-    for number in range(COUNT):
-        await producer.send("t", b"%d" % number)
-    await producer.stop()
-    consumer = aiokafka.AIOKafkaConsumer(
-        "t", group_id="g", auto_offset_reset="earliest", **options
-    )
-    await consumer.start()
-    found: list[bytes] = []
-    async with asyncio.timeout(30):
-        while len(found) < COUNT:
-            batches = await consumer.getmany(timeout_ms=500)
-            found += [record.value for some in batches.values() for record in some]
-    await consumer.stop()
-    return found
-
-
 @pytest.mark.parametrize(("listener", "mechanism"), WAYS)
 async def test_aiokafka(broker: Broker, listener: str, mechanism: str) -> None:
     pytest.importorskip("aiokafka")
@@ -191,57 +90,6 @@ async def test_aiokafka(broker: Broker, listener: str, mechanism: str) -> None:
 
 
 # ---- Java ---------------------------------------------------------------------------
-
-
-def java_properties(
-    broker: Broker,
-    listener: str,
-    mechanism: str,
-    *,
-    login: str = f'username="{USER}" password="{PASSWORD}"',
-) -> str:
-    found = {"security.protocol": PROTOCOLS.get(listener, listener)}
-    if "SSL" in found["security.protocol"]:
-        found["ssl.truststore.type"] = "PEM"
-        found["ssl.truststore.location"] = str(broker.certificates.authority)
-    if listener == "MTLS":
-        found["ssl.keystore.type"] = "PEM"
-        found["ssl.keystore.location"] = str(broker.certificates.clients[USER])
-    module = {
-        "PLAIN": f"{LOGIN}.plain.PlainLoginModule required {login};",
-        "OAUTHBEARER": (
-            f"{LOGIN}.oauthbearer.OAuthBearerLoginModule required"
-            f' unsecuredLoginStringClaim_sub="{USER}";'
-        ),
-    }
-    if mechanism:
-        found["sasl.mechanism"] = mechanism
-        found["sasl.jaas.config"] = module.get(
-            mechanism, f"{LOGIN}.scram.ScramLoginModule required {login};"
-        )
-    return "".join(f"{name}={value}\n" for name, value in found.items())
-
-
-async def with_java(broker: Broker, listener: str, config: Path, topic: str) -> None:
-    """Write and read with Kafka's console tools."""
-    servers = ("--bootstrap-server", broker.bootstrap(listener), "--topic", topic)
-    lines = [f"{topic} {number}" for number in range(COUNT)]
-    produced = await TOOLS.run(
-        PRODUCER,
-        *servers,
-        *("--command-config", str(config)),
-        stdin="\n".join(lines) + "\n",
-        timeout=90,
-    )
-    assert produced.returncode == 0, produced.stdout + produced.stderr
-    consumed = await TOOLS.run(
-        CONSUMER,
-        *servers,
-        *("--command-config", str(config), "--from-beginning", "--group", "g"),
-        *("--max-messages", str(COUNT), "--timeout-ms", "30000"),
-        timeout=90,
-    )
-    assert sorted(consumed.lines) == sorted(lines), consumed.stderr
 
 
 @pytest.mark.parametrize(
@@ -323,3 +171,47 @@ async def test_java_tools_make_tokens_and_users(broker: Broker, tmp_path: Path) 
     counts = broker.security.authentications
     assert (counts.failed, counts.killed) == ({}, 0)
     assert counts.first["SCRAM-SHA-512"] > 0
+
+
+async def test_java_tools_add_list_and_remove_acls(tmp_path: Path) -> None:
+    async with Broker(topics={"t": 1}, sasl=True, acls=True) as broker:
+        config = tmp_path / "client.properties"
+        config.write_text(java_properties(broker, "SASL", "PLAIN"))
+        as_alice = ("--bootstrap-server", broker.bootstrap("SASL"))
+        as_alice = (*as_alice, "--command-config", str(config))
+        as_root = ("--bootstrap-server", broker.bootstrap_servers)
+        refused = await TOOLS.run(ACLS, *as_alice, "--list", timeout=90)
+        assert "ClusterAuthorizationException" in refused.stdout + refused.stderr
+        alice = ("--allow-principal", "User:alice")
+        reader = ("--consumer", "--topic", "t", "--group", "g")
+        reader = (*reader, "--resource-pattern-type", "prefixed")
+        await acl_command(*as_root, "--add", *alice, "--cluster", "--operation", "All")
+        # From here on, alice may do it herself.
+        await acl_command(*as_alice, "--add", *alice, *reader)
+        assert acls_of(broker) == {
+            ("CLUSTER", CLUSTER_NAME, "LITERAL", "ALL"),
+            ("TOPIC", "t", "PREFIXED", "READ"),
+            ("TOPIC", "t", "PREFIXED", "DESCRIBE"),
+            ("GROUP", "g", "PREFIXED", "READ"),
+        }
+        matching = ("--resource-pattern-type", "match", "--topic", "table")
+        listed = await acl_command(*as_alice, "--list", *matching)
+        assert "resourceType=TOPIC, name=t, patternType=PREFIXED" in listed
+        assert "principal=User:alice, host=*, operation=READ" in listed
+        await acl_command(*as_alice, "--remove", "--force", *alice, *reader)
+        assert {kind for kind, *_ in acls_of(broker)} == {"CLUSTER"}
+
+
+async def acl_command(*arguments: str) -> str:
+    done = await TOOLS.run(ACLS, *arguments, timeout=90)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Error" not in done.stdout
+    return done.stdout
+
+
+def acls_of(broker: Broker) -> set[tuple[str, str, str, str]]:
+    assert broker.security.acls is not None
+    return {
+        (acl.resource_type.name, acl.name, acl.pattern.name, acl.operation.name)
+        for acl in broker.security.acls.find(AclFilter())
+    }

@@ -215,9 +215,19 @@ class ServerConnection:
         return _ANONYMOUS if identity is None else f"User:{identity.name}"
 
     async def refuse(self) -> None:
-        """Wait as Kafka does before it refuses; the next answer is the last one."""
+        """Wait as Kafka does before it refuses; the next answer is the last one.
+
+        Kafka answers what comes meanwhile, if the client had authenticated before.
+        """
         self._is_refused = True
-        await asyncio.sleep(self.peer.refusal_delay)
+        until = now() + self.peer.refusal_delay
+        if self.sasl is None or not self.sasl.is_served:
+            await asyncio.sleep(self.peer.refusal_delay)
+            return
+        while self._is_open and (self._frames or await self._wakeup.wait(until)):
+            if self._frames:
+                for exchange in await self._serve(self._frames.popleft()):
+                    await self._answer(exchange)
 
     def authenticated(self) -> None:
         """Take requests of any size that Kafka takes, from now on."""

@@ -140,6 +140,7 @@ class Kip848Group:
         if member is None:
             return error
         self.add(member)
+        self.subscriptions.sees = beat.sees
         before = member.subscription
         member.update(beat)
         is_changed = self.update_subscription(member, before, now)

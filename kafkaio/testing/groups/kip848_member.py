@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
@@ -16,6 +17,7 @@ __all__ = [
     "Kip848Heartbeat",
     "Kip848Member",
     "MemberState",
+    "sees_everything",
 ]
 
 #: The epoch in the heartbeat of a member that leaves.
@@ -32,9 +34,18 @@ class MemberState(Enum):
     UNRELEASED = "waits for partitions that others have to release"
 
 
+def sees_everything(topic: str) -> bool:
+    """Whether a client without limits may know of a topic."""
+    del topic
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kip848Heartbeat:
-    """A ConsumerGroupHeartbeat request; None stands for a field that is left out."""
+    """A ConsumerGroupHeartbeat request; None stands for a field that is left out.
+
+    ``sees`` tells whether its client may know of a topic.
+    """
 
     member_id: str
     epoch: int
@@ -47,6 +58,7 @@ class Kip848Heartbeat:
     owned: frozenset[Slot] | None = None
     client_id: str = ""
     client_host: str = ""
+    sees: Callable[[str], bool] = sees_everything
 
     @property
     def is_full(self) -> bool:

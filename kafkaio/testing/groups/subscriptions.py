@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from math import inf
 from uuid import UUID
 
 from kafkaio.testing.groups.cluster_port import ClusterPort
-from kafkaio.testing.groups.kip848_member import Kip848Member
+from kafkaio.testing.groups.kip848_member import Kip848Member, sees_everything
 from kafkaio.testing.groups.regex import compile_re2
 
 __all__ = ["Subscriptions"]
@@ -29,6 +29,9 @@ class Subscriptions:
         self.matches: dict[str, frozenset[str]] = {}
         #: Id and number of partitions of each subscribed topic, at the last refresh.
         self.shape: dict[str, tuple[UUID, int]] = {}
+        #: Whether the client of the last heartbeat may know of a topic. Patterns match
+        #: what it sees, whichever member has them: so does Kafka.
+        self.sees: Callable[[str], bool] = sees_everything
         #: When patterns have to be matched next.
         self.due: float = inf
 
@@ -93,7 +96,7 @@ class Subscriptions:
     def match(self, members: Iterable[Kip848Member], now: float) -> bool:
         """Match all patterns against all topics; return whether a match changed."""
         patterns = {one.regex for one in members if one.regex}
-        names = list(self._cluster.topic_names())
+        names = list(filter(self.sees, self._cluster.topic_names()))
         matches = {
             pattern: frozenset(filter(compile_re2(pattern).fullmatch, names))
             for pattern in patterns

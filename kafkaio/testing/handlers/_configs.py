@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.broker.configs import BROKER, GROUP, TOPIC, base_name, facts
+from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import (
@@ -19,12 +20,15 @@ from kafkaio.testing.broker.settings import (
     mismatch,
     validate,
 )
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = [
     "change",
     "check_asked",
     "check_broker",
     "check_name",
+    "check_right",
     "configured",
     "known",
 ]
@@ -62,11 +66,14 @@ class _Config(Protocol):
     value: str | None
 
 
-class _Resource(Protocol):
+class _Named(Protocol):
     @property
     def resource_type(self) -> int: ...
     @property
     def resource_name(self) -> str: ...
+
+
+class _Resource(_Named, Protocol):
     @property
     def configs(self) -> Sequence[_Config]: ...
 
@@ -86,6 +93,25 @@ def known(resource_type: int) -> Mapping[str, Setting]:
     raise Refusal(
         ErrorCode.INVALID_REQUEST, f"Unsupported resource type {resource_type}"
     )
+
+
+def check_right(
+    node: Node, connection: ServerConnection, asked: _Named, operation: Operation
+) -> None:
+    """Check that a client may see or change the configs of a resource.
+
+    Raises:
+        Refusal: TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, or
+            CLUSTER_AUTHORIZATION_FAILED for a broker.
+    """
+    rights = rights_of(node, connection)
+    if asked.resource_type == BROKER:
+        rights.require(operation, ResourceType.CLUSTER)
+    else:
+        kind = ResourceType.TOPIC
+        if asked.resource_type == GROUP:
+            kind = ResourceType.GROUP
+        rights.require(operation, kind, asked.resource_name)
 
 
 def check_name(node: Node, resource_type: int, name: str) -> None:

@@ -11,7 +11,9 @@ from kafkaio.protocol.messages.add_offsets_to_txn import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._rights import rights_of
 from kafkaio.testing.handlers._transactions import fencing_code
+from kafkaio.testing.security.acls import Operation, ResourceType
 from kafkaio.testing.transactions.coordinator import coordinator_of
 
 _FIRST_WITH_FENCED: Final = 2
@@ -24,9 +26,14 @@ async def handle(
     connection: ServerConnection,
 ) -> AddOffsetsToTxnResponse:
     """Add the partition of a group's offsets to the transaction."""
-    del connection
     coordinator = coordinator_of(node.cluster)
-    code = coordinator.refuse(node.node_id, request.transactional_id)
+    rights = rights_of(node, connection)
+    name = request.transactional_id
+    code = (
+        rights.denied(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+        or rights.denied(Operation.READ, ResourceType.GROUP, request.group_id)
+        or coordinator.refuse(node.node_id, name)
+    )
     if not code:
         partition = node.cluster.offsets_partition(request.group_id)
         code = coordinator.add(

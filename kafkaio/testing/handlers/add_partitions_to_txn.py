@@ -22,7 +22,9 @@ from kafkaio.protocol.messages.add_partitions_to_txn import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._rights import rights_of
 from kafkaio.testing.handlers._transactions import fencing_code
+from kafkaio.testing.security.acls import Operation, ResourceType
 from kafkaio.testing.transactions.coordinator import coordinator_of
 from kafkaio.testing.transactions.transaction import BUMPING, TopicPartition
 
@@ -40,6 +42,11 @@ async def handle(
     """Add partitions: all of a transaction's or, if one is refused, none."""
     version = header.request_api_version
     if version >= _FIRST_OF_BROKERS:
+        denied = rights_of(node, connection).denied(
+            Operation.CLUSTER_ACTION, ResourceType.CLUSTER
+        )
+        if denied:
+            return AddPartitionsToTxnResponse(error_code=denied)
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
                 AddPartitionsToTxnResult(
@@ -68,8 +75,9 @@ def _results(
 ) -> list[AddPartitionsToTxnTopicResult]:
     places = _places(asked.topics)
     codes: dict[TopicPartition, ErrorCode] = {}
+    denied = _denied(node, header, asked, connection)
     for place in places:
-        code = connection.error_for(*place)
+        code = denied.get(place[0]) or connection.error_for(*place)
         if code is None and node.cluster.partition(*place) is None:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if code is not None:
@@ -94,6 +102,29 @@ def _results(
         )
         for topic in asked.topics
     ]
+
+
+def _denied(
+    node: Node,
+    header: RequestHeader,
+    asked: AddPartitionsToTxnTransaction,
+    connection: ServerConnection,
+) -> dict[str, ErrorCode]:
+    """The errors for a client that may not write, by topic.
+
+    Brokers, which the later versions are for, write in the name of their clients.
+    """
+    if header.request_api_version >= _FIRST_OF_BROKERS:
+        return {}
+    rights = rights_of(node, connection)
+    code = rights.denied(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, asked.transactional_id
+    )
+    return {
+        topic.name: code
+        or rights.denied(Operation.WRITE, ResourceType.TOPIC, topic.name)
+        for topic in asked.topics
+    }
 
 
 def _places(topics: Sequence[AddPartitionsToTxnTopic]) -> list[TopicPartition]:

@@ -11,7 +11,8 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.handlers._configs import change, check_asked
+from kafkaio.testing.handlers._configs import change, check_asked, check_right
+from kafkaio.testing.security.acls import Operation
 
 
 async def handle(
@@ -33,6 +34,7 @@ async def handle(
             connection.check(asked.resource_name)
             names = {config.name for config in asked.configs}
             check_asked(node, asked, request.resources, names)
+            check_right(node, connection, asked, Operation.ALTER_CONFIGS)
             values = {one.name: one.value or "" for one in asked.configs}
             change(node, asked, values, validate_only=request.validate_only)
         except Refusal as refusal:

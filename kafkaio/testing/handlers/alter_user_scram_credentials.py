@@ -17,6 +17,8 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 from kafkaio.testing.security.credentials import (
     MECHANISM_NUMBERS,
     Credentials,
@@ -36,7 +38,8 @@ async def handle(
     connection: ServerConnection,
 ) -> AlterUserScramCredentialsResponse:
     """Delete and set what verifies users by SCRAM."""
-    del header, connection
+    del header
+    rights = rights_of(node, connection)
     changes: list[_Change] = [*request.deletions, *request.upsertions]
     counts = Counter(change.name for change in changes)
     credentials = node.broker.security.credentials
@@ -44,6 +47,7 @@ async def handle(
     for change in changes:
         result = AlterUserScramCredentialsResult(user=change.name, error_message=None)
         try:
+            rights.require(Operation.ALTER, ResourceType.CLUSTER)
             _change(change, counts[change.name], credentials)
         except Refusal as refusal:
             result.error_code = refusal.code

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
+    Member,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
@@ -15,8 +19,12 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.groups.describe import describe_kip848_member
 from kafkaio.testing.groups.kip848 import Kip848Group
+from kafkaio.testing.handlers._rights import Rights, rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
+
+_UNSEEN: Final = "The group has topics that the client is not authorized to describe."
 
 
 async def handle(
@@ -26,12 +34,15 @@ async def handle(
     connection: ServerConnection,
 ) -> ConsumerGroupDescribeResponse:
     """Serve one request."""
-    del header, connection
+    del header
     assert isinstance(request, ConsumerGroupDescribeRequest)
     coordinator = coordinator_of(node.cluster)
+    rights = rights_of(node, connection)
     answer = ConsumerGroupDescribeResponse()
     for group_id in request.group_ids:
-        error = coordinator.refuse(node.node_id, group_id)
+        error = rights.denied(
+            Operation.DESCRIBE, ResourceType.GROUP, group_id
+        ) or coordinator.refuse(node.node_id, group_id)
         group = coordinator.find(group_id)
         found = DescribedGroup(group_id=group_id, error_code=error)
         answer.groups.append(found)
@@ -43,12 +54,32 @@ async def handle(
             if group is not None:
                 found.error_message = f"Group {group_id} is not a consumer group."
             continue
+        members = [
+            describe_kip848_member(group, one, coordinator.cluster)
+            for one in group.members.values()
+        ]
+        if not _sees_topics(rights, members):
+            found.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            found.error_message = _UNSEEN
+            continue
         found.group_state = group.state
         found.group_epoch = group.epoch
         found.assignment_epoch = group.target_epoch
         found.assignor_name = group.assignor
-        found.members = [
-            describe_kip848_member(group, one, coordinator.cluster)
-            for one in group.members.values()
-        ]
+        found.members = members
+        found.authorized_operations = rights.operations(
+            ResourceType.GROUP,
+            group_id,
+            is_asked=request.include_authorized_operations,
+        )
     return answer
+
+
+def _sees_topics(rights: Rights, members: Sequence[Member]) -> bool:
+    """Whether the client may see every topic that members have or will have."""
+    return all(
+        rights.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic_name)
+        for member in members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response
@@ -18,6 +20,8 @@ from kafkaio.testing.groups.assignors import ASSIGNORS, Slot
 from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.groups.describe import by_topic
 from kafkaio.testing.groups.kip848_member import LEAVE_STATIC, Kip848Heartbeat
+from kafkaio.testing.handlers._rights import Rights, rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 
@@ -31,6 +35,10 @@ async def handle(
     """Serve one request; the answer comes at once."""
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
     coordinator = coordinator_of(node.cluster)
+    rights = rights_of(node, connection)
+    denied = _denied(rights, request)
+    if denied:
+        return _failed(denied)
     invalid = _invalid(request, header.request_api_version)
     if invalid is not None:
         return _failed(ErrorCode.INVALID_REQUEST, invalid)
@@ -44,7 +52,7 @@ async def handle(
     error = coordinator.refuse(node.node_id, request.group_id)
     if error:
         return _failed(error)
-    beat = _beat(request, header, connection)
+    beat = _beat(request, header, connection, rights)
     reply = coordinator.kip848_heartbeat(request.group_id, beat)
     if reply.error:
         return _failed(reply.error, reply.message)
@@ -58,6 +66,14 @@ async def handle(
     if reply.assignment is not None:
         answer.assignment = _assignment(reply.assignment)
     return answer
+
+
+def _denied(rights: Rights, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+    """The error for a client that may not use the group or see a topic of it."""
+    denied = rights.denied(Operation.READ, ResourceType.GROUP, request.group_id)
+    for name in request.subscribed_topic_names or ():
+        denied = denied or rights.denied(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    return denied
 
 
 def _failed(
@@ -101,6 +117,7 @@ def _beat(
     request: ConsumerGroupHeartbeatRequest,
     header: RequestHeader,
     connection: ServerConnection,
+    rights: Rights,
 ) -> Kip848Heartbeat:
     owned: frozenset[Slot] | None = None
     if request.topic_partitions is not None:
@@ -122,6 +139,7 @@ def _beat(
         owned=owned,
         client_id=header.client_id or "",
         client_host=f"/{connection.client_host}",
+        sees=partial(rights.may, Operation.DESCRIBE, ResourceType.TOPIC),
     )
 
 

@@ -12,7 +12,9 @@ from kafkaio.protocol.messages.create_delegation_token import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._rights import rights_of
 from kafkaio.testing.handlers._tokens import principal_of, refusal_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 from kafkaio.testing.security.tokens import Principal
 
 _FIRST_WITH_REQUESTER: Final = 3
@@ -31,6 +33,10 @@ async def handle(
         owner = (request.owner_principal_type or "", request.owner_principal_name)
     response = _answer(owner, requester, header.request_api_version)
     code = refusal_of(node, connection)
+    if not code and owner != requester:
+        code = rights_of(node, connection).denied(
+            Operation.CREATE_TOKENS, ResourceType.USER, ":".join(owner)
+        )
     renewers = [(one.principal_type, one.principal_name) for one in request.renewers]
     if not code and any(kind != "User" for kind, _ in renewers):
         code = ErrorCode.INVALID_PRINCIPAL_TYPE

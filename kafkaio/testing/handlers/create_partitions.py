@@ -14,7 +14,9 @@ from kafkaio.testing.broker.cluster import Topic
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._rights import rights_of
 from kafkaio.testing.handlers.create_topics import check_replicas
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 
 async def handle(
@@ -41,6 +43,12 @@ def _one(
     validate_only: bool,
 ) -> CreatePartitionsTopicResult:
     result = CreatePartitionsTopicResult(name=asked.name)
+    denied = rights_of(node, connection).denied(
+        Operation.ALTER, ResourceType.TOPIC, asked.name
+    )
+    if denied:
+        result.error_code, result.error_message = denied, None
+        return result
     try:
         connection.check(asked.name)
         topic = node.cluster.require_topic(asked.name)

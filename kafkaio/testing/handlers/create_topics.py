@@ -20,6 +20,8 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings
+from kafkaio.testing.handlers._rights import Rights, rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 
 async def handle(
@@ -33,11 +35,16 @@ async def handle(
     The fault ``metadata_lag`` delays that.
     """
     del header
+    rights = rights_of(node, connection)
     names = [asked.name for asked in request.topics]
     twice = {name for name in names if names.count(name) > 1}
     return CreateTopicsResponse(
         topics=[
-            _one(node, asked, connection, validate_only=request.validate_only)
+            _denied(rights, asked.name)
+            or _with_rights(
+                _one(node, asked, connection, validate_only=request.validate_only),
+                rights,
+            )
             for asked in request.topics
             if asked.name not in twice
         ]
@@ -50,6 +57,29 @@ async def handle(
             for name in sorted(twice)
         ]
     )
+
+
+def _denied(rights: Rights, name: str) -> CreatableTopicResult | None:
+    """The answer for a topic that the client may not create; None if it may."""
+    code = rights.denied_creation(name)
+    if not code:
+        return None
+    return CreatableTopicResult(
+        name=name, error_code=code, error_message="Authorization failed."
+    )
+
+
+def _with_rights(result: CreatableTopicResult, rights: Rights) -> CreatableTopicResult:
+    """Take out of an answer the configs that the client may not see (KIP-525)."""
+    if not result.error_code:
+        code = rights.denied(
+            Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, result.name
+        )
+        if code:
+            result.topic_config_error_code = code
+            result.num_partitions = result.replication_factor = -1
+            result.configs = []
+    return result
 
 
 def _one(

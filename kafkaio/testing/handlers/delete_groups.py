@@ -13,6 +13,8 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 
@@ -24,14 +26,16 @@ async def handle(
     connection: ServerConnection,
 ) -> DeleteGroupsResponse:
     """Serve one request."""
-    del header, connection
+    del header
     assert isinstance(request, DeleteGroupsRequest)
+    rights = rights_of(node, connection)
     coordinator = coordinator_of(node.cluster)
     return DeleteGroupsResponse(
         results=[
             DeletableGroupResult(
                 group_id=group_id,
-                error_code=_delete(coordinator, node.node_id, group_id),
+                error_code=rights.denied(Operation.DELETE, ResourceType.GROUP, group_id)
+                or _delete(coordinator, node.node_id, group_id),
             )
             for group_id in request.groups_names
         ]

@@ -15,6 +15,8 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._rights import Rights, rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 _UP_TO_HIGH_WATERMARK: Final = -1
 
@@ -27,12 +29,13 @@ async def handle(
 ) -> DeleteRecordsResponse:
     """Delete the records before an offset, by moving the start of the log."""
     del header
+    rights = rights_of(node, connection)
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
                 partitions=[
-                    _one(node, topic.name, asked, connection)
+                    _one(node, topic.name, asked, connection, rights)
                     for asked in topic.partitions
                 ],
             )
@@ -42,12 +45,17 @@ async def handle(
 
 
 def _one(
-    node: Node, topic: str, asked: DeleteRecordsPartition, connection: ServerConnection
+    node: Node,
+    topic: str,
+    asked: DeleteRecordsPartition,
+    connection: ServerConnection,
+    rights: Rights,
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(
         partition_index=asked.partition_index, low_watermark=-1
     )
     try:
+        rights.require(Operation.DELETE, ResourceType.TOPIC, topic)
         partition = node.cluster.require_partition(topic, asked.partition_index)
         connection.check(topic, partition.index)
         partition.check_leader(node.node_id)

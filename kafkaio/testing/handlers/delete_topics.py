@@ -12,8 +12,11 @@ from kafkaio.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.cluster import Topic
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._rights import Rights, rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 _FIRST_WITH_IDS: Final = 6
 
@@ -45,6 +48,9 @@ def _one(
     else:
         topic = cluster.known(asked.name)
         absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    denied = _denied(rights_of(node, connection), asked, topic)
+    if denied is not None:
+        return denied
     if topic is None:
         return DeletableTopicResult(
             name=asked.name,
@@ -62,3 +68,28 @@ def _one(
         )
     cluster.delete_topic(topic)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
+
+
+def _denied(
+    rights: Rights, asked: DeleteTopicState, topic: Topic | None
+) -> DeletableTopicResult | None:
+    """The answer for a topic that the client may not delete; None if it may.
+
+    Whoever names a topic has to be allowed to know of it, too.
+    """
+    if rights.may(Operation.DELETE, ResourceType.CLUSTER):
+        return None
+    name = asked.name if topic is None else topic.name
+    if name is None:
+        return None
+    is_seen = rights.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    if is_seen or asked.name is None:
+        is_allowed = rights.may(Operation.DELETE, ResourceType.TOPIC, name)
+        if topic is None or is_allowed:
+            return None
+    return DeletableTopicResult(
+        name=name if is_seen else asked.name,
+        topic_id=asked.topic_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="Topic authorization failed.",
+    )

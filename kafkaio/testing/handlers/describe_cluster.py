@@ -13,7 +13,7 @@ from kafkaio.protocol.messages.describe_cluster import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
-from kafkaio.testing.handlers._operations import ON_CLUSTER, operations_if
+from kafkaio.testing.handlers._rights import rights_of
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
@@ -42,8 +42,8 @@ async def handle(
     return DescribeClusterResponse(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
-        cluster_authorized_operations=operations_if(
-            request.include_cluster_authorized_operations, ON_CLUSTER
+        cluster_authorized_operations=rights_of(node, connection).cluster_operations(
+            is_asked=request.include_cluster_authorized_operations
         ),
         brokers=[_broker(node.broker.nodes[one], connection) for one in ids],
     )

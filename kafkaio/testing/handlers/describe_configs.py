@@ -29,7 +29,8 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, Setting
-from kafkaio.testing.handlers._configs import check_name, configured, known
+from kafkaio.testing.handlers._configs import check_name, check_right, configured, known
+from kafkaio.testing.security.acls import Operation
 
 _UNKNOWN: Final = 0
 _KINDS: Final = {
@@ -81,6 +82,7 @@ def _one(
         unknown.write_to(result)
         return result
     try:
+        check_right(node, connection, asked, Operation.DESCRIBE_CONFIGS)
         connection.check(asked.resource_name)
         check_name(node, asked.resource_type, asked.resource_name)
         configured(node, asked.resource_type, asked.resource_name)

@@ -13,7 +13,9 @@ from kafkaio.protocol.messages.describe_delegation_token import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
-from kafkaio.testing.handlers._tokens import refusal_of
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.handlers._tokens import principal_of, refusal_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 from kafkaio.testing.security.tokens import DelegationToken
 
 _FIRST_WITH_REQUESTER: Final = 3
@@ -32,7 +34,16 @@ async def handle(
     owners = None
     if request.owners is not None:
         owners = [(one.principal_type, one.principal_name) for one in request.owners]
-    tokens = node.broker.security.tokens.of(owners)
+    rights, requester = rights_of(node, connection), principal_of(connection)
+    tokens = [
+        token
+        for token in node.broker.security.tokens.of(owners)
+        if token.belongs_to(requester)
+        or rights.may(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
+        or rights.may(
+            Operation.DESCRIBE_TOKENS, ResourceType.USER, ":".join(token.owner)
+        )
+    ]
     version = header.request_api_version
     return DescribeDelegationTokenResponse(
         tokens=[_described(token, version) for token in tokens]

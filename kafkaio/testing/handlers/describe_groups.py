@@ -16,6 +16,8 @@ from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.classic_member import State
 from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.groups.describe import describe_classic_group
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 
@@ -27,12 +29,14 @@ async def handle(
     connection: ServerConnection,
 ) -> DescribeGroupsResponse:
     """Serve one request; before version 6, an unknown group is in state Dead."""
-    del connection
     assert isinstance(request, DescribeGroupsRequest)
     coordinator = coordinator_of(node.cluster)
+    rights = rights_of(node, connection)
     answer = DescribeGroupsResponse()
     for group_id in request.groups:
-        error = coordinator.refuse(node.node_id, group_id)
+        error = rights.denied(
+            Operation.DESCRIBE, ResourceType.GROUP, group_id
+        ) or coordinator.refuse(node.node_id, group_id)
         group = coordinator.find(group_id)
         if error:
             found = DescribedGroup(error_code=error, group_id=group_id)
@@ -45,5 +49,11 @@ async def handle(
                 found.error_message = f"Group {group_id} not found."
                 if group is not None:
                     found.error_message = f"Group {group_id} is not a classic group."
+        if not found.error_code:
+            found.authorized_operations = rights.operations(
+                ResourceType.GROUP,
+                group_id,
+                is_asked=request.include_authorized_operations,
+            )
         answer.groups.append(found)
     return answer

@@ -16,6 +16,8 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.cluster import Topic
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 
 async def handle(
@@ -25,7 +27,12 @@ async def handle(
     connection: ServerConnection,
 ) -> DescribeLogDirsResponse:
     """Report the sizes of the node's partitions, in bytes."""
-    del header, connection
+    del header
+    denied = rights_of(node, connection).denied(
+        Operation.DESCRIBE, ResourceType.CLUSTER
+    )
+    if denied:
+        return DescribeLogDirsResponse(error_code=denied)
     topics = node.cluster.visible()
     wanted: dict[str, set[int]] | None = None
     if request.topics is not None:

@@ -13,6 +13,8 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._rights import Rights, rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 
 async def handle(
@@ -23,12 +25,13 @@ async def handle(
 ) -> DescribeProducersResponse:
     """Describe the producers of the partitions that this node leads."""
     del header
+    rights = rights_of(node, connection)
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
                 name=topic.name,
                 partitions=[
-                    _describe(node, topic.name, index, connection)
+                    _describe(node, topic.name, index, connection, rights)
                     for index in topic.partition_indexes
                 ],
             )
@@ -38,10 +41,11 @@ async def handle(
 
 
 def _describe(
-    node: Node, topic: str, index: int, connection: ServerConnection
+    node: Node, topic: str, index: int, connection: ServerConnection, rights: Rights
 ) -> PartitionResponse:
     answer = PartitionResponse(partition_index=index)
     try:
+        rights.require(Operation.READ, ResourceType.TOPIC, topic)
         connection.check(topic, index)
         partition = node.cluster.require_partition(topic, index)
         partition.check_leader(node.node_id)

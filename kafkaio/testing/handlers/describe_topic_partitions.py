@@ -17,7 +17,8 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.handlers._operations import ON_TOPIC
+from kafkaio.testing.handlers._rights import Rights, rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 _LARGEST_PAGE: Final = 2000
 
@@ -29,7 +30,8 @@ async def handle(
     connection: ServerConnection,
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics in the order of their names, one page per request."""
-    del header, connection
+    del header
+    rights = rights_of(node, connection)
     cursor = request.cursor
     names = sorted({topic.name for topic in request.topics})
     is_wrong = cursor is not None and (
@@ -44,19 +46,40 @@ async def handle(
                 for asked in request.topics
             ]
         )
-    if not names:
+    is_for_all = not names
+    if is_for_all:
         names = [topic.name for topic in node.cluster.visible()]
     first = 0
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
         if names and names[0] == cursor.topic_name:
             first = cursor.partition_index
+    described, hidden = _allowed(names, rights)
     left = max(1, min(request.response_partition_limit, _LARGEST_PAGE))
-    return _page(node, names, first, left)
+    page = _page(node, described, first, left, rights)
+    if not is_for_all:
+        page.topics += hidden
+    return page
+
+
+def _allowed(
+    names: list[str], rights: Rights
+) -> tuple[list[str], list[DescribeTopicPartitionsResponseTopic]]:
+    """The topics that the client may see, and the answers for the others."""
+    seen, hidden = [], []
+    for name in names:
+        code = rights.denied(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        if code:
+            hidden.append(
+                DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+            )
+        else:
+            seen.append(name)
+    return seen, hidden
 
 
 def _page(
-    node: Node, names: list[str], first: int, left: int
+    node: Node, names: list[str], first: int, left: int, rights: Rights
 ) -> DescribeTopicPartitionsResponse:
     response = DescribeTopicPartitionsResponse()
     for name in names:
@@ -66,7 +89,9 @@ def _page(
             )
             break
         described, rest = _topic(node, name, first, left)
-        described.topic_authorized_operations = ON_TOPIC
+        described.topic_authorized_operations = rights.operations(
+            ResourceType.TOPIC, name
+        )
         first = 0
         left -= len(described.partitions)
         response.topics.append(described)

@@ -12,6 +12,8 @@ from kafkaio.protocol.messages.describe_transactions import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 from kafkaio.testing.transactions.coordinator import coordinator_of
 
 
@@ -32,7 +34,11 @@ async def handle(
 
 def _describe(node: Node, name: str, connection: ServerConnection) -> TransactionState:
     coordinator = coordinator_of(node.cluster)
-    code = connection.error_for(name) or coordinator.refuse(node.node_id, name)
+    rights = rights_of(node, connection)
+    denied = rights.denied(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, name)
+    code = (
+        denied or connection.error_for(name) or coordinator.refuse(node.node_id, name)
+    )
     found = coordinator.transactions.get(name)
     if not code and found is None:
         code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
@@ -40,7 +46,8 @@ def _describe(node: Node, name: str, connection: ServerConnection) -> Transactio
         return TransactionState(transactional_id=name, error_code=code)
     topics: dict[str, TopicData] = {}
     for topic, index in sorted(found.partitions):
-        topics.setdefault(topic, TopicData(topic=topic)).partitions.append(index)
+        if rights.may(Operation.DESCRIBE, ResourceType.TOPIC, topic):
+            topics.setdefault(topic, TopicData(topic=topic)).partitions.append(index)
     return TransactionState(
         transactional_id=name,
         transaction_state=found.state.label,

@@ -15,6 +15,8 @@ from kafkaio.protocol.messages.describe_user_scram_credentials import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 from kafkaio.testing.security.credentials import MECHANISM_NUMBERS
 
 
@@ -25,7 +27,21 @@ async def handle(
     connection: ServerConnection,
 ) -> DescribeUserScramCredentialsResponse:
     """List the kinds of SCRAM of some users, or of all."""
-    del header, connection
+    del header
+    denied = rights_of(node, connection).denied(
+        Operation.DESCRIBE, ResourceType.CLUSTER
+    )
+    if denied:
+        return DescribeUserScramCredentialsResponse(
+            error_code=denied,
+            error_message=None,
+            results=[
+                DescribeUserScramCredentialsResult(
+                    error_code=denied, error_message=None
+                )
+                for _ in request.users or ()
+            ],
+        )
     known = dict(node.broker.security.credentials.scram_users())
     asked = Counter(user.name for user in request.users or ()) or Counter(known.keys())
     return DescribeUserScramCredentialsResponse(

@@ -11,7 +11,9 @@ from kafkaio.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._rights import rights_of
 from kafkaio.testing.handlers._transactions import fencing_code
+from kafkaio.testing.security.acls import Operation, ResourceType
 from kafkaio.testing.transactions.coordinator import coordinator_of
 from kafkaio.testing.transactions.transaction import BUMPING
 
@@ -26,10 +28,11 @@ async def handle(
     connection: ServerConnection,
 ) -> EndTxnResponse:
     """Commit or abort the open transaction."""
-    del connection
     bumps = header.request_api_version >= _FIRST_WITH_BUMP
     coordinator = coordinator_of(node.cluster)
-    code = coordinator.refuse(node.node_id, request.transactional_id)
+    code = rights_of(node, connection).denied(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    ) or coordinator.refuse(node.node_id, request.transactional_id)
     found = (-1, -1)
     if not code:
         code, found = coordinator.end(

@@ -31,6 +31,8 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.sessions import FetchSession, PartitionKey, SessionPartition
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 _FIRST_WITH_SESSIONS: Final = 7
 _FIRST_WITH_RACK: Final = 11
@@ -140,6 +142,7 @@ class _Call:
         self.request = request
         self.session = session
         self.connection = connection
+        self.rights = rights_of(node, connection)
 
     async def serve(self) -> FetchResponse:
         answers = self._read_all()
@@ -244,7 +247,10 @@ class _Call:
         cluster = self.node.cluster
         if isinstance(topic_key, UUID):
             topic, absent = cluster.known_by_id(topic_key), ErrorCode.UNKNOWN_TOPIC_ID
+            if topic is not None:
+                self.rights.require(Operation.READ, ResourceType.TOPIC, topic.name)
         else:
+            self.rights.require(Operation.READ, ResourceType.TOPIC, topic_key)
             topic = cluster.known(topic_key)
             absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic is None:

@@ -19,10 +19,16 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 _FIRST_WITH_SEVERAL: Final = 4
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
+_KINDS: Final = {
+    _GROUP: ResourceType.GROUP,
+    _TRANSACTION: ResourceType.TRANSACTIONAL_ID,
+}
 
 
 async def handle(
@@ -53,10 +59,15 @@ async def handle(
 def _find(
     node: Node, key_type: int, key: str, connection: ServerConnection
 ) -> Coordinator:
+    kind = _KINDS.get(key_type)
+    if kind is not None:
+        denied = rights_of(node, connection).denied(Operation.DESCRIBE, kind, key)
+        if denied:
+            return _none(key, denied, "")
     code = connection.error_for(key)
     if code is not None:
         return _none(key, code, None)
-    if key_type not in {_GROUP, _TRANSACTION}:
+    if kind is None:
         return _none(
             key, ErrorCode.INVALID_REQUEST, f"unknown coordinator type {key_type}"
         )

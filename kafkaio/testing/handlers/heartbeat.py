@@ -10,6 +10,8 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.coordinator import coordinator_of
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 
@@ -21,9 +23,14 @@ async def handle(
     connection: ServerConnection,
 ) -> HeartbeatResponse:
     """Serve one request."""
-    del header, connection
+    del header
     assert isinstance(request, HeartbeatRequest)
     coordinator = coordinator_of(node.cluster)
+    denied = rights_of(node, connection).denied(
+        Operation.READ, ResourceType.GROUP, request.group_id
+    )
+    if denied:
+        return HeartbeatResponse(error_code=denied)
     if not request.group_id:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     error = coordinator.refuse(node.node_id, request.group_id)

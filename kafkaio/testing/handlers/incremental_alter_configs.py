@@ -24,9 +24,11 @@ from kafkaio.testing.handlers._configs import (
     change,
     check_asked,
     check_broker,
+    check_right,
     configured,
     known,
 )
+from kafkaio.testing.security.acls import Operation
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -50,6 +52,7 @@ async def handle(
             connection.check(asked.resource_name)
             check_asked(node, asked, request.resources, given)
             _check_before(node, asked)
+            check_right(node, connection, asked, Operation.ALTER_CONFIGS)
         except Refusal as refusal:
             refused[number] = refusal
     passed = [n for n in range(len(request.resources)) if n not in refused]

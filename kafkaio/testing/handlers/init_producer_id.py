@@ -12,10 +12,14 @@ from kafkaio.protocol.messages.init_producer_id import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._rights import Rights, rights_of
 from kafkaio.testing.handlers._transactions import fencing_code
+from kafkaio.testing.security.acls import Operation, ResourceType
 from kafkaio.testing.transactions.coordinator import coordinator_of
 
 _FIRST_WITH_FENCED: Final = 4
+#: Releases in which a right to write to a topic is not enough (before KIP-679).
+_NEED_IDEMPOTENT_WRITE: Final = {"2.1"}
 
 
 async def handle(
@@ -25,8 +29,10 @@ async def handle(
     connection: ServerConnection,
 ) -> InitProducerIdResponse:
     """Hand out a producer id, or the next epoch of a transactional id."""
-    del connection
     name = request.transactional_id
+    denied = _denied(node, rights_of(node, connection), name)
+    if denied:
+        return InitProducerIdResponse(error_code=denied, producer_epoch=-1)
     names_one_of_both = (request.producer_id < 0) != (request.producer_epoch < 0)
     if name == "" or names_one_of_both:
         return InitProducerIdResponse(
@@ -51,3 +57,13 @@ async def handle(
         producer_id=found[0],
         producer_epoch=found[1],
     )
+
+
+def _denied(node: Node, rights: Rights, name: str | None) -> ErrorCode:
+    """The error for a client that may not have an id; NONE if it may."""
+    if name is not None:
+        return rights.denied(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+    is_enough = node.broker.release not in _NEED_IDEMPOTENT_WRITE
+    if is_enough and rights.may_any(Operation.WRITE, ResourceType.TOPIC):
+        return ErrorCode.NONE
+    return rights.denied(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)

@@ -12,6 +12,8 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic_member import JoinRequest
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 
@@ -26,8 +28,13 @@ async def handle(
     assert isinstance(request, JoinGroupRequest)
     version = header.request_api_version
     coordinator = coordinator_of(node.cluster)
+    denied = rights_of(node, connection).denied(
+        Operation.READ, ResourceType.GROUP, request.group_id
+    )
     error = _refuse(coordinator, node.node_id, request)
-    if error:
+    if denied:
+        answer = _failed(denied, "")
+    elif error:
         answer = _failed(error, request.member_id)
     else:
         joining = _joining(request, header, connection)

@@ -14,6 +14,8 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.coordinator import coordinator_of
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 
@@ -25,9 +27,13 @@ async def handle(
     connection: ServerConnection,
 ) -> LeaveGroupResponse:
     """Serve one request; before version 3 it is for one member."""
-    del connection
     assert isinstance(request, LeaveGroupRequest)
     coordinator = coordinator_of(node.cluster)
+    denied = rights_of(node, connection).denied(
+        Operation.READ, ResourceType.GROUP, request.group_id
+    )
+    if denied:
+        return LeaveGroupResponse(error_code=denied)
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     error = coordinator.refuse(node.node_id, request.group_id)

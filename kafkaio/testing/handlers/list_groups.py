@@ -14,6 +14,8 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.coordinator import Group, coordinator_of
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 
@@ -25,12 +27,19 @@ async def handle(
     connection: ServerConnection,
 ) -> ListGroupsResponse:
     """Serve one request. Filters ignore case; an empty filter matches every group."""
-    del header, connection
+    del header
     assert isinstance(request, ListGroupsRequest)
     try:
         groups = coordinator_of(node.cluster).led_by(node.node_id)
     except Refusal as refusal:
         return ListGroupsResponse(error_code=refusal.code)
+    rights = rights_of(node, connection)
+    if not rights.may(Operation.DESCRIBE, ResourceType.CLUSTER):
+        groups = [
+            group
+            for group in groups
+            if rights.may(Operation.DESCRIBE, ResourceType.GROUP, group.id)
+        ]
     states = {one.lower() for one in request.states_filter}
     types = {one.lower() for one in request.types_filter}
     listed = map(_listed, groups)

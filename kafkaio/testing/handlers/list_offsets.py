@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -16,6 +17,8 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import Partition
 from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 _FIRST_WITH_EPOCH: Final = 4
 _LATEST: Final = -1
@@ -33,12 +36,20 @@ async def handle(
     connection: ServerConnection,
 ) -> ListOffsetsResponse:
     """Look up offsets by timestamp. Nothing is ever in tiered storage."""
+    rights = rights_of(node, connection)
+    denied = {
+        topic.name: rights.denied(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        for topic in request.topics
+    }
     response = ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _one(node, topic.name, asked, connection, request.isolation_level)
+                    _denied(asked, denied[topic.name])
+                    or _one(
+                        node, topic.name, asked, connection, request.isolation_level
+                    )
                     for asked in topic.partitions
                 ],
             )
@@ -50,6 +61,17 @@ async def handle(
             for result in topic.partitions:
                 result.leader_epoch = -1
     return response
+
+
+def _denied(
+    asked: ListOffsetsPartition, code: ErrorCode
+) -> ListOffsetsPartitionResponse | None:
+    """The answer for a topic that the client may not see; None if it may."""
+    if not code:
+        return None
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index, error_code=code
+    )
 
 
 def _one(

@@ -13,6 +13,8 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.regex import InvalidPatternError, compile_re2
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 from kafkaio.testing.transactions import transaction
 from kafkaio.testing.transactions.coordinator import coordinator_of
 
@@ -24,7 +26,8 @@ async def handle(
     connection: ServerConnection,
 ) -> ListTransactionsResponse:
     """List the transactions that this node coordinates; an empty filter has all."""
-    del header, connection
+    del header
+    rights = rights_of(node, connection)
     known = {one.label for one in transaction.TransactionState}
     try:
         found = coordinator_of(node.cluster).led_by(node.node_id)
@@ -50,5 +53,8 @@ async def handle(
             and (not ids or one.producer_id in ids)
             and (longer_than < 0 or now_ms - one.started_ms > longer_than)
             and pattern.fullmatch(one.transactional_id)
+            and rights.may(
+                Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, one.transactional_id
+            )
         ],
     )

@@ -20,9 +20,14 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.handlers._operations import ON_CLUSTER, ON_TOPIC, operations_if
+from kafkaio.testing.handlers._rights import Rights, rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 _NO_ID: Final = UUID(int=0)
+_WITHOUT_OPERATIONS: Final = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+}
 _FIRST_WITH_AUTO_CREATE: Final = 4
 #: Releases that answer LEADER_NOT_AVAILABLE for a topic that they are creating.
 _LEADER_NOT_AVAILABLE: Final = {"2.1"}
@@ -35,12 +40,12 @@ async def handle(
     connection: ServerConnection,
 ) -> MetadataResponse:
     """Return the nodes that are up, and the leaders of the topics asked for."""
-    cluster = node.cluster
+    cluster, rights = node.cluster, rights_of(node, connection)
     response = MetadataResponse(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
-        cluster_authorized_operations=operations_if(
-            request.include_cluster_authorized_operations, ON_CLUSTER
+        cluster_authorized_operations=rights.cluster_operations(
+            is_asked=request.include_cluster_authorized_operations
         ),
     )
     for node_id in sorted(cluster.live):
@@ -56,26 +61,31 @@ async def handle(
         response.topics = [
             _refused(topic, connection) or describe(node, topic)
             for topic in cluster.visible()
+            if rights.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
-        return _with_operations(response, request)
+        return _with_operations(response, request, rights)
     may_create = node.broker.auto_create_topics and (
         version < _FIRST_WITH_AUTO_CREATE or request.allow_auto_topic_creation
     )
     asked_once = {(asked.name, asked.topic_id): asked for asked in request.topics}
     response.topics = [
-        _one(node, asked, connection, may_create=may_create)
+        _one(node, asked, connection, rights, may_create=may_create)
         for asked in asked_once.values()
     ]
-    return _with_operations(response, request)
+    return _with_operations(response, request, rights)
 
 
 def _with_operations(
-    response: MetadataResponse, request: MetadataRequest
+    response: MetadataResponse, request: MetadataRequest, rights: Rights
 ) -> MetadataResponse:
     """Set the authorized operations of topics, if the client asked for them."""
     for topic in response.topics:
-        topic.topic_authorized_operations = operations_if(
-            request.include_topic_authorized_operations, ON_TOPIC
+        if topic.error_code in _WITHOUT_OPERATIONS:
+            continue
+        topic.topic_authorized_operations = rights.operations(
+            ResourceType.TOPIC,
+            topic.name or "",
+            is_asked=request.include_topic_authorized_operations,
         )
     return response
 
@@ -122,6 +132,7 @@ def _one(
     node: Node,
     asked: MetadataRequestTopic,
     connection: ServerConnection,
+    rights: Rights,
     *,
     may_create: bool,
 ) -> MetadataResponseTopic:
@@ -133,12 +144,37 @@ def _one(
                 name=None,
                 topic_id=asked.topic_id,
             )
-        return _refused(topic, connection) or describe(node, topic)
+        return (
+            _denied(rights, topic.name, topic.topic_id)
+            or _refused(topic, connection)
+            or describe(node, topic)
+        )
+    denied = _denied(rights, asked.name, None)
+    if denied is not None:
+        return denied
     topic = node.cluster.known(asked.name)
     if topic is not None:
         return _refused(topic, connection) or describe(node, topic)
-    code = _create(node, asked.name) if may_create else _check(node, asked.name)
+    if may_create:
+        code = rights.denied_creation(asked.name) or _create(node, asked.name)
+    else:
+        code = _check(node, asked.name)
     return MetadataResponseTopic(error_code=code, name=asked.name, topic_id=_NO_ID)
+
+
+def _denied(
+    rights: Rights, name: str, topic_id: UUID | None
+) -> MetadataResponseTopic | None:
+    """The answer for a topic that the client may not see; None if it may.
+
+    It tells nothing that the client did not know: not even whether a name exists.
+    """
+    code = rights.denied(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    if not code:
+        return None
+    if topic_id is not None:
+        return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id)
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=_NO_ID)
 
 
 def _check(node: Node, name: str) -> ErrorCode:

@@ -18,6 +18,8 @@ from kafkaio.testing.groups.assignors import Slot
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 from kafkaio.testing.groups.offsets import Committed, Place
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 
@@ -32,6 +34,8 @@ async def handle(
     assert isinstance(request, OffsetCommitRequest)
     version = header.request_api_version
     coordinator = coordinator_of(node.cluster)
+    rights = rights_of(node, connection)
+    denied = rights.denied(Operation.READ, ResourceType.GROUP, request.group_id)
     error = coordinator.refuse(node.node_id, request.group_id)
     if not error:
         error = _check(coordinator, request, version)
@@ -48,8 +52,11 @@ async def handle(
         count = 0 if name is None else cluster.partition_count(name)
         answered = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         answer.topics.append(answered)
+        refused = denied
+        if not refused and name is not None:
+            refused = rights.denied(Operation.READ, ResourceType.TOPIC, name)
         for one in topic.partitions:
-            code = connection.error_for(name or "", one.partition_index)
+            code = refused or connection.error_for(name or "", one.partition_index)
             if not code and not 0 <= one.partition_index < count:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if count else unknown
             code = code or error

@@ -16,6 +16,8 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.coordinator import coordinator_of
 from kafkaio.testing.groups.describe import subscribed_topics
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 
@@ -27,9 +29,13 @@ async def handle(
     connection: ServerConnection,
 ) -> OffsetDeleteResponse:
     """Serve one request; offsets of topics that members subscribe to stay."""
-    del header, connection
+    del header
     assert isinstance(request, OffsetDeleteRequest)
     coordinator = coordinator_of(node.cluster)
+    rights = rights_of(node, connection)
+    denied = rights.denied(Operation.DELETE, ResourceType.GROUP, request.group_id)
+    if denied:
+        return OffsetDeleteResponse(error_code=denied)
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     error = coordinator.refuse(node.node_id, request.group_id)
@@ -50,13 +56,11 @@ async def handle(
         answered = OffsetDeleteResponseTopic(name=topic.name)
         answer.topics.append(answered)
         count = coordinator.cluster.partition_count(topic.name)
+        denied = rights.denied(Operation.READ, ResourceType.TOPIC, topic.name)
+        is_used = subscribed is None or topic.name in subscribed
         for one in topic.partitions:
-            code = ErrorCode.NONE
-            if not 0 <= one.partition_index < count:
-                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif subscribed is None or topic.name in subscribed:
-                code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-            else:
+            code = denied or _refuse(one.partition_index, count, is_used=is_used)
+            if not code:
                 coordinator.forget(request.group_id, (topic.name, one.partition_index))
             answered.partitions.append(
                 OffsetDeleteResponsePartition(
@@ -64,3 +68,9 @@ async def handle(
                 )
             )
     return answer
+
+
+def _refuse(partition: int, count: int, *, is_used: bool) -> ErrorCode:
+    if not 0 <= partition < count:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_used else ErrorCode.NONE

@@ -24,6 +24,8 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 from kafkaio.testing.groups.kip848 import Kip848Group
 from kafkaio.testing.groups.offsets import Committed, Offsets
+from kafkaio.testing.handlers._rights import Rights, rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 
@@ -44,12 +46,16 @@ async def handle(
     if version < 8:
         asked = [_as_group(request)]
     fault = connection.error_for("", -1)
+    rights = rights_of(node, connection)
     found = [
         _group(
             coordinator,
             one,
-            fault or coordinator.refuse(node.node_id, one.group_id),
+            rights.denied(Operation.DESCRIBE, ResourceType.GROUP, one.group_id)
+            or fault
+            or coordinator.refuse(node.node_id, one.group_id),
             version,
+            rights,
             require_stable=request.require_stable,
         )
         for one in asked
@@ -114,6 +120,7 @@ def _group(
     asked: OffsetFetchRequestGroup,
     error: ErrorCode,
     version: int,
+    rights: Rights,
     *,
     require_stable: bool,
 ) -> OffsetFetchResponseGroup:
@@ -129,17 +136,24 @@ def _group(
                 offsets, name, cluster.topic_id(name), partitions, stable=require_stable
             )
             for name, partitions in offsets.topics().items()
-            if version < 10 or cluster.topic_id(name) is not None
+            if (version < 10 or cluster.topic_id(name) is not None)
+            and rights.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
         ]
         return answer
     for topic in asked.topics:
         name: str | None = topic.name
         if version >= 10:
             name = cluster.topic_name(topic.topic_id)
+        code = ErrorCode.UNKNOWN_TOPIC_ID
+        if name is not None:
+            code = rights.denied(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        if code:
+            answer.topics.append(_failed(topic, code))
+            continue
         answer.topics.append(
             _topic(
                 offsets,
-                name,
+                name or "",
                 topic.topic_id,
                 topic.partition_indexes,
                 stable=require_stable,
@@ -148,22 +162,40 @@ def _group(
     return answer
 
 
+def _failed(
+    topic: OffsetFetchRequestTopics, code: ErrorCode
+) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=_NOTHING.offset,
+                committed_leader_epoch=_NOTHING.leader_epoch,
+                metadata=_NOTHING.metadata,
+                error_code=code,
+            )
+            for index in topic.partition_indexes
+        ],
+    )
+
+
 def _topic(
     offsets: Offsets,
-    name: str | None,
+    name: str,
     topic_id: UUID | None,
     partitions: Sequence[int],
     *,
     stable: bool,
 ) -> OffsetFetchResponseTopics:
-    answer = OffsetFetchResponseTopics(name=name or "")
+    answer = OffsetFetchResponseTopics(name=name)
     if topic_id is not None:
         answer.topic_id = topic_id
     for index in partitions:
-        found = None if name is None else offsets.get((name, index))
-        committed = found or _NOTHING
-        code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.NONE
-        if stable and name is not None and offsets.is_pending((name, index)):
+        committed = offsets.get((name, index)) or _NOTHING
+        code = ErrorCode.NONE
+        if stable and offsets.is_pending((name, index)):
             committed, code = _NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT
         answer.partitions.append(
             OffsetFetchResponsePartitions(

@@ -13,6 +13,8 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._rights import Rights, rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 
 async def handle(
@@ -23,12 +25,13 @@ async def handle(
 ) -> OffsetForLeaderEpochResponse:
     """Return the end offsets of leader epochs."""
     del header
+    rights = rights_of(node, connection)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
                 partitions=[
-                    _one(node, topic.topic, asked, connection)
+                    _one(node, topic.topic, asked, connection, rights)
                     for asked in topic.partitions
                 ],
             )
@@ -42,9 +45,13 @@ def _one(
     topic: str,
     asked: OffsetForLeaderPartition,
     connection: ServerConnection,
+    rights: Rights,
 ) -> EpochEndOffset:
     result = EpochEndOffset(partition=asked.partition)
     try:
+        # Whoever may act for the cluster may do so for each of its topics.
+        if not rights.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+            rights.require(Operation.DESCRIBE, ResourceType.TOPIC, topic)
         partition = node.cluster.require_partition(topic, asked.partition)
         connection.check(topic, partition.index)
         partition.check_epoch(asked.current_leader_epoch, node.node_id)

@@ -30,6 +30,8 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.producers import ProducerBatch
 from kafkaio.testing.broker.refusal import Malformed, Refusal
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 _FIRST_WITH_IDS: Final = 13
 _FIRST_WITH_HINTS: Final = 10
@@ -58,6 +60,8 @@ class _Call:
         self.connection = connection
         self.response = ProduceResponse()
         self.failed = False
+        self.rights = rights_of(node, connection)
+        self.denied = ErrorCode.NONE
         self.refused: Mapping[tuple[str, int], Refusal] = {}
 
     async def admit(self, request: ProduceRequest) -> None:
@@ -71,20 +75,17 @@ class _Call:
         ]
         if not batches:
             return
-        if request.transactional_id is None:
-            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            self.refused = {
-                (found.topic, found.index): Malformed(code)
-                for data in request.topic_data
-                for part in data.partition_data
-                if (found := self._find(data, part)) is not None
-            }
+        name = request.transactional_id
+        if name is None or not self.rights.may(
+            Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name
+        ):
+            self.denied = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             return
         # Imported on first use, as the handlers are.
         from kafkaio.testing.transactions.verification import Speaker, admit
 
         speaker = Speaker(
-            request.transactional_id,
+            name,
             self.version >= _FIRST_WITH_BUMP,
             self.version >= _FIRST_TO_ABORT,
         )
@@ -124,11 +125,29 @@ class _Call:
         if self.version >= _FIRST_WITH_IDS and self._topic(data) is None:
             absent = ErrorCode.UNKNOWN_TOPIC_ID
         answer = TopicProduceResponse(name=data.name, topic_id=data.topic_id)
+        denied = self._denied(data)
         for part in data.partition_data:
-            result = self.partition(part, self._find(data, part), absent)
+            if denied:
+                result = PartitionProduceResponse(
+                    index=part.index, base_offset=-1, error_code=denied
+                )
+            else:
+                result = self.partition(part, self._find(data, part), absent)
             self.failed = self.failed or result.error_code != ErrorCode.NONE
             answer.partition_responses.append(result)
         self.response.responses.append(answer)
+
+    def _denied(self, data: TopicProduceData) -> ErrorCode:
+        """The error for a topic that the client may not write to; NONE if it may."""
+        if self.denied:
+            return self.denied
+        name: str | None = data.name
+        if self.version >= _FIRST_WITH_IDS:
+            topic = self._topic(data)
+            name = None if topic is None else topic.name
+        if name is None:
+            return ErrorCode.NONE
+        return self.rights.denied(Operation.WRITE, ResourceType.TOPIC, name)
 
     def partition(
         self,

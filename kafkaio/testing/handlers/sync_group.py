@@ -11,6 +11,8 @@ from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic_member import SyncRequest
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 
@@ -24,10 +26,9 @@ async def handle(
     connection: ServerConnection,
 ) -> SyncGroupResponse:
     """Serve one request; a follower's answer waits for the leader's request."""
-    del connection
     assert isinstance(request, SyncGroupRequest)
     coordinator = coordinator_of(node.cluster)
-    error = _refuse(coordinator, node, header, request)
+    error = _refuse(coordinator, (node, connection), header, request)
     if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         # As Kafka: a member that joined before the coordinator moved has to join again.
         error = ErrorCode.REBALANCE_IN_PROGRESS
@@ -51,13 +52,18 @@ async def handle(
 
 def _refuse(
     coordinator: GroupCoordinator,
-    node: Node,
+    asked: tuple[Node, ServerConnection],
     header: RequestHeader,
     request: SyncGroupRequest,
 ) -> ErrorCode:
     names = request.protocol_type, request.protocol_name
     if header.request_api_version >= _FIRST_WITH_PROTOCOL and None in names:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    denied = rights_of(*asked).denied(
+        Operation.READ, ResourceType.GROUP, request.group_id
+    )
+    if denied:
+        return denied
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
-    return coordinator.refuse(node.node_id, request.group_id)
+    return coordinator.refuse(asked[0].node_id, request.group_id)

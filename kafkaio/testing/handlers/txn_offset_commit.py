@@ -26,6 +26,8 @@ from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.groups.classic import ClassicGroup
 from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
 from kafkaio.testing.groups.offsets import Committed, Place
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 from kafkaio.testing.transactions.coordinator import coordinator_of as transactions_of
 from kafkaio.testing.transactions.verification import Speaker, ask
 
@@ -49,13 +51,20 @@ async def handle(
     cluster = coordinator.cluster
     answer = TxnOffsetCommitResponse()
     positions: dict[Place, Committed] = {}
+    rights = rights_of(node, connection)
+    denied = rights.denied(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    ) or rights.denied(Operation.READ, ResourceType.GROUP, request.group_id)
     accepted: list[TxnOffsetCommitResponsePartition] = []
     for topic in request.topics:
         answered = TxnOffsetCommitResponseTopic(name=topic.name)
         answer.topics.append(answered)
         count = cluster.partition_count(topic.name)
+        refused = denied or rights.denied(
+            Operation.READ, ResourceType.TOPIC, topic.name
+        )
         for one in topic.partitions:
-            code = connection.error_for(topic.name, one.partition_index)
+            code = refused or connection.error_for(topic.name, one.partition_index)
             if not code and not 0 <= one.partition_index < count:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             result = TxnOffsetCommitResponsePartition(

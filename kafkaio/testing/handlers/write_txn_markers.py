@@ -19,6 +19,8 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.producers import Marker
 from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
 
 
 async def handle(
@@ -29,6 +31,10 @@ async def handle(
 ) -> WriteTxnMarkersResponse:
     """Write markers to the partitions that this node leads."""
     del header
+    rights = rights_of(node, connection)
+    denied = ErrorCode.NONE
+    if not rights.may(Operation.ALTER, ResourceType.CLUSTER):
+        denied = rights.denied(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(
@@ -39,9 +45,8 @@ async def handle(
                         partitions=[
                             WritableTxnMarkerPartitionResult(
                                 partition_index=index,
-                                error_code=_write(
-                                    node, one, (topic.name, index), connection
-                                ),
+                                error_code=denied
+                                or _write(node, one, (topic.name, index), connection),
                             )
                             for index in topic.partition_indexes
                         ],

@@ -8,13 +8,16 @@ import contextlib
 import secrets
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from kafkaio.testing.kafka.java import jmx_flags
+from kafkaio.testing.kafka.kdc import Kdc
 from kafkaio.testing.kafka.launcher import Launcher
 from kafkaio.testing.kafka.nodes import Node, free_ports
 from kafkaio.testing.kafka.options import ClusterOptions
 from kafkaio.testing.kafka.properties import (
     CONTROLLER,
+    JMX,
     PLAINTEXT,
     Plan,
     Properties,
@@ -32,11 +35,15 @@ from kafkaio.testing.kafka.wire import Address, metadata
 from kafkaio.testing.kafka.zookeeper import ZooKeeper, forget_after
 from kafkaio.testing.security.files import Certificates
 
+if TYPE_CHECKING:
+    from kafkaio.testing.kafka.oidc import Issuer
+
 _POLL_SECONDS: Final = 0.03
 _STOP_SECONDS: Final = 20.0
 _PORT_ATTEMPTS: Final = 3
 _PORT_TAKEN: Final = "Address already in use"
 _SALT_BYTES: Final = 24
+_ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 
 
 class _PortTaken(KafkaNotStarted):
@@ -50,6 +57,8 @@ class Cluster:
         options: The options of the cluster.
         nodes: The brokers by id, from 1.
         certificates: The TLS files for clients, once open, if ``tls`` was set.
+        issuer: The issuer of signed tokens, once open, if ``oidc`` was set.
+        kdc: The Kerberos server, once open, if ``gssapi`` was set.
     """
 
     def __init__(self, options: ClusterOptions):
@@ -59,6 +68,8 @@ class Cluster:
         self._launcher = Launcher(options.release, options.heap, fast=options.fast)
         self._plan = Plan(release=options.release)
         self._tls: Tls | None = None
+        self.issuer: Issuer | None = None
+        self.kdc: Kdc | None = None
         self._cluster_id = random_uuid()
 
     @property
@@ -94,6 +105,10 @@ class Cluster:
         self._launcher.prepare()
         if self.options.tls:
             self._make_certificates()
+        if self.options.oidc:
+            self._make_issuer()
+        if self.options.gssapi:
+            self._start_kdc()
         for last in [False] * (_PORT_ATTEMPTS - 1) + [True]:
             try:
                 self._open_nodes()
@@ -117,6 +132,23 @@ class Cluster:
             self.certificates, self._tls = make_certificates(
                 self._launcher.directory / "tls", self.options.accounts
             )
+
+    def _make_issuer(self) -> None:
+        try:
+            from kafkaio.testing.kafka.oidc import Issuer
+        except ImportError as error:
+            raise KafkaNotStarted(f"{error}: install kafkaio[kafka]") from error
+        with self._launcher.step():
+            self.issuer = Issuer(self._launcher.directory / "oidc")
+        # Without it a broker takes no address of a file for its keys.
+        self._launcher.add_flag(f"-D{_ALLOWED_URLS}={self.issuer.rules.keys_url}")
+
+    def _start_kdc(self) -> None:
+        kdc = Kdc(self._launcher.directory / "kdc", self._launcher.spawn)
+        with self._launcher.step():
+            kdc.start()
+        self.kdc = kdc
+        self._launcher.add_flag(f"-Djava.security.krb5.conf={kdc.config}")
 
     def _open_nodes(self) -> None:
         zookeeper = self._start_zookeeper()
@@ -146,11 +178,18 @@ class Cluster:
             brokers=options.brokers,
             users=options.accounts if options.sasl else None,
             tls=self._tls,
+            reauth_ms=options.reauth_ms,
+            acls=options.acls,
+            delegation_tokens=options.delegation_tokens,
+            token_rules=self.issuer.rules if self.issuer else None,
+            kerberos=self.kdc.service if self.kdc else None,
             rack=options.rack,
             fast=options.fast,
             config=options.config,
         )
         names = plan.listeners if zookeeper else [CONTROLLER, *plan.listeners]
+        if options.jmx:
+            names = [*names, JMX]
         ports = iter(free_ports(options.brokers * len(names)))
         self.nodes = {
             node_id: Node(
@@ -167,7 +206,8 @@ class Cluster:
         self._plan = plan
 
     def _properties(self, node: Node) -> Properties:
-        return server_properties(self._plan, node.id, node.ports, node.data)
+        ports = {name: port for name, port in node.ports.items() if name != JMX}
+        return server_properties(self._plan, node.id, ports, node.data)
 
     def _format(self, node: Node) -> None:
         node.data.mkdir(parents=True)
@@ -188,7 +228,8 @@ class Cluster:
 
     def _launch(self, node: Node) -> None:
         file = node.directory / "server.properties"
-        self._launcher.launch(node, "kafka.Kafka", file)
+        flags = jmx_flags(node.ports[JMX]) if JMX in node.ports else []
+        self._launcher.launch(node, "kafka.Kafka", file, flags=flags)
 
     def _running(self) -> list[Node]:
         return [

@@ -75,7 +75,12 @@ def docker_answers() -> bool:
 def can_contain(options: ClusterOptions) -> bool:
     """Return whether a cluster of containers has these options."""
     return not (
-        options.sasl or options.tls or options.features or options.release.zookeeper
+        options.sasl
+        or options.tls
+        or options.acls
+        or options.jmx
+        or options.features
+        or options.release.zookeeper
     )
 
 
@@ -129,7 +134,9 @@ class DockerCluster:
         self, options: ClusterOptions, connect: Callable[[], Docker] | None = None
     ):
         if not can_contain(options):
-            raise ValueError("containers have no SASL, TLS, feature levels, ZooKeeper")
+            raise ValueError(
+                "containers have no SASL, TLS, ACLs, JMX, feature levels, ZooKeeper"
+            )
         self.certificates: Certificates | None = None
         self._options = options
         self._connect = connect or _connect

@@ -10,8 +10,10 @@ from typing import Final
 from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.embedded import Broker
 from kafkaio.testing.kafka.options import ClusterOptions
+from kafkaio.testing.kafka.properties import PRINCIPAL_RULES
 from kafkaio.testing.kafka.releases import KafkaNotStarted
 from kafkaio.testing.kafka.wire import Address
+from kafkaio.testing.security.config import SecurityConfig
 from kafkaio.testing.security.files import Certificates
 
 _CALL_SECONDS: Final = 30.0
@@ -34,7 +36,8 @@ class EmbeddedCluster:
     """
 
     def __init__(self, options: ClusterOptions):
-        if options.config:
+        unknown = options.oidc or options.gssapi or options.jmx
+        if options.config or unknown:
             raise KafkaNotStarted("the embedded broker has no such options")
         try:
             self._broker = Broker(
@@ -47,6 +50,12 @@ class EmbeddedCluster:
                 sasl=options.sasl,
                 tls=options.tls,
                 users=options.accounts,
+                reauth_ms=options.reauth_ms or 0,
+                acls=options.acls,
+                security=SecurityConfig(
+                    principal_rules=PRINCIPAL_RULES,
+                    delegation_tokens=options.delegation_tokens,
+                ),
             )
         except ValueError as error:
             raise KafkaNotStarted(f"the embedded broker: {error}") from None

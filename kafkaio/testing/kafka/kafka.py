@@ -1,20 +1,25 @@
 """``Kafka``: a real cluster as an async (or plain) context manager."""
 
-from collections.abc import Callable, Collection, Mapping
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
-from typing import Final, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
 
 import anyio
 import anyio.to_thread
 
 from kafkaio.testing.kafka.cluster import Cluster
 from kafkaio.testing.kafka.engine import Engine
+from kafkaio.testing.kafka.kdc import Kdc
 from kafkaio.testing.kafka.options import ClusterOptions, Options
-from kafkaio.testing.kafka.properties import PLAINTEXT
+from kafkaio.testing.kafka.properties import JMX, PLAINTEXT
 from kafkaio.testing.kafka.releases import DEFAULT_VERSION
 from kafkaio.testing.kafka.tools import Output, run_tool
 from kafkaio.testing.kafka.topics import NewTopic, make_topic, remove_topics
 from kafkaio.testing.security.files import Certificates
+
+if TYPE_CHECKING:
+    from kafkaio.testing.kafka.oidc import Issuer
 
 _TOPIC_SECONDS: Final = 30.0
 
@@ -148,6 +153,71 @@ class Kafka:
             raise RuntimeError("start it with tls=True")
         return self._engine.certificates
 
+    @property
+    def issuer(self) -> "Issuer":
+        """Who signs the tokens that OAUTHBEARER takes.
+
+        Raises:
+            RuntimeError: The cluster takes unsecured tokens.
+        """
+        issuer = self._jvms("issuer").issuer
+        if issuer is None:
+            raise RuntimeError("start it with oidc=True")
+        return issuer
+
+    @property
+    def kdc(self) -> Kdc:
+        """The Kerberos server whose tickets GSSAPI takes.
+
+        Raises:
+            RuntimeError: The cluster has no GSSAPI.
+        """
+        kdc = self._jvms("kdc").kdc
+        if kdc is None:
+            raise RuntimeError("start it with gssapi=True")
+        return kdc
+
+    async def metrics(self, node_id: int, name: str) -> dict[str, float]:
+        """Read metrics of a broker by JMX.
+
+        Args:
+            node_id: The broker.
+            name: The object name of an MBean, such as
+                ``kafka.server:type=socket-server-metrics,*``.
+
+        Returns:
+            The numbers by ``object name:attribute``.
+
+        Raises:
+            RuntimeError: The cluster was not started with ``jmx=True``, or the broker
+                has no such metric.
+        """
+        cluster = self._jvms("metrics")
+        try:
+            _, port = cluster.nodes[node_id].address(JMX)
+        except KeyError:
+            raise RuntimeError("start it with jmx=True") from None
+        found = await self.run_tool(
+            "org.apache.kafka.tools.JmxTool",
+            "--jmx-url",
+            f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi",
+            "--object-name",
+            name,
+            "--one-time",
+            "--report-format",
+            "properties",
+        )
+        values = _numbers(found.lines)
+        if found.returncode or not values:
+            raise RuntimeError(f"no metric {name}: {found.stdout}{found.stderr}")
+        return values
+
+    def _jvms(self, what: str) -> Cluster:
+        engine = self._engine
+        if isinstance(engine, Cluster):
+            return engine
+        raise RuntimeError(f"a Kafka without JVMs of its own has no {what}")
+
     def log(self, node_id: int) -> str:
         """Return what a node has logged so far."""
         return self._engine.log(node_id)
@@ -262,6 +332,16 @@ class Kafka:
         """
         release = self.options.release
         return await run_tool(release, main, *args, stdin=stdin, timeout=timeout)
+
+
+def _numbers(lines: Iterable[str]) -> dict[str, float]:
+    """Read ``name=value`` lines; what is no number is left out."""
+    found = {}
+    for line in lines:
+        name, _, value = line.rpartition("=")
+        with contextlib.suppress(ValueError):
+            found[name] = float(value)
+    return found
 
 
 async def _in_thread(call: Callable[[], T]) -> T:

@@ -45,6 +45,7 @@ class Launcher:
         self._directory = Path()
         self._guard: Guard | None = None
         self._nodes: list[Node] = []
+        self._others: list[Node] = []
         self._archiving: Node | None = None
 
     @property
@@ -86,7 +87,7 @@ class Launcher:
             self._directory = Path(tempfile.mkdtemp(prefix="kafkaio-"))
             self._guard = Guard(self._directory)
             if self._release.zookeeper:
-                self._flags.append(f"-Djdk.net.hosts.file={self._write_hosts()}")
+                self.add_flag(f"-Djdk.net.hosts.file={self._write_hosts()}")
 
     def _write_hosts(self) -> Path:
         """Write a hosts file for Java in which "127.0.0.1/<unresolved>" is a name.
@@ -104,8 +105,20 @@ class Launcher:
         path = os.pathsep.join(map(str, self._classpath))
         return [self._java.path, *self._flags, "-cp", path, main, *args]
 
-    def launch(self, node: Node, main: str, *args: str | Path) -> None:
+    def add_flag(self, flag: str) -> None:
+        """Add a flag for every Java that is started from now on."""
+        self._flags.append(flag)
+
+    def launch(
+        self, node: Node, main: str, *args: str | Path, flags: Sequence[str] = ()
+    ) -> None:
         """Start a node; the first one writes the class archive if there is none.
+
+        Args:
+            node: The node.
+            main: The Java main.
+            *args: What it is given.
+            flags: Further flags of this Java.
 
         Raises:
             KafkaNotStarted: ``close`` was called.
@@ -120,10 +133,21 @@ class Launcher:
                 self._archiving = node
             if node not in self._nodes:
                 self._nodes.append(node)
-            node.spawn([java, *extra, *rest], self._guard)
+            node.spawn([java, *extra, *flags, *rest], self._guard)
+
+    def spawn(self, node: Node, command: Sequence[str | Path]) -> None:
+        """Start a process that is no broker; ``wipe`` leaves it alone.
+
+        Raises:
+            KafkaNotStarted: ``close`` was called.
+        """
+        with self.step():
+            assert self._guard is not None  # prepare() made it
+            self._others.append(node)
+            node.spawn(command, self._guard)
 
     def wipe(self) -> None:
-        """End all nodes and empty the directory, for another attempt."""
+        """End all nodes and remove their directories, for another attempt."""
         with self.step():
             self._kill_all()
             self._archiving = None
@@ -140,6 +164,8 @@ class Launcher:
                 self._keep_archive()
             finally:
                 self._kill_all()
+                for other in self._others:
+                    other.kill()
                 self._guard.close()
                 self._guard = None
 

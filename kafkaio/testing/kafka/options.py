@@ -7,6 +7,10 @@ from typing import Final, TypedDict
 from kafkaio.testing.kafka.properties import Value
 from kafkaio.testing.kafka.releases import DEFAULT_VERSION, Release, find_release
 
+#: KIP-368.
+_REAUTH_SINCE: Final = (2, 2)
+#: Here the class that checks signed tokens has the name that it has today.
+_OIDC_SINCE: Final = (3, 9)
 DEFAULT_USERS: Final[Mapping[str, str]] = {"alice": "alice-secret"}
 
 
@@ -16,6 +20,12 @@ class Options(TypedDict, total=False):
     sasl: bool
     tls: bool
     users: Mapping[str, str] | None
+    reauth_ms: int | None
+    acls: bool
+    delegation_tokens: bool
+    oidc: bool
+    gssapi: bool
+    jmx: bool
     config: Mapping[str, Value] | None
     features: Mapping[str, int] | None
     rack: bool
@@ -36,6 +46,15 @@ class ClusterOptions:
         tls: Open an SSL listener, and MTLS, which demands a client certificate;
             with ``sasl`` also SASL_SSL.
         users: Users and passwords; None means alice with alice-secret.
+        reauth_ms: The longest session of a SASL connection, in milliseconds
+            (``connections.max.reauth.ms``, KIP-368); None for no limit of the broker.
+        acls: Check rights by Kafka's own authorizer. Whoever comes by PLAINTEXT may do
+            everything, and grants rights to the others.
+        delegation_tokens: Let clients make delegation tokens (KIP-48).
+        oidc: OAUTHBEARER takes signed tokens of ``Kafka.issuer`` (KIP-768) in place of
+            unsecured ones.
+        gssapi: SASL listeners take GSSAPI too, with tickets of ``Kafka.kdc``.
+        jmx: Serve the brokers' metrics, for ``Kafka.metrics``.
         config: Broker properties; they override ours.
         features: Feature levels; they override those of the release. 0 means off.
         rack: Broker N is in rack rN, and followers serve fetches (KIP-392).
@@ -50,6 +69,12 @@ class ClusterOptions:
     sasl: bool = False
     tls: bool = False
     users: Mapping[str, str] | None = None
+    reauth_ms: int | None = None
+    acls: bool = False
+    delegation_tokens: bool = False
+    oidc: bool = False
+    gssapi: bool = False
+    jmx: bool = False
     config: Mapping[str, Value] | None = None
     features: Mapping[str, int] | None = None
     rack: bool = True
@@ -62,6 +87,30 @@ class ClusterOptions:
         if self.brokers < 1:
             raise ValueError(f"brokers must be at least 1, not {self.brokers}")
         object.__setattr__(self, "release", find_release(self.version))
+        self._check_security()
+
+    def _check_security(self) -> None:
+        if self.reauth_ms is not None:
+            self._need("reauth_ms", _REAUTH_SINCE, is_there=self.sasl, needs="sasl")
+            if self.reauth_ms < 1:
+                raise ValueError(f"reauth_ms must be at least 1, not {self.reauth_ms}")
+        if self.oidc:
+            self._need("oidc", _OIDC_SINCE, is_there=self.sasl, needs="sasl")
+        if self.gssapi:
+            self._need("gssapi", (), is_there=self.sasl, needs="sasl")
+        if self.delegation_tokens:
+            there = self.sasl or self.tls
+            self._need("delegation_tokens", (), is_there=there, needs="sasl or tls")
+
+    def _need(
+        self, name: str, since: tuple[int, ...], *, is_there: bool, needs: str
+    ) -> None:
+        if not is_there:
+            raise ValueError(f"{name} needs {needs}=True")
+        version = self.release.version
+        if tuple(map(int, version.split("."))) < since:
+            first = ".".join(map(str, since))
+            raise ValueError(f"{name} needs Kafka {first}, not {version}")
 
     @property
     def accounts(self) -> Mapping[str, str]:

@@ -17,6 +17,10 @@ SASL: Final = "SASL"
 SSL: Final = "SSL"
 MTLS: Final = "MTLS"
 SASL_SSL: Final = "SASL_SSL"
+#: No listener of Kafka: the port at which a node's Java serves metrics.
+JMX: Final = "JMX"
+#: The principal of a certificate is its common name (KIP-371).
+PRINCIPAL_RULES: Final = "RULE:^CN=(.*?),.*$/$1/,DEFAULT"
 _PROTOCOLS: Final = {
     CONTROLLER: "PLAINTEXT",
     PLAINTEXT: "PLAINTEXT",
@@ -26,6 +30,17 @@ _PROTOCOLS: Final = {
     SASL_SSL: "SASL_SSL",
 }
 _JAAS: Final = "org.apache.kafka.common.security"
+_KERBEROS: Final = "com.sun.security.auth.module.Krb5LoginModule"
+#: A name without its realm, as by default; old releases do not find the default realm
+#: on a new Java.
+_NAME_RULES: Final = "RULE:[1:$1],RULE:[2:$1],DEFAULT"
+_TOKEN_VALIDATOR: Final = f"{_JAAS}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+_TOKEN_KEY: Final = "kafkaio-testing"  # noqa: S105 - of brokers that live for seconds
+_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_AUTHORIZERS: Final = {
+    "2.8": "kafka.security.authorizer.AclAuthorizer",
+    "2.1": "kafka.security.auth.SimpleAclAuthorizer",
+}
 _RACK_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 # Few threads, small buffers, quick timers. A release that does not know a name logs
@@ -53,6 +68,7 @@ FAST: Final[Mapping[str, Value]] = {
     "group.share.min.record.lock.duration.ms": 1000,
     "group.share.record.lock.duration.ms": 5000,
     "group.min.session.timeout.ms": 500,
+    "delegation.token.expiry.check.interval.ms": 500,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
     "broker.heartbeat.interval.ms": 300,
     "broker.session.timeout.ms": 1500,
@@ -74,6 +90,39 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRules:
+    """What brokers demand of a signed token (RFC 7519).
+
+    Attributes:
+        keys: The file with the public keys (JWKS, RFC 7517).
+        issuer: Its claim ``iss``.
+        audience: A part of its claim ``aud``.
+    """
+
+    keys: Path
+    issuer: str
+    audience: str
+
+    @property
+    def keys_url(self) -> str:
+        """The file as an address."""
+        return self.keys.as_uri()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KerberosService:
+    """What a broker is for Kerberos (RFC 4120).
+
+    Attributes:
+        principal: ``kafka/HOST@REALM``; clients reach brokers by that host.
+        keytab: The file with its keys.
+    """
+
+    principal: str
+    keytab: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The settings that all nodes of a cluster share.
 
@@ -84,6 +133,12 @@ class Plan:
         brokers: How many brokers there are.
         users: SASL users and passwords; None means no SASL.
         tls: The TLS files; None means no TLS.
+        reauth_ms: The longest session of a SASL connection, in milliseconds.
+        acls: Check rights by Kafka's authorizer.
+        delegation_tokens: Let clients make delegation tokens.
+        token_rules: What a signed token must be for OAUTHBEARER; None means that
+            tokens are not signed.
+        kerberos: The brokers' principal for GSSAPI; None means no GSSAPI.
         rack: Each node is a rack of its own, and followers serve fetches.
         fast: Use the quick timers of ``FAST``.
         config: Properties that override all others.
@@ -95,6 +150,11 @@ class Plan:
     brokers: int = 1
     users: Mapping[str, str] | None = None
     tls: Tls | None = None
+    reauth_ms: int | None = None
+    acls: bool = False
+    delegation_tokens: bool = False
+    token_rules: TokenRules | None = None
+    kerberos: KerberosService | None = None
     rack: bool = True
     fast: bool = True
     config: Mapping[str, Value] | None = None
@@ -136,21 +196,66 @@ def _replication(brokers: int) -> Properties:
     }
 
 
-def _sasl(listeners: Sequence[str], users: Mapping[str, str]) -> Properties:
-    named = " ".join(f'user_{user}="{word}"' for user, word in users.items())
+def _sasl(listeners: Sequence[str], plan: Plan) -> Properties:
+    rules = plan.token_rules
+    users = (plan.users or {}).items()
+    named = " ".join(f'user_{user}="{word}"' for user, word in users)
     modules = {
         "plain": f"plain.PlainLoginModule required {named};",
         "scram-sha-256": "scram.ScramLoginModule required;",
         "scram-sha-512": "scram.ScramLoginModule required;",
-        "oauthbearer": "oauthbearer.OAuthBearerLoginModule required "
-        'unsecuredLoginStringClaim_sub="broker";',
+        "oauthbearer": "oauthbearer.OAuthBearerLoginModule required"
+        + ("" if rules else ' unsecuredLoginStringClaim_sub="broker"')
+        + ";",
     }
+    enabled = [*modules, "gssapi"] if plan.kerberos else list(modules)
     found: Properties = {}
     for listener in listeners:
         prefix = f"listener.name.{listener.lower()}."
-        found[f"{prefix}sasl.enabled.mechanisms"] = ",".join(modules).upper()
+        found[f"{prefix}sasl.enabled.mechanisms"] = ",".join(enabled).upper()
         for mechanism, module in modules.items():
             found[f"{prefix}{mechanism}.sasl.jaas.config"] = f"{_JAAS}.{module}"
+        if rules is not None:
+            oauth = f"{prefix}oauthbearer.sasl"
+            found |= {
+                f"{oauth}.server.callback.handler.class": _TOKEN_VALIDATOR,
+                f"{oauth}.oauthbearer.jwks.endpoint.url": rules.keys_url,
+                f"{oauth}.oauthbearer.expected.issuer": rules.issuer,
+                f"{oauth}.oauthbearer.expected.audience": rules.audience,
+            }
+    return found
+
+
+def _kerberos(listeners: Sequence[str], service: KerberosService) -> Properties:
+    """Return what adds GSSAPI to listeners; their other mechanisms stay."""
+    login = (
+        f"{_KERBEROS} required useKeyTab=true storeKey=true "
+        f'keyTab="{service.keytab}" principal="{service.principal}";'
+    )
+    found: Properties = {
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.kerberos.principal.to.local.rules": _NAME_RULES,
+    }
+    for listener in listeners:
+        found[f"listener.name.{listener.lower()}.gssapi.sasl.jaas.config"] = login
+    return found
+
+
+def _guards(plan: Plan) -> Properties:
+    """Return what limits sessions and rights."""
+    found: Properties = {}
+    if plan.reauth_ms is not None:
+        found["connections.max.reauth.ms"] = plan.reauth_ms
+    if plan.acls:
+        found["authorizer.class.name"] = _AUTHORIZERS.get(
+            plan.release.short, _AUTHORIZER
+        )
+        # Who comes by PLAINTEXT: the brokers, and tests that grant rights.
+        found["super.users"] = "User:ANONYMOUS"
+    if plan.delegation_tokens:
+        # Its name before and since 2.8 (KIP-681).
+        found["delegation.token.master.key"] = _TOKEN_KEY
+        found["delegation.token.secret.key"] = _TOKEN_KEY
     return found
 
 
@@ -164,6 +269,7 @@ def _tls(tls: Tls) -> Properties:
         "ssl.truststore.location": tls.truststore,
         "ssl.truststore.password": tls.password,
         "listener.name.mtls.ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": PRINCIPAL_RULES,
     }
 
 
@@ -215,9 +321,12 @@ def server_properties(
     if plan.fast:
         found |= FAST
     if plan.users is not None:
-        found |= _sasl(secured, plan.users)
+        found |= _sasl(secured, plan)
+    if plan.kerberos is not None:
+        found |= _kerberos(secured, plan.kerberos)
     if plan.tls is not None:
         found |= _tls(plan.tls)
+    found |= _guards(plan)
     return found | dict(plan.config or {})
 
 

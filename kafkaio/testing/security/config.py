@@ -17,7 +17,7 @@ _DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityConfig:
-    """How the listeners of an embedded broker authenticate.
+    """How the listeners of an embedded broker authenticate, and who needs no ACL.
 
     Attributes:
         mechanisms: the SASL mechanisms that are on.
@@ -25,6 +25,9 @@ class SecurityConfig:
         verify_token: verifies a token of OAUTHBEARER: takes it, returns its
             `TokenClaims`, raises ValueError to refuse it. By default, tokens need no
             signature.
+        token_skew: seconds for which a token is still taken after its end; its session
+            is over at once (sasl.oauthbearer.clock.skew.seconds; 30 in a real Kafka
+            that verifies signatures).
         refusal_delay: seconds until a refusal is told and the connection closed. A
             real Kafka takes 0.3 (connection.failed.authentication.delay.ms).
         max_receive_bytes: the largest request before a client has authenticated
@@ -36,17 +39,24 @@ class SecurityConfig:
             renewed (delegation.token.max.lifetime.ms).
         token_expiry_ms: how long it lives if it is not renewed
             (delegation.token.expiry.time.ms).
+        super_users: the principals that ACLs do not concern (super.users); by default
+            whoever connects to a listener without authentication.
+        allow_if_no_acl: whether everybody may use a resource that no ACL covers
+            (allow.everyone.if.no.acl.found).
     """
 
     mechanisms: tuple[str, ...] = MECHANISMS
     iterations: int = 4096
     verify_token: VerifyToken = unsecured
+    token_skew: float = 0.0
     refusal_delay: float = 0.3
     max_receive_bytes: int = 524_288
     principal_rules: str = "DEFAULT"
     delegation_tokens: bool = True
     token_max_life_ms: int = 7 * _DAY_MS
     token_expiry_ms: int = _DAY_MS
+    super_users: tuple[str, ...] = ("User:ANONYMOUS",)
+    allow_if_no_acl: bool = False
 
     def __post_init__(self) -> None:
         for name in self.mechanisms:

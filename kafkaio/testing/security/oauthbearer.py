@@ -76,14 +76,19 @@ class OAuthServer:
     Args:
         verify: verifies a token.
         now_ms: returns milliseconds since the Unix epoch.
+        skew_ms: how long a token is still taken after its end.
     """
 
     def __init__(
-        self, verify: VerifyToken, now_ms: Callable[[], int] = wall_ms
+        self,
+        verify: VerifyToken,
+        now_ms: Callable[[], int] = wall_ms,
+        skew_ms: int = 0,
     ) -> None:
         self.identity: Identity | None = None
         self._verify = verify
         self._now_ms = now_ms
+        self._skew_ms = skew_ms
         self._failure = ""
 
     def evaluate(self, message: bytes) -> bytes:
@@ -118,4 +123,5 @@ class OAuthServer:
             claims = self._verify(token)
         except ValueError:
             return None
-        return claims if claims.expires_ms > self._now_ms() else None
+        now_ms = self._now_ms() - self._skew_ms
+        return claims if claims.expires_ms > now_ms else None

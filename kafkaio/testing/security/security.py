@@ -1,9 +1,13 @@
-"""What the nodes of an embedded broker share about security: users, tokens, counts."""
+"""What the nodes of an embedded broker share about security.
+
+Users, delegation tokens, ACLs, and how often clients have authenticated.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kafkaio.testing.security.acls import Acls
 from kafkaio.testing.security.config import SecurityConfig, reauth_ms_of
 from kafkaio.testing.security.credentials import HASHES, Credentials, ScramCredential
 from kafkaio.testing.security.mechanism import Identity, ServerMechanism
@@ -27,6 +31,7 @@ class Security:
             by listener, by mechanism, or by both (``"SASL.PLAIN"``).
         now: returns seconds on a monotonic clock.
         wall_ms: returns milliseconds since the Unix epoch.
+        has_acls: whether rights are checked.
 
     Attributes:
         config: its settings.
@@ -34,6 +39,7 @@ class Security:
         tokens: its delegation tokens.
         authentications: counts what happened.
         principal_rules: make the principals of client certificates.
+        acls: who may do what; None if rights are not checked.
     """
 
     def __init__(
@@ -43,6 +49,8 @@ class Security:
         reauth_ms: int | Mapping[str, int],
         now: Callable[[], float],
         wall_ms: Callable[[], int],
+        *,
+        has_acls: bool = False,
     ) -> None:
         self.config = config
         self.credentials: Credentials = Credentials(users, config.iterations)
@@ -51,6 +59,9 @@ class Security:
         )
         self.authentications: Authentications = Authentications()
         self.principal_rules: PrincipalRules = PrincipalRules(config.principal_rules)
+        self.acls: Acls | None = None
+        if has_acls:
+            self.acls = Acls(config.super_users, allow_if_none=config.allow_if_no_acl)
         self._reauth_ms = reauth_ms
         self._now = now
         self._wall_ms = wall_ms
@@ -84,7 +95,8 @@ class Security:
             return ScramServer(name, self._lookup(name))
         if name == "PLAIN":
             return PlainServer(self.credentials.is_password)
-        return OAuthServer(self.config.verify_token, self.wall_ms)
+        skew_ms = round(self.config.token_skew * 1000)
+        return OAuthServer(self.config.verify_token, self.wall_ms, skew_ms)
 
     def _lookup(self, mechanism: str) -> Lookup:
         def find(name: str, is_token: bool) -> tuple[ScramCredential, Identity] | None:  # noqa: FBT001  (called by place)

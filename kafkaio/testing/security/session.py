@@ -104,6 +104,7 @@ class _State(Enum):
     BAD_MECHANISM = "authenticates again, by another mechanism"
     COMPLETE = "authenticated"
     FAILED = "refused"
+    FAILED_AGAIN = "refused, but served until it is told so"
 
 
 #: What may come, by state; once authenticated, everything.
@@ -113,7 +114,9 @@ _ALLOWED: Final[Mapping[_State, tuple[ApiKey, ...]]] = {
     _State.AUTHENTICATE: (ApiKey.SASL_AUTHENTICATE,),
     _State.BAD_MECHANISM: (),
     _State.FAILED: (),
+    _State.FAILED_AGAIN: (),
 }
+_SASL: Final = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 
 
 class SaslSession:
@@ -142,6 +145,11 @@ class SaslSession:
         self._last_again: float | None = None
 
     @property
+    def is_served(self) -> bool:
+        """Whether requests are answered although the client is refused."""
+        return self._state is _State.FAILED_AGAIN
+
+    @property
     def is_complete(self) -> bool:
         """Whether the client has authenticated, and does not do so again."""
         return self._state is _State.COMPLETE
@@ -157,6 +165,8 @@ class SaslSession:
         """
         if self._state is _State.COMPLETE:
             self._admit_authenticated(api)
+            return ErrorCode.NONE
+        if self._state is _State.FAILED_AGAIN and api not in _SASL:
             return ErrorCode.NONE
         if api in _ALLOWED[self._state]:
             if api == ApiKey.API_VERSIONS:
@@ -231,6 +241,8 @@ class SaslSession:
             self._check_unchanged(mechanism.identity)
         except Refused as refusal:
             self._fail()
+            if self._is_again:
+                self._state = _State.FAILED_AGAIN
             text = refusal.text or (
                 f"Authentication failed during {self._what} due to invalid credentials"
                 f" with SASL mechanism {self._name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -24,6 +25,7 @@ from tests.integration.differential.plain import Names, Plain, differences
 #: How long the two may take to come to the same.
 PATIENCE: Final = 5.0
 _TOLD: Final = 24
+_ANYONE: Final = "anyone"
 _LONGEST_LINE: Final = 1500
 
 #: A request, or what makes it when a broker's own names must be inside bytes.
@@ -71,12 +73,31 @@ class Link(asyncio.Protocol):
         self._transport.abort()
 
 
-class Side:
-    """One of the brokers: its nodes, its connections and its own names."""
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A listener of one node that wants to know who comes.
 
-    def __init__(self, servers: str) -> None:
+    Attributes:
+        server: its host and port.
+        context: returns the TLS context of a user.
+    """
+
+    server: str
+    context: Callable[[str], ssl.SSLContext]
+
+
+class Side:
+    """One of the brokers: its nodes, its connections and its own names.
+
+    Args:
+        servers: its nodes, for whoever asks.
+        guarded: where users connect: all but ``anyone``.
+    """
+
+    def __init__(self, servers: str, guarded: Guarded | None = None) -> None:
         parts = [server.rpartition(":") for server in servers.split(",")]
         self._addresses = [(host, int(port)) for host, _, port in parts]
+        self._guarded = guarded
         self.names = Names()
         self._links: dict[str, Link] = {}
 
@@ -86,7 +107,11 @@ class Side:
         if found is None or found.is_lost:
             loop = asyncio.get_running_loop()
             address = self._addresses[int(who.partition("@")[2] or 1) - 1]
-            _, found = await loop.create_connection(Link, *address)
+            context = None
+            if self._guarded is not None and who != _ANYONE:
+                host, _, port = self._guarded.server.rpartition(":")
+                address, context = (host, int(port)), self._guarded.context(who)
+            _, found = await loop.create_connection(Link, *address, ssl=context)
             self._links[who] = found
         return found
 
@@ -101,6 +126,11 @@ class Side:
                 await asyncio.sleep(0.001)
         kind = request.response_type()
         return decode_response(kind, version, link.frames.popleft())
+
+    def hang_up(self, who: str) -> None:
+        link = self._links.pop(who, None)
+        if link is not None and not link.is_lost:
+            link.close()
 
     def close(self) -> None:
         for link in self._links.values():
@@ -122,7 +152,7 @@ class Question:
 
     ask: Ask
     version: int
-    who: str = "anyone"
+    who: str = _ANYONE
     pick: Pick | None = None
     before: tuple[Ask, int] | None = None
 
@@ -186,8 +216,8 @@ class Waiting:
 class Pair:
     """Both brokers. Whatever is asked must be answered alike, or it raises."""
 
-    def __init__(self, embedded: str, real: str) -> None:
-        self.sides = [Side(embedded), Side(real)]
+    def __init__(self, embedded: Side, real: Side) -> None:
+        self.sides = [embedded, real]
         #: The stand-ins of topic ids, by the names of topics.
         self.ids: dict[str, UUID] = {}
         self._waiting: list[Waiting] = []
@@ -203,7 +233,7 @@ class Pair:
         return waiting
 
     async def ask(
-        self, ask: Ask, version: int, who: str = "anyone", pick: Pick | None = None
+        self, ask: Ask, version: int, who: str = _ANYONE, pick: Pick | None = None
     ) -> Plain:
         """Put a `Question` of these to both, as `answer` does."""
         return await self.answer(Question(ask, version, who, pick))
@@ -220,7 +250,7 @@ class Pair:
         return waiting.answer
 
     async def agree(
-        self, ask: Ask, version: int, who: str = "anyone", pick: Pick | None = None
+        self, ask: Ask, version: int, who: str = _ANYONE, pick: Pick | None = None
     ) -> Plain:
         """Ask until both answer the same: of what takes its time to get round.
 
@@ -264,6 +294,12 @@ class Pair:
         except Difference as found:
             raise Difference(f"{name}: {found}") from None
 
+    def hang_up(self, who: str) -> None:
+        """End somebody's connections, and wait for none of their answers any more."""
+        self._waiting = [one for one in self._waiting if one.question.who != who]
+        for side in self.sides:
+            side.hang_up(who)
+
     def close(self) -> None:
         """End all connections."""
         for side in self.sides:
@@ -305,9 +341,10 @@ def _short(answer: object) -> str:
 
 
 @asynccontextmanager
-async def paired(embedded: str, real: str) -> AsyncIterator[Pair]:
-    """Connect to both for the time of a script."""
-    pair = Pair(embedded, real)
+async def paired(embedded: str | Side, real: str | Side) -> AsyncIterator[Pair]:
+    """Connect to both for the time of a script; text is where their nodes are."""
+    sides = [Side(one) if isinstance(one, str) else one for one in (embedded, real)]
+    pair = Pair(*sides)
     try:
         yield pair
     finally:

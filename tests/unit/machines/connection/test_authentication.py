@@ -302,6 +302,49 @@ def test_a_single_message_is_renewed_without_a_gap() -> None:
     assert wire.machine.session.began_at == 9.0
 
 
+def test_a_late_refusal_lets_what_is_behind_be_answered_first() -> None:
+    """As Kafka does: it refuses after 0.3 s, and serves what was written meanwhile."""
+    wire = used()
+    wire.at(9.0)
+    wire.renew()
+    behind = [wire.send() for _ in range(3)]
+    wire.written()
+    assert isinstance(wire.answer(), Answer)
+    assert wire.answer() is None
+    refused = wire.unanswered.pop(0)
+    for ticket in behind[:2]:
+        large = wire.machine.announced(2**19)
+        assert large is None
+        answer = wire.answer()
+        assert isinstance(answer, Answer)
+        assert answer.ticket is ticket
+    wire.unanswered.insert(0, refused)
+    closing = wire.answer(SaslAuthenticateResponse(error_code=58, error_message="no"))
+    assert isinstance(closing, Closing)
+    assert isinstance(closing.cause, AuthenticationError)
+    assert closing.cause.reason == "no"
+    assert [ended.correlation_id for ended, _ in closing.failed] == [
+        behind[2].correlation_id
+    ]
+
+
+def test_what_is_behind_may_not_overtake_otherwise() -> None:
+    """Neither by more than one, nor before SaslHandshake, nor without a login."""
+    for answered, skipped in ((1, 2), (2, 2), (4, 1)):
+        wire = used()
+        wire.at(9.0)
+        wire.renew()
+        for _ in range(3):
+            wire.send()
+        wire.written()
+        for _ in range(answered):
+            wire.answer()
+        del wire.unanswered[:skipped]
+        closing = wire.answer()
+        assert isinstance(closing, Closing)
+        assert isinstance(closing.cause, ProtocolError)
+
+
 def test_several_messages_hold_what_comes_between() -> None:
     wire = used(rounds=2)
     wire.at(9.0)

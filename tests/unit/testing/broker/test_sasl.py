@@ -7,7 +7,7 @@ from base64 import b64encode
 
 import pytest
 
-from kafkaio.protocol.headers import decode_response
+from kafkaio.protocol.headers import decode_response, peek_correlation_id
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.protocol.messages.sasl_authenticate import (
@@ -375,6 +375,31 @@ async def test_not_twice_within_a_second() -> None:
         assert (await handshake(caller, "PLAIN")).error_code == 34
         await asyncio.sleep(1)
         assert (await plain(caller)).error_code == 0
+
+
+async def test_requests_are_answered_until_a_further_login_is_refused() -> None:
+    """As Kafka 4.3: the refusal comes 0.3 s later, after answers to what is behind."""
+    async with secured(reauth_ms=2000) as (_, caller):
+        await plain(caller)
+        other = b"\0bob\0bob-secret"
+        caller.send(SaslHandshakeRequest(mechanism="PLAIN"), 1, 1)
+        caller.send(SaslAuthenticateRequest(auth_bytes=other), 2, 2)
+        caller.send(MetadataRequest(), 12, 3)
+        seen = [peek_correlation_id(await caller.frame()) for _ in range(2)]
+        caller.send(MetadataRequest(), 12, 4)
+        seen += [peek_correlation_id(await caller.frame()) for _ in range(2)]
+        assert seen == [1, 3, 4, 2]
+        assert await ended(caller)
+
+
+async def test_a_login_while_a_further_one_is_refused_ends_at_once() -> None:
+    async with secured(reauth_ms=2000) as (_, caller):
+        await plain(caller)
+        caller.send(SaslHandshakeRequest(mechanism="PLAIN"), 1, 1)
+        caller.send(SaslAuthenticateRequest(auth_bytes=b"\0alice\0no"), 2, 2)
+        caller.send(SaslHandshakeRequest(mechanism="PLAIN"), 1, 3)
+        assert peek_correlation_id(await caller.frame()) == 1
+        assert await ended(caller)
 
 
 async def test_who_authenticates_again_is_the_same_by_the_same_mechanism() -> None:

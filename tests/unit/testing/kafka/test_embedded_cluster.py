@@ -1,7 +1,17 @@
 """The embedded broker in a real Kafka's place."""
 
+import socket
+import struct
+
 import pytest
 
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.headers import decode_response, encode_request
+from kafkaio.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from kafkaio.testing.kafka import KafkaNotStarted, TopicNotCreated, real_kafka
 from kafkaio.testing.kafka.source import KAFKA_VARIABLE
 from kafkaio.testing.kafka.wire import metadata
@@ -61,3 +71,22 @@ def test_it_has_the_listeners_of_a_real_kafka() -> None:
         assert len({kafka.bootstrap(name) for name in listeners}) == len(listeners)
         assert kafka.certificates.authority.exists()
         assert set(kafka.certificates.clients) == {"bob"}
+
+
+def test_it_checks_rights() -> None:
+    with real_kafka(tls=True, acls=True, users={"bob": "b"}) as kafka:
+        # Whoever comes by PLAINTEXT may do everything, bob may see nothing.
+        kafka.create_topic_blocking("t")
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+        host, _, port = kafka.bootstrap("MTLS").rpartition(":")
+        context = kafka.certificates.client_context("bob")
+        with (
+            socket.create_connection((host, int(port)), 10) as plain,
+            context.wrap_socket(plain, server_hostname=host) as secured,
+            secured.makefile("rb") as answers,
+        ):
+            secured.sendall(encode_request(asked, 12, 7, "bob"))
+            (length,) = struct.unpack(">i", answers.read(4))
+            frame = answers.read(length)
+        (found,) = decode_response(MetadataResponse, 12, frame).topics
+        assert found.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

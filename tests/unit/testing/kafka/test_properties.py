@@ -1,12 +1,17 @@
 """server.properties as a value."""
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from kafkaio.testing.kafka.options import ClusterOptions
 from kafkaio.testing.kafka.properties import (
     FAST,
+    KerberosService,
     Plan,
     Tls,
+    TokenRules,
     server_properties,
     spell,
     zookeeper_properties,
@@ -117,3 +122,71 @@ def test_options_fill_in_users_and_feature_levels() -> None:
     assert options.levels["group.version"] == 0
     assert options.levels["metadata.version"] == 30
     assert options.release.features["group.version"] == 1
+
+
+def test_sessions_rights_and_delegation_tokens() -> None:
+    plan = Plan(release=KRAFT, reauth_ms=2000, acls=True, delegation_tokens=True)
+    found = server_properties(plan, 1, {}, DATA)
+    assert found["connections.max.reauth.ms"] == 2000
+    assert str(found["authorizer.class.name"]).endswith("StandardAuthorizer")
+    assert found["super.users"] == "User:ANONYMOUS"
+    assert found["delegation.token.secret.key"]
+    for release, authorizer in (
+        ("2.8", "authorizer.AclAuthorizer"),
+        ("2.1", "SimpleAclAuthorizer"),
+    ):
+        old = Plan(release=find_release(release), acls=True)
+        name = server_properties(old, 1, {}, DATA)["authorizer.class.name"]
+        assert str(name).endswith(authorizer)
+
+
+def test_signed_tokens() -> None:
+    rules = TokenRules(keys=Path("/k/keys.json"), issuer="i", audience="a")
+    plan = Plan(release=KRAFT, users={}, token_rules=rules)
+    found = server_properties(plan, 1, {"SASL": 2}, DATA)
+    prefix = "listener.name.sasl.oauthbearer.sasl"
+    assert found[f"{prefix}.oauthbearer.jwks.endpoint.url"] == "file:///k/keys.json"
+    assert found[f"{prefix}.oauthbearer.expected.issuer"] == "i"
+    assert found[f"{prefix}.oauthbearer.expected.audience"] == "a"
+    assert "Validator" in str(found[f"{prefix}.server.callback.handler.class"])
+    assert "unsecured" not in str(found[f"{prefix}.jaas.config"])
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"reauth_ms": 2000}, "reauth_ms needs sasl=True"),
+        ({"reauth_ms": 0, "sasl": True}, "reauth_ms must be at least 1, not 0"),
+        (
+            {"reauth_ms": 2000, "sasl": True, "version": "2.1"},
+            "reauth_ms needs Kafka 2.2, not 2.1.1",
+        ),
+        ({"oidc": True}, "oidc needs sasl=True"),
+        (
+            {"oidc": True, "sasl": True, "version": "2.8"},
+            "oidc needs Kafka 3.9, not 2.8.2",
+        ),
+        ({"gssapi": True}, "gssapi needs sasl=True"),
+        ({"delegation_tokens": True}, "delegation_tokens needs sasl or tls=True"),
+    ],
+)
+def test_security_that_cannot_be(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        ClusterOptions(**options)
+
+
+def test_gssapi_is_one_more_mechanism_of_sasl_listeners() -> None:
+    service = KerberosService(principal="kafka/127.0.0.1@R", keytab=Path("/k"))
+    plan = Plan(release=KRAFT, users={"alice": "s"}, kerberos=service)
+    ports = {"PLAINTEXT": 1, "SASL": 2, "SASL_SSL": 3}
+    found = server_properties(plan, 1, ports, DATA)
+    without = Plan(release=KRAFT, users={"alice": "s"})
+    plain = server_properties(without, 1, ports, DATA)
+    assert found["sasl.kerberos.service.name"] == "kafka"
+    for listener in ("sasl", "sasl_ssl"):
+        prefix = f"listener.name.{listener}."
+        key = f"{prefix}sasl.enabled.mechanisms"
+        assert found[key] == f"{plain[key]},GSSAPI"
+        login = str(found[f"{prefix}gssapi.sasl.jaas.config"])
+        assert 'keyTab="/k" principal="kafka/127.0.0.1@R";' in login
+    assert not any("gssapi" in name or "kerberos" in name for name in plain)

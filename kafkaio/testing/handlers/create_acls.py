@@ -1,0 +1,84 @@
+"""CreateAcls, versions 1 to 3 (KIP-140, KIP-290)."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._acls import acls_for, enum_of
+from kafkaio.testing.security.acls import (
+    Acl,
+    Acls,
+    InvalidAcl,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: CreateAclsRequest,
+    connection: ServerConnection,
+) -> CreateAclsResponse:
+    """Add ACLs, each by itself. All nodes apply them when this is answered.
+
+    As in Kafka, what only a filter can have fails the whole request.
+    """
+    del header
+    wanted = [_acl(asked) for asked in request.creations]
+    try:
+        acls = acls_for(node, connection, Operation.ALTER)
+    except Refusal as refusal:
+        results = [_refused(refusal.code, refusal.message) for _ in wanted]
+        return CreateAclsResponse(results=results)
+    if any(_is_for_filters(acl) for acl in wanted):
+        results = [_refused(ErrorCode.UNKNOWN_SERVER_ERROR, None) for _ in wanted]
+        return CreateAclsResponse(results=results)
+    return CreateAclsResponse(results=[_add(acls, acl, connection) for acl in wanted])
+
+
+def _acl(asked: AclCreation) -> Acl:
+    return Acl(
+        resource_type=enum_of(ResourceType, asked.resource_type),
+        name=asked.resource_name,
+        principal=asked.principal,
+        operation=enum_of(Operation, asked.operation),
+        permission=enum_of(Permission, asked.permission_type),
+        pattern=enum_of(PatternType, asked.resource_pattern_type),
+        host=asked.host,
+    )
+
+
+def _is_for_filters(acl: Acl) -> bool:
+    return (
+        acl.resource_type is ResourceType.ANY
+        or acl.pattern in {PatternType.ANY, PatternType.MATCH}
+        or acl.operation is Operation.ANY
+        or acl.permission is Permission.ANY
+    )
+
+
+def _add(acls: Acls, acl: Acl, connection: ServerConnection) -> AclCreationResult:
+    try:
+        connection.check(acl.name)
+        acls.add(acl)
+    except Refusal as refusal:
+        return _refused(refusal.code, refusal.message)
+    except InvalidAcl as invalid:
+        return _refused(ErrorCode.INVALID_REQUEST, str(invalid))
+    return AclCreationResult(error_message="")
+
+
+def _refused(code: ErrorCode, message: str | None) -> AclCreationResult:
+    return AclCreationResult(error_code=code, error_message=message)

@@ -1,0 +1,68 @@
+"""DeleteAcls, versions 1 to 3 (KIP-140, KIP-290)."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._acls import acls_for, filter_of
+from kafkaio.testing.security.acls import Acl, Operation
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: DeleteAclsRequest,
+    connection: ServerConnection,
+) -> DeleteAclsResponse | None:
+    """Delete what the filters choose. Unknown numbers close the connection."""
+    del header
+    filters = [filter_of(asked) for asked in request.filters]
+    if any(chosen.is_unknown for chosen in filters):
+        connection.abort()
+        return None
+    try:
+        acls = acls_for(node, connection, Operation.ALTER)
+    except Refusal as refusal:
+        return DeleteAclsResponse(
+            filter_results=[
+                DeleteAclsFilterResult(
+                    error_code=refusal.code, error_message=refusal.message
+                )
+                for _ in filters
+            ]
+        )
+    faults = [connection.error_for(one.name or "") for one in filters]
+    passed = [one for one, fault in zip(filters, faults, strict=True) if fault is None]
+    deleted = iter(acls.remove(passed))
+    return DeleteAclsResponse(
+        filter_results=[
+            DeleteAclsFilterResult(
+                error_message=None,
+                matching_acls=[_deleted(acl) for acl in next(deleted)],
+            )
+            if fault is None
+            else DeleteAclsFilterResult(error_code=fault, error_message=None)
+            for fault in faults
+        ]
+    )
+
+
+def _deleted(acl: Acl) -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(
+        error_message=None,
+        resource_type=acl.resource_type,
+        resource_name=acl.name,
+        pattern_type=acl.pattern,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )

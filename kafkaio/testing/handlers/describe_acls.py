@@ -1,0 +1,54 @@
+"""DescribeAcls, versions 1 to 3 (KIP-140, KIP-290)."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._acls import acls_for, filter_of
+from kafkaio.testing.security.acls import Acl, Operation
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: DescribeAclsRequest,
+    connection: ServerConnection,
+) -> DescribeAclsResponse:
+    """List ACLs by resource."""
+    del header
+    try:
+        acls = acls_for(node, connection, Operation.DESCRIBE)
+    except Refusal as refusal:
+        return DescribeAclsResponse(
+            error_code=refusal.code, error_message=refusal.message
+        )
+    return DescribeAclsResponse(resources=_by_resource(acls.find(filter_of(request))))
+
+
+def _by_resource(acls: list[Acl]) -> list[DescribeAclsResource]:
+    found: dict[tuple[int, str, int], DescribeAclsResource] = {}
+    for acl in acls:
+        key = (acl.resource_type, acl.name, acl.pattern)
+        if key not in found:
+            found[key] = DescribeAclsResource(
+                resource_type=acl.resource_type,
+                resource_name=acl.name,
+                pattern_type=acl.pattern,
+            )
+        found[key].acls.append(
+            AclDescription(
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission,
+            )
+        )
+    return list(found.values())
