@@ -62,6 +62,8 @@ EARLY_FRAME_SIZE: Final = 524_288
 _TURN: Final = 0.002
 #: What is done before a connection is dialled, for error messages.
 _CREDENTIALS: Final = "get credentials"
+#: The mechanism whose credentials have an end.
+_BY_TOKEN: Final = "OAUTHBEARER"  # noqa: S105  (a name)
 #: The part of the set-up that dialling may take, so that an error names the addresses.
 _DIALLING: Final = 0.95
 #: Seconds between two attempts to get the credentials of a renewal.
@@ -679,7 +681,17 @@ class Connection:
         if not self._was_ready:
             return self._machine.exchange is not None
         is_mute = self._requests > 0 and not self.has_answered
-        return self._sasl is None and is_mute
+        return is_mute and (self._sasl is None or self._has_ended_token())
+
+    def _has_ended_token(self) -> bool:
+        """Whether the broker may have accepted a token that leaves no time.
+
+        Brokers allow for clocks that differ, by 30 s as a rule: the login succeeds,
+        its session is over at once, and the next request is not answered.
+        """
+        session = self._machine.session
+        by_token = self._sasl is not None and self._sasl.login.mechanism == _BY_TOKEN
+        return by_token and session is not None and not session.lifetime
 
     def _handshake_failed(self, cause: BaseException | None) -> KafkaError:
         if isinstance(cause, AuthenticationError):

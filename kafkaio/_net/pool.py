@@ -412,7 +412,10 @@ class Pool:
         login = self._settings.login
         if self._has_warned or login is None or self._settings.tls is not None:
             return
-        if login.mechanism in _REVEALING and not _is_loopback(host):
+        from kafkaio.security.loopback import is_loopback  # with SASL alone
+
+        is_own = is_loopback(host.rstrip(".").lower())
+        if login.mechanism in _REVEALING and not is_own:
             self._has_warned = True
             self._observer.credentials_exposed(login.mechanism, host)
 
@@ -479,6 +482,8 @@ class Pool:
                 "sasl_mechanism, or the message is larger than its "
                 "sasl.server.max.receive.size"
             )
+            if mechanism == "OAUTHBEARER":
+                why += ", or the token has ended by the broker's clock"
         return AuthenticationError(
             f"{where}: the broker closes each connection {why}",
             mechanism=mechanism,
@@ -502,15 +507,6 @@ class Pool:
         self._observer.connection_lost(key[0], key[1].kind, cause)
         if self._on_lost is not None:
             self._on_lost(key[0], key[1], cause)
-
-
-def _is_loopback(host: str) -> bool:
-    from ipaddress import ip_address  # takes a millisecond to import, so not earlier
-
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.rstrip(".").lower() == "localhost"
 
 
 #: So many violations of the protocol in a row are no accident.

@@ -216,7 +216,7 @@ def _skipped(position: int, end: int) -> int:
     return end
 
 
-def read_fields(
+def read_fields(  # noqa: C901 - a call for each field would cost as much as reading it
     data: bytes, position: int
 ) -> tuple[bytes | None, bytes | None, tuple[Header, ...], int]:
     """Read the key, the value and the headers of a record.
@@ -235,11 +235,12 @@ def read_fields(
     if raw != 1:
         if raw > 127:
             raw, position = long_varint(data, position - 1)
-        if raw & 1:
+        if not raw & 1:
+            after = position + (raw >> 1)
+            key = data[position:after]
+            position = after
+        elif raw != 1:  # null, in more bytes than it needs
             raise CorruptRecord(f"a key has the length {_unzigzag(raw)}")
-        after = position + (raw >> 1)
-        key = data[position:after]
-        position = after
     raw = data[position]
     position += 1
     if raw != 1:
@@ -248,11 +249,12 @@ def read_fields(
             position += 1
             if raw > _TWO_BYTES:
                 raw, position = long_varint(data, position - 2)
-        if raw & 1:
+        if not raw & 1:
+            after = position + (raw >> 1)
+            value = data[position:after]
+            position = after
+        elif raw != 1:  # null, in more bytes than it needs
             raise CorruptRecord(f"a value has the length {_unzigzag(raw)}")
-        after = position + (raw >> 1)
-        value = data[position:after]
-        position = after
     if data[position]:
         headers, position = _decode_headers(data, position)
         return key, value, headers, position

@@ -49,7 +49,7 @@ from kafkaio.protocol.messages.metadata import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["MetadataUpdater"]
+__all__ = ["MetadataUpdater", "undescribed"]
 
 Listener = Callable[[ClusterView], None]
 
@@ -260,7 +260,7 @@ class MetadataUpdater:
     def _report_unavailable(self) -> None:
         wanted = self._schedule.interest.names()
         for topic, code in self._unavailable.update(self.view, wanted, now()):
-            why = _undescribed(topic, code)
+            why = undescribed(topic, code)
             self._observer.topic_unavailable(topic, why)
 
     def _failed(self, error: KafkaError) -> None:
@@ -309,14 +309,14 @@ class MetadataUpdater:
         # An error in an older view may have been corrected since.
         is_final = error and not reaction(ApiKey.METADATA, error).retry
         if is_final and view.number > began_at:
-            raise _undescribed(topic, error)
+            raise undescribed(topic, error)
 
     def why_missing(self, topics: Collection[str]) -> KafkaError:
         """Return the reason why the first missing one of ``topics`` is missing."""
         for topic in topics:
             error = self.view.topic_error(topic)
             if self.view.partition_count(topic) is None and error:
-                return _undescribed(topic, error)
+                return undescribed(topic, error)
         if self.failure is not None:
             return self.failure
         return broker_error(
@@ -325,7 +325,7 @@ class MetadataUpdater:
         )
 
 
-def _undescribed(topic: str, code: int) -> BrokerError:
+def undescribed(topic: str, code: int) -> BrokerError:
     """Make the error for a topic that the brokers do not describe."""
     what = f"topic {topic!r} cannot be described"
     return broker_error(code, what, api=ApiKey.METADATA, topic=topic)

@@ -19,6 +19,7 @@ from kafkaio._dataclass import dataclass
 from kafkaio.config.declaration import (
     check_value,
     documented,
+    given,
     option,
     option_of,
     read_property,
@@ -28,6 +29,8 @@ from kafkaio.types import OffsetStore, Token
 
 if TYPE_CHECKING:
     import ssl
+
+    from kafkaio.config.login_properties import TokenRequest
 
 __all__ = [
     "AllowedHosts",
@@ -240,11 +243,12 @@ class ClientConfig:
         "delegation token (KIP-48), for SCRAM.",
         is_own=True,
     )
-    sasl_oauth_token_provider: TokenProvider | None = option(
+    sasl_oauth_token_provider: TokenProvider | TokenRequest | None = option(
         None,
         "Function that returns a `Token` when it is awaited, for OAUTHBEARER. "
-        "``kafkaio.security`` has some.",
-        function="function that returns a token when it is awaited",
+        "``kafkaio.security`` has some; ``from_properties`` reads Kafka's "
+        "``sasl.oauthbearer.*`` as one of them.",
+        keyword_type="TokenProvider | None",
         is_own=True,
     )
     sasl_kerberos_service_name: str = option(
@@ -367,8 +371,8 @@ class ClientConfig:
             raise ConfigurationError(f"{properties!r} is no mapping of properties")
         dotted = {f.name.replace("_", "."): f for f in fields(cls)}
         other = {alias: f for f in fields(cls) for alias in option_of(f).aliases}
-        options: dict[str, object] = {}
-        for key, value in properties.items():
+        options, rest = _login_of(properties)
+        for key, value in rest.items():
             found = other.get(key) or dotted.get(key)
             if found is None:
                 raise cls._unknown(key, key.replace(".", "_"), dotted)
@@ -841,6 +845,17 @@ class ConsumerConfig(ClientConfig):
         return duration
 
 
+def _login_of(
+    properties: Mapping[str, object],
+) -> tuple[dict[str, object], Mapping[str, object]]:
+    """Read how to log in as Java's clients say it; most programs need nothing of it."""
+    if not any(str(name).startswith("sasl.") for name in properties):
+        return {}, properties
+    from kafkaio.config.login_properties import read_login
+
+    return read_login(properties)
+
+
 def _check(config: ClientConfig) -> None:
     for declared in fields(config):
         check_value(declared, getattr(config, declared.name))
@@ -892,15 +907,11 @@ _SASL_NEEDED: Mapping[str, tuple[str, ...]] = {
 
 
 def _check_sasl(config: ClientConfig) -> None:
-    given = {
-        f.name
-        for f in fields(ClientConfig)
-        if f.name.startswith("sasl_") and getattr(config, f.name) != f.default
-    }
+    found = given(config, "sasl_")
     if not config.security_protocol.startswith("SASL_"):
-        if given:
+        if found:
             raise ConfigurationError(
-                f"{min(given)} is not used without security_protocol='SASL_SSL' or "
+                f"{min(found)} is not used without security_protocol='SASL_SSL' or "
                 "'SASL_PLAINTEXT'"
             )
         return
@@ -909,7 +920,8 @@ def _check_sasl(config: ClientConfig) -> None:
         raise ConfigurationError(
             f"security_protocol={config.security_protocol!r} needs sasl_mechanism"
         )
-    foreign = given - {"sasl_mechanism", *_SASL_OPTIONS[mechanism]}
+    _check_provider(config.sasl_oauth_token_provider)
+    foreign = {*found} - {"sasl_mechanism", *_SASL_OPTIONS[mechanism]}
     if foreign:
         raise ConfigurationError(
             f"{min(foreign)} has no meaning with sasl_mechanism={mechanism!r}"
@@ -919,6 +931,18 @@ def _check_sasl(config: ClientConfig) -> None:
             raise ConfigurationError(f"sasl_mechanism={mechanism!r} needs {name}")
     if config.sasl_kerberos_keytab and not config.sasl_kerberos_principal:
         raise ConfigurationError("sasl_kerberos_keytab needs sasl_kerberos_principal")
+
+
+def _check_provider(provider: object) -> None:
+    if provider is None or callable(provider):
+        return
+    from kafkaio.config.login_properties import TokenRequest
+
+    if not isinstance(provider, TokenRequest):
+        raise ConfigurationError(
+            f"sasl_oauth_token_provider={provider!r} is no function that returns a "
+            "token when it is awaited"
+        )
 
 
 def _check_hosts(hosts: object) -> None:

@@ -149,6 +149,16 @@ class _Documentation:
         return "\n".join([*lines, "    "])
 
 
+def given(config: DataclassInstance, prefix: str) -> list[str]:
+    """Return the options whose names begin so and that differ from their defaults."""
+    return [
+        declared.name
+        for declared in fields(config)
+        if declared.name.startswith(prefix)
+        and getattr(config, declared.name) != declared.default
+    ]
+
+
 def check_value(declared: Field[Any], value: object) -> None:
     """Check the value of one option: its type, its bounds, its choices.
 

@@ -79,13 +79,18 @@ FOREIGN: Mapping[str, str] = {
     "sasl_plain_username": "use sasl_username instead",
     "sasl_plain_password": "use sasl_password instead",
     "sasl_oauth_token_provider_class": "use sasl_oauth_token_provider instead",
-    "sasl_jaas_config": "use sasl_username and sasl_password instead",
+    "sasl_jaas_config": (
+        "use sasl_username and sasl_password instead; from_properties() reads it"
+    ),
     "sasl_oauthbearer_token_endpoint_url": (
-        "pass sasl_oauth_token_provider=kafkaio.security.ClientCredentials(...)"
+        "pass sasl_oauth_token_provider=kafkaio.security.ClientCredentials(...); "
+        "from_properties() reads it"
     ),
     "sasl_login_callback_handler_class": "use sasl_oauth_token_provider instead",
+    "sasl_client_callback_handler_class": "use sasl_oauth_token_provider instead",
     "sasl_oauthbearer_method": (
-        "pass sasl_oauth_token_provider=kafkaio.security.ClientCredentials(...)"
+        "pass sasl_oauth_token_provider=kafkaio.security.ClientCredentials(...); "
+        "from_properties() reads it"
     ),
     "oauth_cb": "use sasl_oauth_token_provider instead",
     "socks5_proxy": "proxies are not in kafkaio",
@@ -116,6 +121,12 @@ def wrong_choice(
 ) -> ConfigurationError:
     """Return the error for a value that is no choice of its option."""
     text = str(value)
+    if text.upper() == "JKS":
+        return ConfigurationError(
+            f"{name}={value!r}: kafkaio does not read Java's own format. Convert the "
+            "file: keytool -importkeystore -srckeystore x.jks -destkeystore x.p12 "
+            "-deststoretype PKCS12"
+        )
     by_folded = {str(choice).casefold(): choice for choice in choices}
     near = difflib.get_close_matches(text.casefold(), by_folded, 1)
     is_near = isinstance(value, str) and near

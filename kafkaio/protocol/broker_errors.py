@@ -61,9 +61,7 @@ _CODES: dict[type[BrokerError], tuple[ErrorCode, ...]] = {
     ),
 }
 
-_KNOWN = frozenset(ApiKey)
 _CLASSES = {code: kind for kind, codes in _CODES.items() for code in codes}
-
 
 #: What each refusal is about.
 _RESOURCES: Mapping[ErrorCode, str] = {
@@ -75,7 +73,7 @@ _RESOURCES: Mapping[ErrorCode, str] = {
 }
 #: The right that a request needs on a resource, as Kafka's documentation lists them
 #: ("Authorization and ACLs").
-_RIGHTS: Mapping[str, Mapping[ApiKey, str]] = {
+_RIGHTS: Mapping[str, Mapping[int, str]] = {
     "topic": {
         ApiKey.PRODUCE: "WRITE",
         ApiKey.FETCH: "READ",
@@ -183,7 +181,7 @@ def broker_error(
 def _unauthorized(
     code: ErrorCode, message: str, api: int, kind: str, name: str
 ) -> AuthorizationError:
-    right = _RIGHTS.get(kind, {}).get(ApiKey(api), "") if api in _KNOWN else ""
+    right = _RIGHTS.get(kind, {}).get(api, "")
     where = f"{kind} {name!r}" if name else f"the {kind}"
     if kind == "cluster" and api in _IDEMPOTENT:
         right = "IDEMPOTENT_WRITE"

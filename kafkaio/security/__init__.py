@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         FileToken,
         JwtBearer,
         MskToken,
+        SignedAssertion,
         UnsecuredToken,
     )
 
@@ -27,6 +28,7 @@ __all__ = [
     "FileToken",
     "JwtBearer",
     "MskToken",
+    "SignedAssertion",
     "Token",
     "UnsecuredToken",
 ]

@@ -41,6 +41,10 @@ _NO_CREDENTIALS: Final = ("No Kerberos credentials", "No credentials cache")
 _NO_TICKET: Final = (
     "run kinit, or give sasl_kerberos_keytab and sasl_kerberos_principal"
 )
+_NOT_RENEWED: Final = (
+    "sasl_kerberos_keytab gave no new one; Kerberos may no longer know "
+    "sasl_kerberos_principal, or its keys have changed"
+)
 _NO_KEY: Final = "sasl_kerberos_keytab has no key of sasl_kerberos_principal"
 
 
@@ -49,6 +53,8 @@ def explain(said: str, *, has_keytab: bool) -> str:
     if any(part in said for part in _NO_CREDENTIALS):
         # The cache that it misses is, with a keytab, the one in our memory.
         return _NO_KEY if has_keytab else f"{said}: {_NO_TICKET}"
+    if has_keytab and "expired" in said:
+        return f"{said}: {_NOT_RENEWED}"
     for part, advice in _ADVICE:
         if part in said:
             return f"{said}: {advice}"
@@ -121,11 +127,12 @@ class _Context:
         self._target = target
         # Any: the library has types only where it is installed.
         self._context: Any = None
+        self._is_complete = False
 
     @property
     def is_complete(self) -> bool:
         """See SecurityContext."""
-        return self._context is not None and bool(self._context.complete)
+        return self._is_complete
 
     def step(self, token: bytes | None) -> bytes:
         """See SecurityContext."""
@@ -134,11 +141,13 @@ class _Context:
             if self._context is None:
                 self._context = self._made()
             answer = self._context.step(token)
-            is_complete = self._context.complete
+            # The library cannot say these of a context whose ticket has just ended.
+            self._is_complete = bool(self._context.complete)
+            flags = self._context.actual_flags if self._is_complete else None
         except gssapi.exceptions.GSSError as error:
             raise self._failed(error) from error
         mutual = gssapi.RequirementFlag.mutual_authentication
-        if is_complete and not self._context.actual_flags & mutual:
+        if flags is not None and not flags & mutual:
             raise AuthenticationError("the broker did not prove who it is")
         return bytes(answer or b"")
 
@@ -173,7 +182,7 @@ class _Context:
         # The minor status is Kerberos' own; the major one is about GSS-API, and says
         # more only where Kerberos says nothing.
         texts = error.get_all_statuses(error.min_code, False)  # noqa: FBT003
-        if not error.min_code or not any(texts):
+        if not error.min_code or not any(text != "Success" for text in texts if text):
             texts = error.get_all_statuses(error.maj_code, True)  # noqa: FBT003
         said = explain(". ".join(texts), has_keytab=self._kerberos.has_keytab)
         return AuthenticationError(f"Kerberos, {self._target}: {said}")

@@ -16,6 +16,7 @@ from kafkaio._machines.sasl.oauthbearer import OAuthBearer
 from kafkaio._machines.sasl.plain import Plain
 from kafkaio._machines.sasl.scram import SaltedPasswords, Scram
 from kafkaio.config import ClientConfig, TokenProvider
+from kafkaio.config.login_properties import TokenRequest
 from kafkaio.errors import ConfigurationError
 from kafkaio.security.gssapi import Kerberos
 from kafkaio.security.tokens import TokenSource
@@ -165,5 +166,10 @@ def login_for(config: ClientConfig) -> Login:
     provider = config.sasl_oauth_token_provider
     if config.sasl_mechanism == "OAUTHBEARER" and provider is not None:
         limit = config.socket_connection_setup_timeout_ms / 1000
+        if isinstance(provider, TokenRequest):
+            # With the libraries behind it, and most programs need neither.
+            from kafkaio.security.providers import provider_for
+
+            provider = provider_for(provider)
         return OAuthBearerLogin(provider, limit)
     raise ConfigurationError(f"sasl_mechanism={config.sasl_mechanism!r} is not known")

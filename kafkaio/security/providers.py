@@ -24,17 +24,21 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from ipaddress import ip_address
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import anyio.to_thread
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.clock import roll, wall_ms
-from kafkaio.errors import AuthenticationError, ConfigurationError
+from kafkaio.config import TokenProvider
+from kafkaio.config.login_properties import AssertionFacts, TokenRequest
+from kafkaio.errors import ConfigurationError
+from kafkaio.security.loopback import is_loopback
+from kafkaio.security.tokens import is_token, name_of, no_token
 from kafkaio.types import Token
 
 if TYPE_CHECKING:
@@ -46,7 +50,9 @@ __all__ = [
     "FileToken",
     "JwtBearer",
     "MskToken",
+    "SignedAssertion",
     "UnsecuredToken",
+    "provider_for",
 ]
 
 #: The largest answer of an identity provider, and the largest file with a JWT.
@@ -59,6 +65,8 @@ _SERVER_ERROR: Final = 500
 _MAX_REASON: Final = 500
 #: No token lives for longer than a hundred years: such a number is a mistake.
 _LONGEST_LIFE: Final = 100 * 365 * 86_400
+#: By algorithm, the class of joserfc that reads its keys.
+_KEY_TYPES: Final = {"RS256": "RSAKey", "ES256": "ECKey"}
 _MSK_MODULE: Final = "aws_msk_iam_sasl_signer"
 
 #: A file with a signed JWT, or an async callable that returns one.
@@ -103,12 +111,15 @@ class ClientCredentials:
         if not client_id or not client_secret:
             raise ConfigurationError("client_id and client_secret may not be empty")
         self._endpoint = _Endpoint(
-            token_url, ca_file=ca_file, timeout=timeout, allow_http=allow_http
+            token_url,
+            scope=scope,
+            extensions=extensions,
+            ca_file=ca_file,
+            timeout=timeout,
+            allow_http=allow_http,
         )
         self._client_id = client_id
         self._client_secret = client_secret
-        self._scope = scope
-        self._extensions = dict(extensions or {})
 
     def __repr__(self) -> str:
         client = f"client_id={self._client_id!r}"
@@ -120,12 +131,12 @@ class ClientCredentials:
         Raises:
             AuthenticationError: the identity provider refused, failed or was late.
         """
-        return await self._endpoint.ask(self._form, self._extensions)
+        return await self._endpoint.ask(self._form)
 
     async def _form(self) -> _Form:
         pair = f"{self._client_id}:{self._client_secret}".encode()
         basic = base64.b64encode(pair).decode()
-        fields = {"grant_type": "client_credentials"} | _scope(self._scope)
+        fields = {"grant_type": "client_credentials"}
         return _Form(fields, (self._client_secret, basic), basic=basic)
 
 
@@ -153,18 +164,21 @@ class JwtBearer:
         allow_http: bool = False,
     ) -> None:
         self._endpoint = _Endpoint(
-            token_url, ca_file=ca_file, timeout=timeout, allow_http=allow_http
+            token_url,
+            scope=scope,
+            extensions=extensions,
+            ca_file=ca_file,
+            timeout=timeout,
+            allow_http=allow_http,
         )
         self._assertion = assertion
-        self._scope = scope
-        self._extensions = dict(extensions or {})
 
     def __repr__(self) -> str:
         return f"<JwtBearer {self._endpoint.url}>"
 
     async def __call__(self) -> Token:
         """Return a new token; see `ClientCredentials`."""
-        return await self._endpoint.ask(self._form, self._extensions)
+        return await self._endpoint.ask(self._form)
 
     async def _form(self) -> _Form:
         signed = await _signed(self._assertion)
@@ -172,7 +186,7 @@ class JwtBearer:
             "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
             "assertion": signed,
         }
-        return _Form(fields | _scope(self._scope), (signed,))
+        return _Form(fields, (signed,))
 
 
 class ClientAssertion:
@@ -202,12 +216,15 @@ class ClientAssertion:
         if not client_id:
             raise ConfigurationError("client_id may not be empty")
         self._endpoint = _Endpoint(
-            token_url, ca_file=ca_file, timeout=timeout, allow_http=allow_http
+            token_url,
+            scope=scope,
+            extensions=extensions,
+            ca_file=ca_file,
+            timeout=timeout,
+            allow_http=allow_http,
         )
         self._client_id = client_id
         self._assertion = assertion
-        self._scope = scope
-        self._extensions = dict(extensions or {})
 
     def __repr__(self) -> str:
         client = f"client_id={self._client_id!r}"
@@ -215,7 +232,7 @@ class ClientAssertion:
 
     async def __call__(self) -> Token:
         """Return a new token; see `ClientCredentials`."""
-        return await self._endpoint.ask(self._form, self._extensions)
+        return await self._endpoint.ask(self._form)
 
     async def _form(self) -> _Form:
         signed = await _signed(self._assertion)
@@ -226,7 +243,114 @@ class ClientAssertion:
             "client_assertion_type": kind,
             "client_assertion": signed,
         }
-        return _Form(fields | _scope(self._scope), (signed,))
+        return _Form(fields, (signed,))
+
+
+class SignedAssertion:
+    """Signs a JWT by a private key, as the ``assertion`` of the two classes above.
+
+    The key is read for each JWT, so that it can be replaced.
+
+    Args:
+        key_file: the file with the private key in PEM: RSA or elliptic curve P-256.
+        passphrase: of an encrypted key.
+        algorithm: ``RS256`` or ``ES256``.
+        audience: the claim ``aud``: as a rule the token endpoint.
+        issuer: the claim ``iss``: the client's id, as a rule.
+        subject: the claim ``sub``; None for ``issuer``.
+        lifetime: seconds from now to the claim ``exp``.
+        leeway: seconds from the claim ``nbf`` to now, for clocks that differ.
+        has_id: whether to add a random claim ``jti``.
+        template_file: a file of JSON with ``header`` and ``payload``, which are added.
+
+    Raises:
+        ConfigurationError: an argument cannot be used, or the extra ``oauth`` is not
+            installed.
+    """
+
+    def __init__(  # noqa: PLR0913 - each of them is a fact of the JWT
+        self,
+        key_file: str | os.PathLike[str],
+        *,
+        passphrase: str | None = None,
+        algorithm: str = "RS256",
+        audience: str | None = None,
+        issuer: str | None = None,
+        subject: str | None = None,
+        lifetime: float = 300.0,
+        leeway: float = 60.0,
+        has_id: bool = False,
+        template_file: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if algorithm not in _KEY_TYPES:
+            known = ", ".join(_KEY_TYPES)
+            raise ConfigurationError(f"algorithm={algorithm!r} is none of {known}")
+        if not 0 < lifetime <= _LONGEST_LIFE or not 0 <= leeway <= _LONGEST_LIFE:
+            raise ConfigurationError(f"lifetime={lifetime!r} is no life of a JWT")
+        if find_spec("joserfc") is None:
+            raise _missing("SignedAssertion", "joserfc", "oauth")
+        self._key_file = os.fspath(key_file)
+        self._passphrase = passphrase
+        self._algorithm = algorithm
+        self._lifetime = lifetime
+        self._leeway = leeway
+        self._has_id = has_id
+        self._template_file = template_file and os.fspath(template_file)
+        given = {"aud": audience, "iss": issuer, "sub": subject or issuer}
+        self._claims = {name: value for name, value in given.items() if value}
+
+    def __repr__(self) -> str:
+        return f"<SignedAssertion {self._algorithm} {self._key_file}>"
+
+    async def __call__(self) -> str:
+        """Return a new signed JWT; a caller that is cancelled leaves a thread behind.
+
+        Raises:
+            AuthenticationError: the key or the template cannot be read.
+        """
+        return await anyio.to_thread.run_sync(self._sign, abandon_on_cancel=True)
+
+    def _sign(self) -> str:
+        from joserfc import jwk, jwt
+
+        template = self._template()
+        now = wall_ms() // 1000
+        times = {"iat": now, "nbf": now - self._leeway, "exp": now + self._lifetime}
+        claims = {**template["payload"], **times, **self._claims}
+        if self._has_id:
+            claims["jti"] = str(uuid4())
+        header = {"typ": "JWT", **template["header"], "alg": self._algorithm}
+        kind = getattr(jwk, _KEY_TYPES[self._algorithm])
+        try:
+            text = Path(self._key_file).read_bytes()
+            key = kind.import_key(text, password=self._passphrase)
+            value: str = jwt.encode(header, claims, key, algorithms=[self._algorithm])
+        except OSError as error:
+            what = error.strerror or type(error).__name__
+            raise no_token(f"{self._key_file}: {what}") from None
+        except Exception as error:
+            # Its text may quote the key: it stays with the cause.
+            what = f"no private key for {self._algorithm}, or another passphrase"
+            raise no_token(f"{self._key_file}: {what}") from error
+        return value
+
+    def _template(self) -> dict[str, dict[str, object]]:
+        found: dict[str, object] | None = {}
+        if self._template_file:
+            try:
+                found = _object(Path(self._template_file).read_bytes())
+            except OSError as error:
+                what = error.strerror or type(error).__name__
+                raise no_token(f"{self._template_file}: {what}") from None
+        parts: dict[str, dict[str, object]] = {}
+        for name in ("header", "payload"):
+            part = None if found is None else found.get(name, {})
+            if not isinstance(part, dict):
+                raise no_token(
+                    f"{self._template_file} has no JSON object with header and payload"
+                )
+            parts[name] = part
+        return parts
 
 
 class FileToken:
@@ -256,7 +380,7 @@ class FileToken:
         end = _end(claims)
         if end is None:
             del value, claims
-            raise _failed(f"{self._path} has no JWT with a claim exp")
+            raise no_token(f"{self._path} has no JWT with a claim exp")
         return Token(value=value, expires=end, principal=_principal(claims))
 
 
@@ -344,7 +468,7 @@ class MskToken:
         except Exception as error:
             # Its text is not ours to judge: it stays with the cause.
             what = f"{self!r}: AWS's library failed with {type(error).__name__}"
-            raise _failed(what) from error
+            raise no_token(what) from error
         return Token(value=value, expires=end_ms / 1000)
 
     def _sign(self) -> tuple[str, int]:
@@ -359,6 +483,50 @@ class MskToken:
         else:
             made = signer.generate_auth_token(self._region)
         return made
+
+
+def provider_for(request: TokenRequest) -> TokenProvider:
+    """Make the provider that properties of Java's clients or librdkafka ask for.
+
+    Raises:
+        ConfigurationError: an argument cannot be used, or an extra is not installed.
+    """
+    if request.kind == "file":
+        return FileToken(request.url)
+    if request.kind == "unsecured":
+        return UnsecuredToken(request.principal, seconds=request.lifetime)
+    more: _More = {"scope": request.scope, "extensions": dict(request.extensions)}
+    if request.kind == "client credentials":
+        secret = request.client_secret
+        return ClientCredentials(request.url, request.client_id, secret, **more)
+    assert request.assertion is not None  # read with the kind
+    assertion = _assertion_for(request.assertion)
+    if request.kind == "JWT bearer":
+        return JwtBearer(request.url, assertion, **more)
+    return ClientAssertion(request.url, request.client_id, assertion, **more)
+
+
+class _More(TypedDict):
+    scope: str
+    extensions: Mapping[str, str]
+
+
+def _assertion_for(facts: AssertionFacts) -> Assertion:
+    if facts.file:
+        return facts.file
+    claims = dict(facts.claims)
+    return SignedAssertion(
+        facts.key_file,
+        passphrase=facts.passphrase or None,
+        algorithm=facts.algorithm,
+        audience=claims.get("aud"),
+        issuer=claims.get("iss"),
+        subject=claims.get("sub"),
+        lifetime=facts.lifetime,
+        leeway=facts.leeway,
+        has_id=facts.has_id,
+        template_file=facts.template_file or None,
+    )
 
 
 class _Form:
@@ -422,11 +590,15 @@ class _Endpoint:
         self,
         url: str,
         *,
+        scope: str,
+        extensions: Mapping[str, str] | None,
         ca_file: str | os.PathLike[str] | None,
         timeout: float,
         allow_http: bool,
     ) -> None:
         self._url = url
+        self._scope = {"scope": scope.strip()} if scope.strip() else {}
+        self._extensions = dict(extensions or {})
         self._is_secure = _check_url(url, allow_http=allow_http)
         self._ca_file = None if ca_file is None else os.fspath(ca_file)
         if not 0 < timeout < math.inf:
@@ -443,9 +615,7 @@ class _Endpoint:
     def __repr__(self) -> str:
         return f"<_Endpoint {self.url}>"
 
-    async def ask(
-        self, form: Callable[[], Awaitable[_Form]], extensions: Mapping[str, str]
-    ) -> Token:
+    async def ask(self, form: Callable[[], Awaitable[_Form]]) -> Token:
         """Return a new token.
 
         Raises:
@@ -472,13 +642,13 @@ class _Endpoint:
             late = f"{self.url}: no token within {self._timeout:.3g} s"
             reason = _reason(last, sent)
             del sent
-            raise _failed(f"{late}: {reason}", reason)
+            raise no_token(f"{late}: {reason}", reason)
         assert sent is not None
         reason = _reason(last, sent)
         del sent
         if reason:
-            raise _failed(f"{self.url}: {reason}", reason)
-        return self._token(last, began, extensions)
+            raise no_token(f"{self.url}: {reason}", reason)
+        return self._token(last, began)
 
     async def _post(self, form: _Form) -> _Answer:
         """Send the form once; every failure is an answer, too."""
@@ -498,7 +668,10 @@ class _Endpoint:
                     follow_redirects=False,
                 ) as client,
                 client.stream(
-                    "POST", self._url, data=form.fields, headers=form.headers
+                    "POST",
+                    self._url,
+                    data={**form.fields, **self._scope},
+                    headers=form.headers,
                 ) as response,
             ):
                 return await _read(response)
@@ -517,9 +690,7 @@ class _Endpoint:
             reason = getattr(error, "strerror", None) or error
             raise ConfigurationError(f"ca_file={self._ca_file!r}: {reason}") from None
 
-    def _token(
-        self, answer: _Answer, began: float, extensions: Mapping[str, str]
-    ) -> Token:
+    def _token(self, answer: _Answer, began: float) -> Token:
         given = _object(answer.body)
         value = None if given is None else given.get("access_token")
         problem = ""
@@ -528,7 +699,7 @@ class _Endpoint:
         claims: dict[str, object] = {}
         if given is None:
             problem = "the answer is no JSON object"
-        elif not isinstance(value, str) or not _is_token(value):
+        elif not isinstance(value, str) or not is_token(value):
             problem = "the answer has no access_token that can be used"
         else:
             claims = _claims(value)
@@ -542,7 +713,7 @@ class _Endpoint:
         if problem or not isinstance(value, str):
             # The error may be shown with the variables of this call.
             del given, value, answer, claims
-            raise _failed(f"{self.url}: {problem}", problem)
+            raise no_token(f"{self.url}: {problem}", problem)
         ends = [] if end is None else [end]
         if life is not None:
             ends.append(began + life)
@@ -550,7 +721,7 @@ class _Endpoint:
             value=value,
             expires=min(ends),
             principal=_principal(claims),
-            extensions=extensions,
+            extensions=self._extensions,
         )
 
 
@@ -579,12 +750,6 @@ def _missing(what: str, package: str, extra: str) -> ConfigurationError:
     )
 
 
-def _failed(what: str, reason: str = "") -> AuthenticationError:
-    return AuthenticationError(
-        what, mechanism="OAUTHBEARER", step="get a token", reason=reason
-    )
-
-
 def _check_url(url: str, *, allow_http: bool) -> bool:
     """Refuse what is no address of a token endpoint; tell whether it is encrypted."""
     try:
@@ -597,23 +762,12 @@ def _check_url(url: str, *, allow_http: bool) -> bool:
         raise ConfigurationError("token_url is no URL with https and a host")
     if "@" in parts.netloc or parts.fragment:
         raise ConfigurationError("token_url may have no user and no fragment")
-    if parts.scheme == "http" and not allow_http and not _is_loopback(host):
+    if parts.scheme == "http" and not allow_http and not is_loopback(host):
         raise ConfigurationError(
             f"token_url is http to {host}: everybody on the way could read the secret; "
             "use https, or say allow_http=True"
         )
     return parts.scheme == "https"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _scope(scope: str) -> dict[str, str]:
-    return {"scope": scope.strip()} if scope.strip() else {}
 
 
 def _reason(answer: _Answer, form: _Form | None) -> str:
@@ -637,18 +791,18 @@ async def _signed(assertion: Assertion) -> str:
     """Return the signed JWT that a file or a callable has now."""
     if not callable(assertion):
         return await _from_file(os.fspath(assertion))
-    name = getattr(assertion, "__qualname__", type(assertion).__qualname__)
+    name = name_of(assertion)
     try:
         given: object = await assertion()
     except Exception as error:
         # Its text may quote a secret: it stays with the cause.
         failure = f"assertion {name} failed with {type(error).__name__}"
-        raise _failed(failure) from error
-    if isinstance(given, str) and _is_token(given):
+        raise no_token(failure) from error
+    if isinstance(given, str) and is_token(given):
         return given
     kind = type(given).__name__
     del given
-    raise _failed(f"assertion {name} returned {kind} that is no JWT")
+    raise no_token(f"assertion {name} returned {kind} that is no JWT")
 
 
 async def _from_file(path: str) -> str:
@@ -659,19 +813,15 @@ async def _from_file(path: str) -> str:
     try:
         data = await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
     except OSError as error:
-        raise _failed(f"{path}: {error.strerror or type(error).__name__}") from None
+        raise no_token(f"{path}: {error.strerror or type(error).__name__}") from None
     text = data.decode("latin-1").strip()
-    problem = "" if _is_token(text) else "has no token of printable ASCII alone"
+    problem = "" if is_token(text) else "has no token of printable ASCII alone"
     if len(data) > _MAX_BYTES:
         problem = f"has more than {_MAX_BYTES} bytes"
     if problem:
         del data, text
-        raise _failed(f"{path} {problem}")
+        raise no_token(f"{path} {problem}")
     return text
-
-
-def _is_token(text: str) -> bool:
-    return bool(text) and all("!" <= character <= "~" for character in text)
 
 
 def _object(text: bytes) -> dict[str, object] | None:

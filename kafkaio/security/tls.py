@@ -23,7 +23,6 @@ import ssl
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -31,6 +30,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.log import CLIENT
 from kafkaio.config import ClientConfig
+from kafkaio.config.declaration import given
 from kafkaio.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -78,11 +78,11 @@ def contexts_for(config: ClientConfig) -> Callable[[], ssl.SSLContext] | None:
         ConfigurationError: an option has no effect or contradicts another, or a file
             or text cannot be used; says which and why.
     """
-    given = _given(config)
+    found = given(config, "ssl_")
     if not config.security_protocol.endswith("SSL"):
-        if given:
+        if found:
             raise ConfigurationError(
-                f"{given[0]} has no effect with "
+                f"{found[0]} has no effect with "
                 f"security_protocol={config.security_protocol!r}: TLS needs 'SSL' or "
                 "'SASL_SSL'"
             )
@@ -90,7 +90,7 @@ def contexts_for(config: ClientConfig) -> Callable[[], ssl.SSLContext] | None:
     context = config.ssl_context
     if context is None:
         return _Contexts(config)
-    others = [name for name in given if name != "ssl_context"]
+    others = [name for name in found if name != "ssl_context"]
     if others:
         raise ConfigurationError(
             f"{others[0]} has no effect beside ssl_context: make the settings in the "
@@ -101,16 +101,6 @@ def contexts_for(config: ClientConfig) -> Callable[[], ssl.SSLContext] | None:
 
 def _same(context: ssl.SSLContext) -> ssl.SSLContext:
     return context
-
-
-def _given(config: ClientConfig) -> list[str]:
-    """The names of the options of TLS that differ from their defaults."""
-    return [
-        declared.name
-        for declared in fields(config)
-        if declared.name.startswith("ssl_")
-        and getattr(config, declared.name) != declared.default
-    ]
 
 
 class _Contexts:

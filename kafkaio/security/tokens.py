@@ -20,7 +20,7 @@ from kafkaio.config import TokenProvider
 from kafkaio.errors import AuthenticationError, ClosedError
 from kafkaio.types import Token
 
-__all__ = ["TokenSource"]
+__all__ = ["TokenSource", "is_token", "name_of", "no_token"]
 
 #: The wait after a failure, in milliseconds: the first, and the longest.
 _BACKOFF: Final = Backoff(500, 30_000)
@@ -45,7 +45,7 @@ class TokenSource:
     def __init__(self, provider: TokenProvider, *, timeout: float = 10.0) -> None:
         self._provider = provider
         self._timeout = timeout
-        self._name = _name(provider)
+        self._name = name_of(provider)
         self._refresh = TokenRefresh(_BACKOFF)
         self._token: Token | None = None
         # What went wrong last.
@@ -160,19 +160,28 @@ class TokenSource:
         raise self._failed(f"returned {kind}, no awaitable: make it async")
 
     def _failed(self, what: str) -> AuthenticationError:
-        return AuthenticationError(
-            f"sasl_oauth_token_provider {self._name} {what}",
-            mechanism="OAUTHBEARER",
-            step="get a token",
-        )
+        return no_token(f"sasl_oauth_token_provider {self._name} {what}")
 
 
 def _now() -> float:
     return wall_ms() / 1000
 
 
-def _name(provider: TokenProvider) -> str:
-    return getattr(provider, "__qualname__", type(provider).__qualname__)
+def no_token(what: str, reason: str = "") -> AuthenticationError:
+    """Make the error for a token that could not be got; ``what`` says why."""
+    return AuthenticationError(
+        what, mechanism="OAUTHBEARER", step="get a token", reason=reason
+    )
+
+
+def name_of(function: object) -> str:
+    """The name of a user's function, or of the class of an object that is called."""
+    return getattr(function, "__qualname__", type(function).__qualname__)
+
+
+def is_token(text: str) -> bool:
+    """Whether a text can be sent as a token: printable ASCII without spaces."""
+    return bool(text) and all("!" <= character <= "~" for character in text)
 
 
 def _problem(given: object) -> str:
@@ -184,7 +193,7 @@ def _problem(given: object) -> str:
         return f"returned a token of type {type(value).__name__}"
     if not value:
         return "returned an empty token"
-    if any(not "!" <= character <= "~" for character in value):
+    if not is_token(value):
         return "returned a token with spaces, line breaks or characters beyond ASCII"
     expires: object = given.expires
     if not isinstance(expires, int | float) or not math.isfinite(expires):

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest_asyncio
 
 from kafkaio import AuthenticationError, Client, Consumer, Producer
 from kafkaio.testing.kafka import Kafka
+from tests.support.listener_counts import ListenerCounts
 from tests.unit.security.test_token_login import Provider
 
 pytestmark = [
@@ -27,15 +29,18 @@ SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MECHANISMS = ("PLAIN", *SCRAM, "OAUTHBEARER")
 #: Of the listener, so short that many sessions end within a test.
 SESSION_MS = 2_000
-SECONDS = 12.0
+SECONDS = 30.0
+OTHERS = ("SCRAM-SHA-512", "OAUTHBEARER")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def guarded(kafka_version: str) -> AsyncIterator[Kafka]:
     """A Kafka that limits sessions on its SASL listener, where it can (KIP-368)."""
-    limit = "connections.max.reauth.ms"
-    config = {f"listener.name.sasl.{m.lower()}.{limit}": SESSION_MS for m in MECHANISMS}
-    async with Kafka(version=kafka_version, sasl=True, config=config) as kafka:
+    limit = None if kafka_version == "2.1" else SESSION_MS
+    is_new = kafka_version == "4.3"
+    async with Kafka(
+        version=kafka_version, sasl=True, reauth_ms=limit, jmx=is_new
+    ) as kafka:
         await kafka.create_topic("t", 6)
         yield kafka
 
@@ -137,61 +142,167 @@ class Sessions:
     """Counts logins, and connections that ended with an error."""
 
     def __init__(self) -> None:
-        self.again = 0
+        self.logins = 0
+        self.again: Counter[tuple[int, str]] = Counter()
         self.lost: list[object] = []
 
-    def authenticated(self, *facts: object, **more: object) -> None:
-        del facts, more
-        self.again += 1
+    def authenticated(self, node: int, kind: str, *facts: object) -> None:
+        del facts
+        self.logins += 1
+        self.again[node, kind] += 1
 
     def connection_lost(self, node: int, kind: str, cause: object) -> None:
         if cause is not None:
             self.lost.append((node, kind, cause))
 
 
-async def _work(kafka: Kafka, mechanism: str, heard: Sessions) -> None:
-    """Produce, and consume in a group in which a member comes and goes."""
-    options = login(kafka, mechanism)
-    topic = await kafka.create_topic(f"sessions-{mechanism.lower()}", 6)
-    sent, got = Counter[bytes | None](), Counter[bytes | None]()
-    until = time.monotonic() + SECONDS
+@dataclass
+class Work:
+    """A producer, and a group of four in which a member comes and goes.
 
-    async def produce(producer: Producer) -> None:
-        while time.monotonic() < until:
-            value = b"%d" % sent.total()
-            sent[value] += 1
-            await producer.send(topic, value)
+    Attributes:
+        options: how clients log in.
+        topic: the topic and the group.
+        seconds: how long it lasts.
+        every: seconds between two changes of the group.
+        heard: what the clients' observers were told, one for each client.
+        latencies: seconds until each record was acknowledged.
+    """
 
-    async def consume(begin: float, end: float) -> None:
-        await asyncio.sleep(begin)
-        asked = {"group_id": topic, "auto_offset_reset": "earliest", **options}
-        async with Consumer(topics=topic, observer=heard, **asked) as consumer:
-            while time.monotonic() < end or (end == until and got.total() < len(sent)):
+    options: dict[str, Any]
+    topic: str
+    seconds: float
+    every: float
+    heard: list[Sessions] = field(default_factory=list)
+    latencies: list[float] = field(default_factory=list)
+    _sent: Counter[bytes | None] = field(default_factory=Counter)
+    _got: Counter[bytes | None] = field(default_factory=Counter)
+
+    async def run(self) -> None:
+        """Do it all; nothing may be lost or repeated, and no connection may break."""
+        self._until = time.monotonic() + self.seconds
+        async with (
+            asyncio.timeout(self.seconds + 30),
+            asyncio.TaskGroup() as tasks,
+        ):
+            tasks.create_task(self._produce())
+            for _ in range(3):
+                tasks.create_task(self._consume(self._is_wanted))
+            tasks.create_task(self._come_and_go())
+        assert self._got == self._sent
+        assert [lost for each in self.heard for lost in each.lost] == []
+
+    def _observer(self) -> Sessions:
+        self.heard.append(Sessions())
+        return self.heard[-1]
+
+    def _is_wanted(self) -> bool:
+        return time.monotonic() < self._until or self._got.total() < self._sent.total()
+
+    async def _produce(self) -> None:
+        async with Producer(observer=self._observer(), **self.options) as producer:
+            while time.monotonic() < self._until:
+                value = b"%d" % self._sent.total()
+                self._sent[value] += 1
+                began = time.monotonic()
+                await producer.send(self.topic, value)
+                self.latencies.append(time.monotonic() - began)
+
+    async def _consume(self, is_wanted: Callable[[], bool]) -> None:
+        asked = {"group_id": self.topic, "auto_offset_reset": "earliest"}
+        async with Consumer(
+            topics=self.topic, observer=self._observer(), **asked, **self.options
+        ) as consumer:
+            while is_wanted():
                 for record in (await consumer.poll(timeout=0.2)).records:
-                    got[record.value] += 1
+                    self._got[record.value] += 1
             await consumer.commit()
 
-    async with (
-        Producer(observer=heard, **options) as producer,
-        asyncio.timeout(SECONDS + 30),
-        asyncio.TaskGroup() as tasks,
-    ):
-        tasks.create_task(produce(producer))
-        tasks.create_task(consume(0, until))
-        tasks.create_task(consume(0, until))
-        tasks.create_task(consume(0, until))
-        tasks.create_task(consume(SECONDS / 4, until - SECONDS / 4))
-    assert got == sent
+    async def _come_and_go(self) -> None:
+        while time.monotonic() + 2 * self.every <= self._until:
+            await asyncio.sleep(self.every)
+            until = time.monotonic() + self.every
+            await self._consume(lambda until=until: time.monotonic() < until)  # type: ignore[misc]  # bound at once
+
+
+async def _work(
+    kafka: Kafka, mechanism: str, seconds: float, every: float, **given: Any
+) -> Work:
+    topic = await kafka.create_topic(f"{mechanism.lower()}-{seconds:g}", 6)
+    work = Work(login(kafka, mechanism, **given), topic, seconds, every)
+    await work.run()
+    return work
 
 
 @pytest.mark.kafka_versions("4.3")
 async def test_sessions_of_two_seconds(guarded: Kafka) -> None:
     """Nothing is lost, repeated or refused; at the same time by two mechanisms."""
-    heard = {name: Sessions() for name in ("PLAIN", "OAUTHBEARER")}
-    async with asyncio.TaskGroup() as tasks:
-        for name, sessions in heard.items():
-            tasks.create_task(_work(guarded, name, sessions))
-    for sessions in heard.values():
-        assert sessions.lost == []
-        # The producer alone has a dozen.
-        assert sessions.again > SECONDS * 1_000 / SESSION_MS
+    async with ListenerCounts(guarded) as counts, asyncio.TaskGroup() as tasks:
+        works = [
+            tasks.create_task(_work(guarded, name, SECONDS, SECONDS / 4))
+            for name in ("PLAIN", "OAUTHBEARER")
+        ]
+    check(counts, [work.result() for work in works])
+
+
+def check(counts: ListenerCounts, works: list[Work]) -> None:
+    """The broker has counted what the clients were told: one login a session."""
+    heard = [sessions for work in works for sessions in work.heard]
+    assert counts.refused == 0
+    # No connection in use was cut off, or it would have been heard. A consumer that
+    # closes says so to its leader in a Fetch; behind a long poll, the broker may read
+    # it after the end of the session.
+    assert counts.of("expired-connections-killed-count") <= len(heard)
+    assert counts.succeeded == sum(sessions.logins for sessions in heard)
+    for work in works:
+        # A session is renewed after 0.85 of its two seconds at the earliest. The first
+        # login is one more, and so is another connection of the same kind.
+        most = work.seconds * 1_000 / (SESSION_MS * 0.85) + 3
+        for sessions in work.heard:
+            assert max(sessions.again.values()) <= most
+        # The producer's connection was in use all the time.
+        renewals = work.seconds * 1_000 / SESSION_MS
+        assert max(work.heard[0].again.values()) >= renewals * 0.9
+
+
+@pytest.mark.kafka_versions("4.3")
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mechanisms", [("PLAIN", "SCRAM-SHA-256"), OTHERS])
+async def test_five_minutes_of_sessions(
+    guarded: Kafka, mechanisms: tuple[str, ...]
+) -> None:
+    async with ListenerCounts(guarded) as counts, asyncio.TaskGroup() as tasks:
+        works = [
+            tasks.create_task(_work(guarded, name, 300.0, 30.0)) for name in mechanisms
+        ]
+    check(counts, [work.result() for work in works])
+
+
+@pytest.mark.kafka_versions("4.3")
+@pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
+async def test_sessions_cost_no_latency(guarded: Kafka, mechanism: str) -> None:
+    """Beside a broker without sessions: p99 is 1.5 times as long or 10 ms more."""
+    async with Kafka(sasl=True) as free:
+        await free.create_topic("t", 6)
+        async with asyncio.TaskGroup() as tasks:
+            works = [
+                tasks.create_task(_latencies(kafka, mechanism))
+                for kafka in (guarded, free)
+            ]
+    renewed, plain = (sorted(work.result()) for work in works)
+    p99 = [found[int(len(found) * 0.99)] for found in (renewed, plain)]
+    assert p99[0] <= max(1.5 * p99[1], p99[1] + 0.010), p99
+
+
+async def _latencies(kafka: Kafka, mechanism: str) -> list[float]:
+    """Seconds until each record was acknowledged, one after another."""
+    found = []
+    async with Producer(**login(kafka, mechanism)) as producer:
+        await producer.send("t", b"first")
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            began = time.monotonic()
+            await producer.send("t", b"v")
+            found.append(time.monotonic() - began)
+            await asyncio.sleep(0.002)
+    return found

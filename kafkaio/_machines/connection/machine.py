@@ -245,7 +245,7 @@ class ConnectionMachine:
         """
         if self.state is _CLOSED:
             return None
-        ticket = self.pipeline.oldest
+        ticket = self.pipeline.next_large
         if ticket is None:
             error = ProtocolError(f"an answer of {size} bytes to no request")
             return self.closed(error)

@@ -216,6 +216,10 @@ class Pipeline:
     def claim(self, frame: Buffer, now: float) -> AnyTicket:
         """Take the oldest request off the queue: the frame has to answer it.
 
+        A broker that refuses a further authentication says so 0.3 s later, and answers
+        meanwhile what was written behind. So the oldest request but one may be answered
+        first, if the oldest one belongs to an authentication.
+
         Raises:
             ProtocolError: it answers another one, or none.
         """
@@ -224,15 +228,32 @@ class Pipeline:
         if not self._in_flight:
             raise ProtocolError(f"answer {correlation_id} to no request")
         expected = self._in_flight[0]
-        if correlation_id != expected.correlation_id:
+        if correlation_id == expected.correlation_id:
+            return self._in_flight.popleft()
+        behind = self._behind_authentication
+        if behind is None or correlation_id != behind.correlation_id:
             raise ProtocolError(
                 f"answer {correlation_id} came where {expected.correlation_id} was due"
             )
-        return self._in_flight.popleft()
+        del self._in_flight[1]
+        return behind
 
     @property
-    def oldest(self) -> AnyTicket | None:
-        """The request that the next frame has to answer; None for none."""
+    def _behind_authentication(self) -> AnyTicket | None:
+        """The oldest request but one, if the oldest belongs to an authentication."""
+        is_first = len(self._in_flight) > 1 and (
+            self._in_flight[0].correlation_id >= RESERVED_IDS
+        )
+        return self._in_flight[1] if is_first else None
+
+    @property
+    def next_large(self) -> AnyTicket | None:
+        """The request that a large frame has to answer; None for none.
+
+        No answer of an authentication is large.
+        """
+        if self._behind_authentication is not None:
+            return self._behind_authentication
         return self._in_flight[0] if self._in_flight else None
 
     def put_back(self, ticket: AnyTicket) -> None:

@@ -16,11 +16,11 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.refresh import ALL_TOPICS, Topics
 from kafkaio._runtime.clock import now, roll
+from kafkaio.client.metadata import undescribed
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.ports import TopicCluster
 from kafkaio.errors import KafkaError
 from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.types import TopicPartition
 
 __all__ = ["GroupTopics"]
@@ -185,10 +185,7 @@ class GroupTopics:
                 self._refused.discard(topic)
             elif topic not in self._refused:
                 self._refused.add(topic)
-                what = f"topic {topic!r} cannot be described"
-                yield fx.Report(
-                    broker_error(error, what, api=ApiKey.METADATA, topic=topic)
-                )
+                yield fx.Report(undescribed(topic, error))
 
     def _matching(self, view: ClusterView) -> frozenset[str]:
         assert self.pattern is not None

@@ -134,7 +134,6 @@ def test_a_tls_context_that_would_not_be_used() -> None:
     [
         ("transaction_two_phase_commit_enable", "two-phase commit"),
         ("sasl_plain_password", "use sasl_password"),
-        ("sasl_jaas_config", "use sasl_username and sasl_password"),
         ("ssl_ciphers", "make an ssl.SSLContext"),
         ("ssl_cafile", "use ssl_truststore_location"),
         ("ssl_check_hostname", "use ssl_endpoint_identification_algorithm"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -88,7 +87,6 @@ async def test_what_a_hostile_answer_costs(name: str, memory: bool) -> None:
         cluster.on(api, answering(body))
         async with opened(cluster, NetSettings()) as connection:
             request: Request[Any] = request_type(api)()
-            gc.collect()
             with measured(memory=memory) as cost:
                 answer = connection.submit(request, timeout=60, max_version=version)
                 if refused:
@@ -98,7 +96,6 @@ async def test_what_a_hostile_answer_costs(name: str, memory: bool) -> None:
                     assert type(await answer) is request.response_type()
             # The peer is in this process, and its own copy counts as well.
             assert cost.peak <= 20 * len(body) + len(body)
-            # A full garbage collection of the test run is part of it.
             assert memory or cost.longest < 0.1
 
 

@@ -61,6 +61,7 @@ class Library(ModuleType):
     def __init__(self) -> None:
         super().__init__("gssapi")
         self.fails: str | None = None
+        self.has_ended = False
         self.flags = Flag.mutual_authentication
         self.asked: list[dict[str, object]] = []
         self.contexts: list[dict[str, object]] = []
@@ -82,7 +83,13 @@ class Library(ModuleType):
 class Context:
     def __init__(self, library: Library) -> None:
         self._library = library
-        self.complete = False
+        self._is_complete = False
+
+    @property
+    def complete(self) -> bool:
+        if self._library.has_ended:
+            raise GSSError("The referenced context has expired")
+        return self._is_complete
 
     @property
     def actual_flags(self) -> Flag:
@@ -90,8 +97,8 @@ class Context:
 
     def step(self, token: bytes | None) -> bytes | None:
         self._library.check()
-        self.complete = token is not None
-        return None if self.complete else b"AP-REQ"
+        self._is_complete = token is not None
+        return None if self._is_complete else b"AP-REQ"
 
     def wrap(self, message: bytes, encrypt: bool) -> Signed:
         self._library.check()
@@ -176,6 +183,29 @@ def test_what_kerberos_says(library: Library) -> None:
         context.unwrap(b"x")
     with pytest.raises(AuthenticationError, match="Unspecified GSS failure"):
         context.wrap(b"x")
+    library.fails = "Success"
+    with pytest.raises(AuthenticationError, match="Unspecified GSS failure"):
+        context.wrap(b"x")
+
+
+def test_a_keytab_that_gave_no_new_ticket(library: Library, tmp_path: Path) -> None:
+    keytab = tmp_path / "keytab"
+    keytab.write_bytes(b"\5\2")
+    library.fails = "Ticket expired"
+    context = Kerberos("kafka", "alice", str(keytab)).context("h")
+    with pytest.raises(AuthenticationError, match="may no longer know") as caught:
+        context.step(None)
+    assert "kinit" not in str(caught.value)
+
+
+def test_a_ticket_that_ends_within_a_login(library: Library) -> None:
+    """The library then cannot say whether the context is complete."""
+    context = Kerberos("kafka", None, None).context("h")
+    context.step(None)
+    library.has_ended = True
+    with pytest.raises(AuthenticationError, match="context has expired: run kinit"):
+        context.step(b"AP-REP")
+    assert not context.is_complete
 
 
 def test_a_broker_that_does_not_prove_who_it_is(library: Library) -> None:

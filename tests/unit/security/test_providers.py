@@ -17,10 +17,15 @@ from pathlib import Path
 from types import ModuleType
 from urllib.parse import parse_qs
 
+import joserfc.jwt
 import pytest
 import trustme
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from joserfc.jwk import ECKey, RSAKey
 
 from kafkaio import security
+from kafkaio.config.login_properties import AssertionFacts, TokenRequest
 from kafkaio.errors import AuthenticationError, ConfigurationError
 from kafkaio.security import (
     ClientAssertion,
@@ -28,8 +33,10 @@ from kafkaio.security import (
     FileToken,
     JwtBearer,
     MskToken,
+    SignedAssertion,
     UnsecuredToken,
 )
+from kafkaio.security.providers import provider_for
 from kafkaio.security.tokens import TokenSource
 
 SECRET = "s3cr3t-of-orders"
@@ -243,6 +250,99 @@ async def test_assertions(endpoint: Endpoint, tmp_path: Path) -> None:
     assert "authorization" not in "".join(endpoint.heads).lower()
     again = pickle.loads(pickle.dumps(JwtBearer(endpoint.url, str(file))))
     assert (await again()).value == "opaque"
+
+
+def write_key(folder: Path, kind: str, passphrase: bytes | None = None) -> Path:
+    key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+    if kind == "ES256":
+        key = ec.generate_private_key(ec.SECP256R1())
+    else:
+        key = rsa.generate_private_key(65537, 2048)
+    how = serialization.NoEncryption()
+    text = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(passphrase) if passphrase else how,
+    )
+    (folder / "key.pem").write_bytes(text)
+    return folder / "key.pem"
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
+@pytest.mark.parametrize("passphrase", [None, "orders-secret"])
+async def test_assertions_signed_by_a_key(
+    algorithm: str, passphrase: str | None, tmp_path: Path
+) -> None:
+    file = write_key(tmp_path, algorithm, passphrase.encode() if passphrase else None)
+    template = tmp_path / "template.json"
+    template.write_text('{"header": {"x5t": "a"}, "payload": {"iss": "x", "org": 7}}')
+    sign = SignedAssertion(
+        file,
+        passphrase=passphrase,
+        algorithm=algorithm,
+        issuer="orders",
+        audience="https://login",
+        lifetime=60,
+        leeway=5,
+        has_id=True,
+        template_file=template,
+    )
+    kind = ECKey if algorithm == "ES256" else RSAKey
+    key = kind.import_key(file.read_bytes(), password=passphrase)
+    seen = joserfc.jwt.decode(await sign(), key, algorithms=[algorithm])
+    assert seen.header == {"typ": "JWT", "x5t": "a", "alg": algorithm}
+    claims = seen.claims
+    assert claims["exp"] - claims["iat"] == 60
+    assert claims["iat"] - claims["nbf"] == 5
+    assert (claims["iss"], claims["sub"], claims["aud"], claims["org"]) == (
+        "orders",
+        "orders",
+        "https://login",
+        7,
+    )
+    again = joserfc.jwt.decode(await sign(), key, algorithms=[algorithm])
+    assert again.claims["jti"] != claims["jti"]
+    assert "orders-secret" not in repr(sign)
+
+
+async def test_keys_that_are_wrong(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="'none' is none of RS256, ES256"):
+        SignedAssertion("k", algorithm="none")
+    with pytest.raises(ConfigurationError, match="lifetime=0 is no life"):
+        SignedAssertion("k", lifetime=0)
+    with pytest.raises(AuthenticationError, match="No such file"):
+        await SignedAssertion(tmp_path / "none")()
+    file = write_key(tmp_path, "RS256", b"orders-secret")
+    for given in ({"passphrase": "wrong-secret"}, {}, {"algorithm": "ES256"}):
+        with pytest.raises(AuthenticationError, match="no private key for") as caught:
+            await SignedAssertion(file, **given)()
+        assert "secret" not in str(caught.value)
+    for text in ("[]", '{"payload": 1}', "x"):
+        (tmp_path / "t").write_text(text)
+        with pytest.raises(AuthenticationError, match="no JSON object with header"):
+            await SignedAssertion(file, template_file=tmp_path / "t")()
+    with pytest.raises(AuthenticationError, match="No such file"):
+        await SignedAssertion(file, template_file=tmp_path / "none")()
+
+
+def test_providers_of_properties() -> None:
+    more = {"url": "https://a/token", "client_id": "orders", "client_secret": "x"}
+    file, key = AssertionFacts(file="/jwt"), AssertionFacts(key_file="/key.pem")
+    for request, kind in (
+        (TokenRequest(kind="client credentials", **more), ClientCredentials),
+        (
+            TokenRequest(kind="client assertion", assertion=file, **more),
+            ClientAssertion,
+        ),
+        (
+            TokenRequest(kind="client assertion", assertion=key, **more),
+            ClientAssertion,
+        ),
+        (TokenRequest(kind="JWT bearer", assertion=file, **more), JwtBearer),
+        (TokenRequest(kind="file", url="/jwt"), FileToken),
+        (TokenRequest(kind="unsecured", principal="alice"), UnsecuredToken),
+    ):
+        assert type(provider_for(request)) is kind
 
 
 async def test_assertions_that_are_wrong(endpoint: Endpoint, tmp_path: Path) -> None:

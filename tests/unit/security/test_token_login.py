@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from base64 import urlsafe_b64encode
 from typing import Any
 
 import pytest
 
-from kafkaio import AuthenticationError, Consumer, Producer
-from kafkaio.testing import Broker
+from kafkaio import AuthenticationError, Client, Consumer, Producer
+from kafkaio.testing import Broker, SecurityConfig
 from kafkaio.types import Token
+from tests.unit.testing.broker.logins import token
 
 
 class Provider:
@@ -27,9 +26,7 @@ class Provider:
         self.calls += 1
         await asyncio.sleep(0)
         end = time.time() + self.seconds
-        parts = ({"alg": "none"}, {"sub": self.subject, "iat": time.time(), "exp": end})
-        texts = [urlsafe_b64encode(json.dumps(p).encode()).decode() for p in parts]
-        value = ".".join([*(text.rstrip("=") for text in texts), ""])
+        value = token(self.subject, self.seconds, iat=time.time())
         return Token(value=value, expires=end)
 
 
@@ -58,6 +55,24 @@ async def test_all_connections_share_one_token() -> None:
                 read += [r.value for r in (await consumer.poll(timeout=5)).records]
     assert sorted(map(int, filter(None, read))) == list(range(60))
     assert asyncio.all_tasks() <= before
+
+
+async def test_a_token_that_ends_by_the_brokers_clock() -> None:
+    """The login succeeds, and the broker closes at the first request."""
+
+    security = SecurityConfig(token_skew=30)
+
+    class Ended(Provider):
+        async def __call__(self) -> Token:
+            found = await super().__call__()
+            return Token(value=found.value, expires=time.time() + 60)
+
+    async with Broker(sasl=True, security=security) as broker:
+        client = Client(**options(broker, Ended(-1)))
+        with pytest.raises(AuthenticationError, match="ended by the broker's clock"):
+            await client.start()
+        await client.close()
+        assert broker.security.authentications.killed in {3, 4}
 
 
 async def test_a_provider_that_fails_is_told_and_asked_again() -> None:

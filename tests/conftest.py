@@ -1,0 +1,78 @@
+"""What every test has to keep: no secret is shown.
+
+The passwords, keys and tokens of all tests match `SECRET`. The text of each error of
+kafkaio that is made, each line that it logs, and all that a test writes are searched
+for them; a test in which one is found fails.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Generator
+from functools import wraps
+from typing import Final
+
+import pytest
+
+from kafkaio.errors import KafkaError
+
+SECRET: Final = re.compile(
+    r"\b(?:alice|another|bob|carl|carol|orders|wrong)-secret|secret-token|a secret/1"
+    r"|hunter2|kafkaio-testing"
+)
+#: What was shown since the last test.
+_shown: list[str] = []
+
+
+def _search(text: str) -> None:
+    if SECRET.search(text):
+        _shown.append(text)
+
+
+def _watch(kind: type[KafkaError]) -> bool:
+    """Search the text of each error of a class, and of its subclasses, when made.
+
+    Those that are an OSError, too, and their bases are left alone: an ``__init__``
+    would change how they are made. What they repeat was searched before.
+
+    Returns:
+        Whether the class is searched.
+    """
+    below = [_watch(each) for each in kind.__subclasses__()]  # all, so a list
+    if issubclass(kind, OSError) or not all(below):
+        return False
+    original = kind.__init__
+
+    @wraps(original)
+    def make(error: KafkaError, *args: object, **facts: object) -> None:
+        original(error, *args, **facts)
+        _search(f"{error} {vars(error)}")
+
+    setattr(kind, "__init__", make)  # noqa: B010 - mypy: a method is not assigned
+    return True
+
+
+class _Search(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name.startswith("kafkaio"):
+            _search(self.format(record))
+
+
+def pytest_configure() -> None:
+    _watch(KafkaError)
+    logging.getLogger().addHandler(_Search())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[
+    None, pytest.TestReport, pytest.TestReport
+]:
+    report = yield
+    for _, text in report.sections:
+        _search(text)
+    if _shown and report.passed:
+        report.outcome = "failed"
+        report.longrepr = "shows a secret:\n" + "\n".join(_shown)
+    _shown.clear()
+    return report
