@@ -105,7 +105,9 @@ def explained(what: str) -> Iterator[None]:
     except KafkaError as error:
         advice = next((a for kind, a in _ADVICE if isinstance(error, kind)), "")
         cause = error.__cause__
-        why = f" ({type(cause).__name__}: {cause})" if cause is not None else ""
+        # Often the error repeats its cause; of one without a text, the class is told.
+        is_told = cause is None or (str(cause) and str(cause) in str(error))
+        why = "" if is_told else f" ({type(cause).__name__}: {cause})"
         raise DataSourceError(
             f"{process()}: {what} failed: {type(error).__name__}: {error}{why}"
             + (f"; {advice}" if advice else "")

@@ -302,12 +302,17 @@ class TaskAttempt:
                 f"{self.name}: whether its commit succeeded is not known ({error}); "
                 "another attempt finds out"
             )
+        limit = f"kafka.transaction.timeout.ms={self._config.transaction_timeout_ms}"
         if _is_fenced(error):
             return AttemptFailed(
                 f"{self.name} has committed nothing: another attempt has taken over "
                 f"the transactional id {self.name.transactional_id!r}, or the "
-                "transaction timed out (kafka.transaction.timeout.ms="
-                f"{self._config.transaction_timeout_ms})"
+                f"transaction timed out ({limit})"
+            )
+        if isinstance(error, TransactionAborted) and error.reason == "timed out":
+            return AttemptFailed(
+                f"{self.name} has committed nothing: it took longer than its "
+                f"transaction may ({limit}); make tasks smaller, or raise that option"
             )
         cause = error.__cause__ if isinstance(error.__cause__, KafkaError) else error
         return AttemptFailed(f"{self.name} has committed nothing: {cause}")

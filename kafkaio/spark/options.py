@@ -27,8 +27,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 from kafkaio._dataclass import dataclass
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.config.declaration import option_of
+from kafkaio.config.jaas import LoginModule, parse_jaas
 from kafkaio.errors import ConfigurationError
-from kafkaio.spark.references import has_reference, resolve
+from kafkaio.spark.references import has_reference, is_reference, resolve
 from kafkaio.types import TopicPartition
 
 __all__ = [
@@ -157,10 +158,15 @@ class KafkaProperties:
             ConfigurationError: a name is unknown or a value is impossible.
         """
         values: dict[str, object] = {**defaults}
+        mechanism = self.get("sasl.mechanism") or self.get("sasl.mechanisms")
         for name, value in self._given:
-            if name.startswith(("sasl.", "ssl.")):
-                raise ConfigurationError(f"kafka.{name}: {_SECURITY}")
-            values[name] = _stand_in(config, name) if has_reference(value) else value
+            if name != _JAAS:
+                has = has_reference(value)
+                values[name] = _stand_in(config, name) if has else value
+            elif not is_reference(value):
+                values[name] = _module(value, lambda text: text)
+            elif mechanism in _STAND_INS:
+                values[name] = _STAND_INS[mechanism]
         if "bootstrap.servers" not in values:
             raise ConfigurationError(
                 "kafka.bootstrap.servers is missing: give the addresses of brokers, "
@@ -179,7 +185,12 @@ class KafkaProperties:
             ConfigurationError: a reference cannot be resolved, or what it stands for
                 is impossible; the message does not have the value.
         """
-        values = {n: resolve(f"kafka.{n}", v) for n, v in self._given}
+        values: dict[str, object] = {
+            n: resolve(f"kafka.{n}", v) for n, v in self._given if n != _JAAS
+        }
+        jaas = self.get(_JAAS)
+        if jaas is not None:
+            values[_JAAS] = _module(jaas, lambda text: resolve(f"kafka.{_JAAS}", text))
         by_reference = [n for n, v in self._given if has_reference(v)]
         try:
             return _configured(config, {**defaults, **values})
@@ -194,10 +205,38 @@ class KafkaProperties:
 
 C = TypeVar("C", bound=ClientConfig)
 
-_SECURITY = (
-    "kafkaio has no SASL yet, and no key stores or trust stores of Java; use "
-    "kafka.security.protocol=PLAINTEXT, or SSL with the certificates of the system"
-)
+_JAAS: Final = "sasl.jaas.config"
+_PASSWORD: Final = {"username": "x", "password": "x"}
+#: By mechanism, what stands for a login module that a reference names.
+_STAND_INS: Final = {
+    "PLAIN": LoginModule("PlainLoginModule", _PASSWORD),
+    "SCRAM-SHA-256": LoginModule("ScramLoginModule", _PASSWORD),
+    "SCRAM-SHA-512": LoginModule("ScramLoginModule", _PASSWORD),
+    "OAUTHBEARER": LoginModule(
+        "OAuthBearerLoginModule", {"unsecuredLoginStringClaim_sub": "x"}
+    ),
+    "GSSAPI": LoginModule("Krb5LoginModule", {"useTicketCache": "true"}),
+}
+
+
+def _module(text: str, resolved: Callable[[str], str]) -> LoginModule | str:
+    """Read ``sasl.jaas.config``, and resolve the references in its values.
+
+    It is read first, so that a password may have a quote or a semicolon. A text that is
+    one reference is resolved first.
+
+    Args:
+        text: the text.
+        resolved: resolves the references of a value.
+    """
+    if is_reference(text):
+        return resolved(text)
+    try:
+        module = parse_jaas(text)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"option kafka.*: {error}") from None
+    values = {name: resolved(value) for name, value in module.options.items()}
+    return LoginModule(module.name, values)
 
 
 def _stand_in(config: type[ClientConfig], name: str) -> object:
@@ -207,7 +246,8 @@ def _stand_in(config: type[ClientConfig], name: str) -> object:
     for declared in fields(config):
         dotted = declared.name.replace("_", ".")
         if name == dotted or name in option_of(declared).aliases:
-            return declared.default
+            is_text = declared.default is None and not option_of(declared).choices
+            return name if is_text else declared.default
     return name
 
 

@@ -31,6 +31,7 @@ from kafkaio.spark.offsets import (
 from kafkaio.spark.options import ReadOptions
 from kafkaio.spark.planning import Task, plan
 from kafkaio.spark.schema import Column, arrow_schemas
+from kafkaio.spark.shipping import shipped
 from kafkaio.types import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not fol
     def __init__(self, options: ReadOptions, columns: Sequence[Column]) -> None:
         self._options = options
         self._columns = tuple(columns)
+
+    __reduce__ = shipped
 
     def partitions(self) -> list[TaskPartition]:
         """Return the tasks. Spark calls it in the planner process.

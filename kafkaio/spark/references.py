@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kafkaio.errors import ConfigurationError
 
-__all__ = ["has_reference", "resolve"]
+__all__ = ["has_reference", "is_reference", "resolve"]
 
 _REFERENCE = re.compile(r"\$\{(env|file|dir):([^}]*)\}")
 _SEPARATOR = re.compile(r"(?<!\\)[=:\s]")
@@ -30,6 +30,11 @@ _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def has_reference(value: str) -> bool:
     """Return whether a value has a reference."""
     return _REFERENCE.search(value) is not None
+
+
+def is_reference(value: str) -> bool:
+    """Return whether a value is one reference and nothing else."""
+    return _REFERENCE.fullmatch(value.strip()) is not None
 
 
 def resolve(name: str, value: str) -> str:

@@ -27,6 +27,11 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
     its own. It holds the options as they were given, and connects to nothing.
     """
 
+    def __reduce__(self) -> tuple[object, ...]:
+        from kafkaio.spark.shipping import shipped
+
+        return shipped(self)
+
     @classmethod
     def name(cls) -> str:
         """Return the name of the format."""

@@ -42,6 +42,7 @@ from kafkaio.spark.offsets import (
 from kafkaio.spark.options import ReadOptions
 from kafkaio.spark.reader import TaskPartition, partitions_of, read_task, report
 from kafkaio.spark.schema import Column
+from kafkaio.spark.shipping import shipped
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class KafkaStreamReader(
             self._delay = TriggerDelay(
                 options.min_offsets_per_trigger, options.max_trigger_delay
             )
+
+    __reduce__ = shipped
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Read what there is at the first micro-batch, and end there.

@@ -33,6 +33,7 @@ from kafkaio.spark import runtime
 from kafkaio.spark.errors import explained
 from kafkaio.spark.options import WriteOptions
 from kafkaio.spark.rows import RowColumns, pulled, write_rows
+from kafkaio.spark.shipping import shipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,6 +74,8 @@ class KafkaWriter(DataSourceArrowWriter):  # type: ignore[misc]  # as above
     def __init__(self, sink: _Sink) -> None:
         self._sink = sink
 
+    __reduce__ = shipped
+
     @classmethod
     def of(
         cls, options: Mapping[str, str], schema: StructType, *, overwrite: bool
@@ -108,6 +111,8 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # a
 
     def __init__(self, sink: _Sink) -> None:
         self._sink = sink
+
+    __reduce__ = shipped
 
     @classmethod
     def of(

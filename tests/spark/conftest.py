@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +14,11 @@ from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
 from tests.spark.sessions import Sessions, Settings, end_queries
 from tests.spark.standalone import Standalone
+
+#: A variable that the JVM and its Python workers have from the beginning.
+PASSWORD_VARIABLE: Final = "KAFKAIO_TEST_PASSWORD"
+USER_PASSWORD: Final = "alice-secret"
+os.environ[PASSWORD_VARIABLE] = USER_PASSWORD
 
 
 @pytest.fixture

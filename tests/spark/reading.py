@@ -32,9 +32,10 @@ from kafkaio.testing.kafka import Kafka
 T = TypeVar("T")
 Rows = list[tuple[object, ...]]
 
-#: Timestamps of records that tests write: one second apart, from an hour ago on. Older
-#: ones than a week are deleted by the default retention.
-FIRST_TIMESTAMP = (int(time.time()) - 3600) * 1000
+#: Timestamps of records that tests write: one second apart, from the day before on, so
+#: that each process of a test run has the same. Those older than a week are deleted by
+#: the default retention.
+FIRST_TIMESTAMP = (int(time.time()) // 86_400 - 1) * 86_400_000
 SOURCES = ("kafka", "kafkaio")
 #: What a query raises: the driver's errors, and what the JVM raised.
 FAILURES = (PySparkException, Py4JJavaError)

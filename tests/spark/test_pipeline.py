@@ -13,6 +13,7 @@ import pytest
 
 import kafkaio
 from kafkaio.testing.kafka import Kafka
+from tests.spark.sessions import SHORT_LIVED
 from tests.spark.standalone import Standalone
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +32,12 @@ class Command:
         program = str(PIPELINE / "run.py")
         return await asyncio.create_subprocess_exec(
             *(sys.executable, program, *self._arguments, *steps),
-            env=os.environ | {"PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"},
+            env=os.environ
+            | {
+                "PYTHONPATH": str(ROOT),
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "JDK_JAVA_OPTIONS": SHORT_LIVED,
+            },
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,

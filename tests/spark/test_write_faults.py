@@ -93,6 +93,17 @@ def test_a_task_that_fails_is_run_again(query: Query, fault: str) -> None:
     assert (logged > len(query.wanted)) == (fault != "lost")
 
 
+def test_a_task_that_takes_longer_than_its_transaction_may(query: Query) -> None:
+    query.run("late", exactlyOnce="true", **{"kafka.transaction.timeout.ms": "2000"})
+    [failed] = [event for event in query.events if event.startswith("failed")]
+    assert "has committed nothing" in failed
+    assert "it took longer than its transaction may" in failed
+    assert "kafka.transaction.timeout.ms=2000" in failed
+    assert "attempt of 1-1-1" in query.events
+    assert query.values() == Counter(query.wanted)
+    assert query.values("read_uncommitted").total() > len(query.wanted)
+
+
 def test_a_commit_that_fails_is_repeated_by_the_next_start(query: Query) -> None:
     with pytest.raises(StreamingQueryException):
         query.run("commit", exactlyOnce="true")

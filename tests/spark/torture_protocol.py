@@ -155,11 +155,16 @@ class _Process:
             raise BrokerNotAvailable(f"{host}:{port}: the process is dead")
         mortal = _Mortal(self, sink)
         mortal.inner = await self._dial(host, port, mortal, options)
+        self._transports.append(mortal)
         if self.died.is_set():
             mortal.inner.abort()
             raise BrokerNotAvailable(f"{host}:{port}: the process is dead")
-        self._transports.append(mortal)
         return mortal
+
+    async def ended(self) -> None:
+        """Wait until every connection has ended, after what was sent late."""
+        for one in self._transports:
+            await one.lost.wait()
 
     def wrote(self, transport: _Mortal, data: bytes) -> None:
         """Send a frame, or die at it."""
@@ -206,6 +211,7 @@ class _Mortal:
         self._sink = sink
         self._held: list[bytes] | None = None
         self._is_cut = False
+        self.lost = asyncio.Event()
 
     @property
     def received(self) -> int:
@@ -257,6 +263,7 @@ class _Mortal:
             self._sink.frame_received(frame)
 
     def connection_lost(self, cause: BaseException | None) -> None:
+        self.lost.set()
         if not self._is_cut:
             self._is_cut = True
             self._sink.connection_lost(cause)
@@ -420,6 +427,7 @@ class _Scheduler:
                 done.exception()  # the driver may not ask any more
         await asyncio.wait([work, death])
         await client.close()
+        await process.ended()
 
     def _count(self, error: BaseException | None) -> None:
         self.events["fenced" if "taken over" in str(error) else "aborted"] += 1

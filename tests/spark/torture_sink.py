@@ -8,7 +8,8 @@ there makes a file. Options, all beside those of kafkaio:
   fails after its rows are in), ``commit`` (the driver's commit fails after all tasks),
   ``worker`` (SIGKILL of the worker in the middle of a task), ``executor`` (SIGKILL of
   its JVM), ``driver`` (SIGKILL of the process group ``test.driver``), ``workers`` (as
-  ``worker``, and not once but in each attempt).
+  ``worker``, and not once but in each attempt), ``late`` (a task waits in the middle of
+  its input until the coordinator has aborted its transaction).
 - ``test.loses``: how many of 100 tasks fail once after their rows are in.
 - ``test.slow``: seconds that each task waits in the middle of its input.
 - ``test.batch`` and ``test.task``: where; by default in batch 1, task 1.
@@ -16,10 +17,12 @@ there makes a file. Options, all beside those of kafkaio:
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from zlib import crc32
 
@@ -29,6 +32,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from kafkaio.admin import Admin
 from kafkaio.errors import KafkaError
 from kafkaio.spark.source import KafkaSource
 from kafkaio.spark.writer import KafkaStreamWriter
@@ -36,7 +40,7 @@ from kafkaio.spark.writer import KafkaStreamWriter
 __all__ = ["FaultySource", "Injected", "numbered", "stream_of"]
 
 
-_IN_THE_MIDDLE = frozenset({"mid", "worker", "workers", "executor", "driver"})
+_IN_THE_MIDDLE = frozenset({"mid", "worker", "workers", "executor", "driver", "late"})
 
 
 class Injected(Exception):
@@ -54,15 +58,18 @@ class FaultySource(KafkaSource):
         options = dict(self.options)
         faults = {name: options.pop(name) for name in list(options) if "test." in name}
         inner = KafkaStreamWriter.of(options, schema, overwrite=overwrite)
-        return FaultyWriter(inner, faults)
+        return FaultyWriter(inner, faults, self.options["kafka.bootstrap.servers"])
 
 
 class FaultyWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # not followed
     """A writer that fails once."""
 
-    def __init__(self, inner: KafkaStreamWriter, faults: Mapping[str, str]) -> None:
+    def __init__(
+        self, inner: KafkaStreamWriter, faults: Mapping[str, str], servers: str
+    ) -> None:
         self._inner = inner
         self._faults = faults
+        self._servers = servers
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
@@ -144,7 +151,11 @@ class FaultyWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # not fo
     def _fail(self, fault: str) -> None:
         if fault == "mid":
             raise Injected
-        if fault == "driver":
+        if fault == "late":
+            # On a thread of its own: the loop of the worker writes meanwhile.
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(asyncio.run, self._until_aborted()).result()
+        elif fault == "driver":
             os.killpg(int(self._faults["test.driver"]), signal.SIGKILL)
         elif fault == "executor":
             daemon = os.getppid()
@@ -152,6 +163,19 @@ class FaultyWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # not fo
             os.kill(int(status.rpartition(")")[2].split()[1]), signal.SIGKILL)
         else:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    async def _until_aborted(self) -> None:
+        """Wait until the transaction of this task has been open, and is no more."""
+        own = f"-{self._at('task')}"
+        async with asyncio.timeout(60), Admin(self._servers) as admin:
+            was_open = False
+            while True:
+                found = await admin.list_transactions(states=["Ongoing"])
+                is_open = any(one.transactional_id.endswith(own) for one in found)
+                if was_open and not is_open:
+                    return
+                was_open = is_open
+                await asyncio.sleep(0.02)
 
 
 def numbered(directory: Path, batches: int, rows: int) -> set[bytes]:

@@ -351,8 +351,9 @@ def row(option: Option) -> str:
         ("interceptor.classes", "operations on the DataFrame"),
         ("group.idd", "did you mean 'group.id'?"),
         ("batch.size", "batch.size is an option of Producer, not of Consumer"),
-        ("sasl.jaas.config", "kafkaio has no SASL yet"),
-        ("ssl.truststore.location", "kafkaio has no SASL yet"),
+        ("sasl.jaas.config", "kafka.*: sasl.jaas.config: required, or another"),
+        ("sasl.password", "sasl_password is not used without security_protocol"),
+        ("sasl.oauthbearer.scope", "sasl.oauthbearer.scope has no meaning here"),
     ],
 )
 def test_options_of_kafka_that_a_read_refuses(name: str, message: str) -> None:
@@ -473,13 +474,82 @@ def test_references_are_not_resolved_to_be_checked() -> None:
 def test_what_a_reference_stands_for_is_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("KAFKAIO_TEST_NAME", "hunter2")
+    monkeypatch.setenv("KAFKAIO_TEST_NAME", "hidden value")
     options = batch(**kafka("request.timeout.ms", "${env:KAFKAIO_TEST_NAME}"))
     with pytest.raises(ConfigurationError) as caught:
         options.client_config(in_task=True)
-    assert "hunter2" not in str(caught.value)
+    assert "hidden value" not in str(caught.value)
     assert "one of kafka.request.timeout.ms" in str(caught.value)
     assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+SECURED = {
+    "kafka.security.protocol": "SASL_SSL",
+    "kafka.sasl.mechanism": "SCRAM-SHA-512",
+    "kafka.ssl.truststore.location": "${env:KAFKAIO_TEST_TRUST}",
+}
+
+
+def test_a_login_module_with_references(monkeypatch: pytest.MonkeyPatch) -> None:
+    jaas = f'{SCRAM} required username="alice" password="${{env:KAFKAIO_TEST_WORD}}";'
+    options = batch(**SECURED, **kafka("sasl.jaas.config", jaas))
+    # A password may have what ends a value or the text.
+    monkeypatch.setenv("KAFKAIO_TEST_WORD", 'alice-secret"; x\\')
+    monkeypatch.setenv("KAFKAIO_TEST_TRUST", "/trust.pem")
+    copy = pickle.loads(pickle.dumps(options))
+    for config in (
+        copy.client_config(in_task=True),
+        batch_write(
+            topic="t", **SECURED, **kafka("sasl.jaas.config", jaas)
+        ).producer_config(),
+    ):
+        assert config.sasl_username == "alice"
+        assert config.sasl_password == 'alice-secret"; x\\'
+        assert config.ssl_truststore_location == "/trust.pem"
+        assert "alice-secret" not in repr(config)
+    assert b"alice-secret" not in pickle.dumps(options)
+
+
+@pytest.mark.parametrize(
+    "mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
+)
+def test_a_login_module_that_is_one_reference(
+    mechanism: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    modules = {
+        "PLAIN": "a.PlainLoginModule required username=u password=p;",
+        "OAUTHBEARER": (
+            "a.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub=u;"
+        ),
+        "GSSAPI": "a.Krb5LoginModule required useTicketCache=true;",
+    }
+    text = modules.get(mechanism, "a.ScramLoginModule required username=u password=p;")
+    (tmp_path / "jaas").write_text(text)
+    given = SECURED | {
+        "kafka.sasl.mechanism": mechanism,
+        "kafka.sasl.jaas.config": f"${{dir:{tmp_path}:jaas}}",
+    }
+    options = batch(**given)
+    monkeypatch.setenv("KAFKAIO_TEST_TRUST", "/trust.pem")
+    assert options.client_config(in_task=True).sasl_mechanism == mechanism
+
+
+def test_user_and_password_by_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = SECURED | {
+        "kafka.sasl.username": "${env:KAFKAIO_TEST_NAME}",
+        "kafka.sasl.password": "${env:KAFKAIO_TEST_WORD}",
+    }
+    options = batch(**given)
+    for name, value in (("NAME", "alice"), ("WORD", "alice-secret"), ("TRUST", "/t")):
+        monkeypatch.setenv(f"KAFKAIO_TEST_{name}", value)
+    config = options.client_config(in_task=True)
+    assert (config.sasl_username, config.sasl_password) == ("alice", "alice-secret")
+
+
+def test_key_stores_of_java() -> None:
+    with pytest.raises(ConfigurationError, match="keytool -importkeystore"):
+        batch(**{**SECURED, "kafka.ssl.truststore.type": "JKS"})
 
 
 def test_properties_are_values() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import pickle
 import threading
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -75,10 +75,10 @@ def values(batches: Iterator[object]) -> list[str]:
 
 
 def test_a_batch(servers: str) -> None:
-    reader: KafkaReader = pickle.loads(
-        pickle.dumps(KafkaReader(options(servers), COLUMNS))
+    reader: KafkaReader = cloudpickle.loads(
+        cloudpickle.dumps(KafkaReader(options(servers), COLUMNS))
     )
-    tasks = pickle.loads(pickle.dumps(reader.partitions()))
+    tasks = cloudpickle.loads(cloudpickle.dumps(reader.partitions()))
     assert [task.task for task in tasks] == [
         (OffsetRange(T0, 0, 10),),
         (OffsetRange(T1, 0, 10),),

@@ -1,0 +1,65 @@
+"""How readers and writers reach a process of Spark that may lack a package.
+
+Spark pickles them by the names of their classes. Where kafkaio or pyarrow is missing,
+what a user sees is a ModuleNotFoundError without a host. So `shipped` pickles a
+function by value, with what it needs of the standard library alone; it looks for the
+packages before it unpickles the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark import cloudpickle
+
+__all__ = ["shipped"]
+
+
+def shipped(each: object) -> tuple[Callable[..., object], tuple[str, str, bytes]]:
+    """Return what ``__reduce__`` of a reader or writer returns; serves as that method.
+
+    Unpickled where a package is missing, it raises an ImportError that names the task,
+    the host, the interpreter and what to do. It can be pickled by cloudpickle alone,
+    which Spark uses.
+    """
+    kind = type(each)
+    # As bytes, because all arguments are unpickled before the function is called.
+    return _arrival(), (
+        kind.__module__,
+        kind.__qualname__,
+        cloudpickle.dumps(vars(each)),
+    )
+
+
+def _arrival() -> Callable[..., object]:
+    # cloudpickle pickles a function by value if it is no attribute of a module.
+
+    def arrive(module: str, name: str, state: bytes) -> object:
+        import os
+        import pickle
+        import sys
+        from importlib import import_module
+        from importlib.util import find_spec
+
+        try:
+            # Imported only to fail: processes that plan do without pyarrow.
+            if find_spec("pyarrow") is None:
+                import_module("pyarrow")
+            kind = getattr(import_module(module), name)
+        except ImportError as error:
+            from pyspark import TaskContext
+
+            # As `kafkaio.spark.errors.process` says it, which may be missing.
+            context = TaskContext.get()
+            task = "planning" if context is None else f"task {context.partitionId()}"
+            raise ImportError(
+                f"{task} (host {os.uname().nodename}, pid {os.getpid()}): {error}; "
+                f"{sys.executable} needs kafkaio[spark]: install it on every host, or "
+                "ship an environment that has it (--archives env.tar.gz#env and "
+                "PYSPARK_PYTHON=./env/bin/python)"
+            ) from None
+        each = object.__new__(kind)
+        each.__dict__.update(pickle.loads(state))  # noqa: S301 - Spark's own
+        return each
+
+    return arrive
