@@ -364,19 +364,61 @@ def spark_connect(session: nox.Session) -> None:
     session.run("pytest", "tests/spark_connect", *session.posargs)
 
 
+#: The modules of Spark that take minutes, so that no worker begins them at the end.
+LONGEST_FIRST = (
+    "--no-loadscope-reorder",
+    "tests/spark/test_pipeline.py",
+    "tests/spark/test_write_kills.py",
+)
+
+
 def run_spark(session: nox.Session, *arguments: str, pyspark: str = "pyspark") -> None:
     """Run the tests that need Spark: the newest, or the one that is named."""
     install(session, "[kafka,spark]")
     session.install(pyspark)
     groups(session, "test", "spark")
-    session.run("pytest", "tests/spark", *arguments)
+    session.run("pytest", *BROKERS, *LONGEST_FIRST, "tests/spark", *arguments)
+
+
+#: A part of the night, for they need a Kerberos server and a library that is compiled.
+GSSAPI_TESTS = "tests/integration/test_gssapi.py"
+#: By Debian's packages: the programs of the server, the client's, what compiles.
+KERBEROS = {
+    "krb5kdc": "krb5-kdc",
+    "kadmin.local": "krb5-admin-server",
+    "kinit": "krb5-user",
+    "krb5-config": "libkrb5-dev",
+    "gcc": "gcc",
+}
+
+
+def on_kerberos(session: nox.Session) -> None:
+    """Log in to a real Kafka by Kerberos; installs what is missing if it may."""
+    places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    missing = [
+        package
+        for program, package in KERBEROS.items()
+        if not shutil.which(program, path=places)
+    ]
+    if missing:
+        if os.geteuid() != 0 or not shutil.which("apt-get"):
+            session.error(f"Kerberos is missing: apt-get install {' '.join(missing)}")
+        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+        session.run("apt-get", "update", "-q", external=True)
+        get = ("apt-get", "install", "-qy", "--no-install-recommends")
+        session.run(*get, *missing, external=True, env=quiet)
+    install(session, "[kafka,gssapi]")
+    groups(session, "test")
+    env = {"PYTHONASYNCIODEBUG": "1"}
+    session.run("pytest", GSSAPI_TESTS, *session.posargs, env=env)
 
 
 def on_brokers(session: nox.Session, *arguments: str, **which: str) -> None:
     """Run the suite that needs a broker; the variables say which."""
     install(session, "[kafka]")
     groups(session, "test", "lint")  # what is generated is formatted by ruff
-    tests = ["pytest", *BROKERS, "tests/integration", *arguments]
+    without = f"--ignore={GSSAPI_TESTS}"
+    tests = ["pytest", *BROKERS, "tests/integration", without, *arguments]
     session.run(*tests, env={"PYTHONASYNCIODEBUG": "1", **which})
 
 
@@ -498,10 +540,14 @@ def lock(session: nox.Session) -> None:
 
 @nox.session
 def audit(session: nox.Session) -> None:
-    """Look for known vulnerabilities of the pinned dependencies; needs the network."""
+    """Look for known vulnerabilities of the pinned dependencies; needs the network.
+
+    What the service does not know fails the session: it was not looked at.
+    """
     session.install("pip-audit>=2.9")
     for path in LOCKS:
-        session.run("pip-audit", "--require-hashes", "--disable-pip", "-r", path)
+        how = ("--strict", "--require-hashes", "--disable-pip")
+        session.run("pip-audit", *how, "-r", path)
 
 
 @nox.session
@@ -582,6 +628,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "codec-python": lambda s: run_unit(s, "python", "tests/unit"),
     "coverage": coverage,
     "power-cut": power_cut,
+    "gssapi": on_kerberos,
     "fuzz": lambda s: run_fuzz(s, "--seconds", "3300"),
     "sanitize": sanitize,
     "spark": run_spark,

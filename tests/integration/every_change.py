@@ -92,6 +92,7 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_a_cancelled_start_leaves_nothing",
         "test_nothing_is_left_after_the_block",
     ),
+    "test_jaas_java.py": ("test_java_reads_the_same",),
     "test_log_files.py": ("test_kafkas_log_dump_reads_ours",),
     "test_pains.py": ("test_every_way_to_send_and_to_read_carries_the_whole_record",),
     "test_parallel.py": ("test_members_come_and_go_and_nothing_is_done_twice",),
@@ -113,6 +114,13 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
     "test_protocol_java.py": (
         "test_java_and_we_write_and_read_the_same_bytes",
         "test_the_golden_bytes_are_still_those_of_java",
+    ),
+    "test_logins.py": (
+        "test_a_mechanism_that_is_off",
+        "test_a_refusal_is_told_at_once_and_counted_once",
+        "test_a_token_that_has_just_ended",
+        "test_another_principal_at_the_next_login",
+        "test_tokens_of_one_endpoint_from_three_clients",
     ),
     "test_ranges.py": (
         "test_a_compacted_topic",
@@ -162,7 +170,6 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
 #: By file. ``nox -s "integration(kafka='2.1')"``: what an old version of a request, or
 #: an old broker's way to rebalance, could break.
 ON_THE_OLDEST: Final[Mapping[str, tuple[str, ...]]] = {
-    "test_sasl.py": ("test_the_right_credentials", "test_the_wrong_credentials"),
     "test_client.py": ("test_every_destination",),
     "test_consumer.py": (
         "test_a_time_before_now_on_an_empty_topic",
@@ -189,4 +196,5 @@ ON_THE_OLDEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_what_is_too_large_is_divided_or_fails_alone",
         "test_without_acks",
     ),
+    "test_sasl.py": ("test_the_right_credentials", "test_the_wrong_credentials"),
 }

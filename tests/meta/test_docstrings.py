@@ -29,6 +29,7 @@ from tests.support.java import JavaProgram, Toolbox
 BLOCKS = dict(blocks())
 #: What is drawn, and is no code.
 DIAGRAMS = {
+    "kafkaio.config.jaas",
     "kafkaio._machines.membership.ledger",
     "kafkaio._machines.offsets",
     "kafkaio._machines.positions.positions",
