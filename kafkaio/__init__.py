@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kafkaio._version import __version__
 from kafkaio.errors import (
+    AdminErrors,
     ArgumentTypeError,
     ArgumentValueError,
     AuthenticationError,
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANY",
     "Admin",
+    "AdminErrors",
     "ArgumentTypeError",
     "ArgumentValueError",
     "Assigned",

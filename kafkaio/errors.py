@@ -39,6 +39,8 @@
     └── InternalError                   a bug in kafkaio; please report it
     DeliveriesFailed                    an ExceptionGroup, and no KafkaError: the error
                                         of every record that one `send_many` lost
+    AdminErrors                         likewise: the error of every item that failed,
+                                        of one operation of `Admin` on several
 
 ``retriable`` says whether the same call may succeed later. Some classes are also the
 built-in exception that fits, so that code which knows only the standard library works:
@@ -48,7 +50,12 @@ a ``TypeError`` or a ``ValueError``. Errors can be pickled and copied.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Self
+
 __all__ = [
+    "AdminErrors",
     "ArgumentTypeError",
     "ArgumentValueError",
     "AuthenticationError",
@@ -92,6 +99,11 @@ class KafkaError(Exception):
 
     #: Whether the same call may succeed when it is made again later.
     retriable: bool = False
+    #: What failed, where an operation of `kafkaio.Admin` is on several items, such as
+    #: the name of a topic; otherwise None.
+    item: object = None
+    #: What the same operation brought for the items that did not fail.
+    results: Mapping[object, object] = MappingProxyType({})
 
     def __reduce__(self) -> tuple[object, ...]:
         # The default calls the class with the message alone, and some need more.
@@ -393,3 +405,48 @@ class OffsetStoreError(KafkaError):
 
 class InternalError(KafkaError):
     """An invariant of kafkaio broke: a bug; please report it with this message."""
+
+
+class AdminErrors(ExceptionGroup[KafkaError]):
+    """Several items of one operation of `kafkaio.Admin` failed.
+
+    Each error names its item (`KafkaError.item`). ``except*`` works on the group.
+
+    Attributes:
+        results: what came of the other items, in the order in which they were given.
+    """
+
+    results: Mapping[object, object]
+
+    @classmethod
+    def of(
+        cls, what: str, errors: Sequence[KafkaError], results: Mapping[object, object]
+    ) -> Self:
+        """Make the group.
+
+        Args:
+            what: names the operation, as in ``create topics``.
+            errors: the errors, in the order of the items.
+            results: what came of the other items.
+        """
+        total = len(errors) + len(results)
+        group = cls(f"{what}: {len(errors)} of {total} failed", errors)
+        group.results = results
+        return group
+
+    def derive(self, excs: Sequence[KafkaError], /) -> AdminErrors:  # type: ignore[override]
+        """Return a part of the group, for ``split`` and ``except*``."""
+        part = AdminErrors(self.message, excs)
+        part.results = self.results
+        return part
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored_group, (self.message, list(self.exceptions), self.results)
+
+
+def _restored_group(
+    message: str, errors: Sequence[KafkaError], results: Mapping[object, object]
+) -> AdminErrors:
+    group = AdminErrors(message, errors)
+    group.results = results
+    return group

@@ -16,7 +16,8 @@ from kafkaio._dataclass import dataclass
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle
-from kafkaio.admin.transactions import Transactions, values_of
+from kafkaio.admin.asking import outcome
+from kafkaio.admin.transactions import Transactions
 from kafkaio.admin.types import (
     HangingTransaction,
     ProducerIdAndEpoch,
@@ -27,7 +28,6 @@ from kafkaio.admin.types import (
 )
 from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
-from kafkaio.client.fanout import Results
 from kafkaio.config import ClientConfig, ClientOptions
 from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import (
@@ -74,8 +74,9 @@ class Admin(Closeable):
     Every operation has a ``timeout`` in seconds for all of its requests and retries,
     ``default_api_timeout_ms`` by default. What a broker refuses only for the moment is
     asked again until then. An operation on many items raises the error of the item
-    that failed, and an ExceptionGroup if several did; with ``return_errors=True`` it
-    returns a dict with the results and the errors. If a call is cancelled, requests
+    that failed, and `kafkaio.AdminErrors` if several did; both have the results of the
+    other items as ``results``. With ``return_errors=True`` it returns a dict with the
+    results and the errors. If a call is cancelled, requests
     that were sent may still take effect.
 
     Args:
@@ -242,6 +243,26 @@ class Admin(Closeable):
             return now() + self.config.default_api_timeout_ms / 1000
         return now() + seconds_of("timeout", timeout)
 
+    # ---- topics -----------------------------------------------------------------
+
+    # ---- partitions and their replicas ------------------------------------------
+
+    # ---- offsets and records of partitions --------------------------------------
+
+    # ---- configs ----------------------------------------------------------------
+
+    # ---- groups -----------------------------------------------------------------
+
+    # ---- offsets of groups ------------------------------------------------------
+
+    # ---- access control lists ---------------------------------------------------
+
+    # ---- quotas -----------------------------------------------------------------
+
+    # ---- users and delegation tokens --------------------------------------------
+
+    # ---- the cluster ------------------------------------------------------------
+
     # ---- transactions --------------------------------------------------------------
 
     async def list_transactions(
@@ -331,15 +352,15 @@ class Admin(Closeable):
             BrokerError: an id is unknown (TRANSACTIONAL_ID_NOT_FOUND), or refused.
             UnsupportedVersion: a coordinator is too old.
             RequestTimeout: a coordinator did not answer in time.
-            ExceptionGroup: several ids failed.
+            AdminErrors: several ids failed.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
         wanted = _ids(ids)
         results = await self._transactions.described(wanted, deadline)
-        if return_errors:
-            return _all_of(wanted, results)
-        return values_of("describe the transactions", results)
+        return outcome(
+            "describe the transactions", wanted, results, return_errors=return_errors
+        )
 
     @overload
     async def describe_producers(
@@ -386,15 +407,15 @@ class Admin(Closeable):
             BrokerError: the leader refuses.
             UnsupportedVersion: a leader is too old.
             RequestTimeout: a leader did not answer in time.
-            ExceptionGroup: several partitions failed.
+            AdminErrors: several partitions failed.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
         wanted = list(dict.fromkeys(map(partition_of, partitions)))
         results = await self._transactions.producers(wanted, deadline)
-        if return_errors:
-            return _all_of(wanted, results)
-        return values_of("describe the producers", results)
+        return outcome(
+            "describe the producers", wanted, results, return_errors=return_errors
+        )
 
     async def find_hanging_transactions(
         self,
@@ -536,15 +557,15 @@ class Admin(Closeable):
             BrokerError: a coordinator refused for another reason.
             RequestTimeout: a coordinator did not answer in time, or could not abort
                 the transaction in time; it may still.
-            ExceptionGroup: several ids failed.
+            AdminErrors: several ids failed.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
         wanted = _ids(ids)
         results = await self._transactions.fence(wanted, deadline)
-        if return_errors:
-            return _all_of(wanted, results)
-        return values_of("fence the producers", results)
+        return outcome(
+            "fence the producers", wanted, results, return_errors=return_errors
+        )
 
     async def force_terminate_transaction(
         self,
@@ -582,10 +603,3 @@ def _ids(ids: Iterable[str]) -> list[str]:
         if not each:
             raise ArgumentValueError("a transactional id must not be empty")
     return found
-
-
-def _all_of(
-    wanted: Iterable[ItemT], results: Results[ItemT, ValueT]
-) -> dict[ItemT, ValueT | KafkaError]:
-    everything: dict[ItemT, ValueT | KafkaError] = {**results.found, **results.failed}
-    return {item: everything[item] for item in wanted}

@@ -21,15 +21,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import (
     Collection,
-    Hashable,
     Iterable,
     Iterator,
     Sequence,
 )
-from typing import Protocol, TypeVar
 
-from kafkaio._machines.metadata import ClusterView
 from kafkaio._runtime.clock import now, wall_ms
+from kafkaio.admin.asking import AdminCluster, ask, brokers
 from kafkaio.admin.types import (
     HangingTransaction,
     ProducerIdAndEpoch,
@@ -41,12 +39,10 @@ from kafkaio.admin.types import (
 from kafkaio.client.destinations import (
     ANY,
     Broker,
-    Destination,
     Leader,
     TransactionCoordinator,
 )
 from kafkaio.client.fanout import Answer, Operation, Results, Terms
-from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.errors import (
     ArgumentValueError,
     BrokerError,
@@ -55,7 +51,6 @@ from kafkaio.errors import (
     UsageError,
 )
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages import describe_producers as producers_api
 from kafkaio.protocol.messages import describe_transactions as transactions_api
 from kafkaio.protocol.messages import write_txn_markers as markers_api
@@ -70,12 +65,7 @@ from kafkaio.protocol.messages.list_transactions import (
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import TopicPartition
 
-__all__ = ["AdminCluster", "Transactions", "values_of"]
-
-ItemT = TypeVar("ItemT", bound=Hashable)
-ValueT = TypeVar("ValueT")
-AnswerT = TypeVar("AnswerT", bound=Response)
-ResponseT = TypeVar("ResponseT", bound=Response)
+__all__ = ["Transactions"]
 
 #: The versions of ListTransactions that know the filters, and Kafka's that know those.
 _DURATION_FROM, _PATTERN_FROM = (1, "3.8"), (2, "4.1")
@@ -92,67 +82,6 @@ _MARGIN_MS = 300_000
 _FIRST_EPOCH = 0
 
 
-class AdminCluster(Protocol):
-    """What the operations need of the cluster."""
-
-    @property
-    def view(self) -> ClusterView:
-        """The metadata known now."""
-        ...
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """The back-off of retries."""
-        ...
-
-    async def ask(
-        self,
-        operation: Operation[ItemT, ValueT, AnswerT],
-        items: Iterable[ItemT],
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> Results[ItemT, ValueT]:
-        """Perform an operation on many items."""
-        ...
-
-    async def request(
-        self,
-        request: Request[ResponseT],
-        to: Destination,
-        *,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> ResponseT:
-        """Send a request and return its answer."""
-        ...
-
-    async def refresh(self, timeout: float) -> bool:  # noqa: ASYNC109
-        """Fetch metadata now; returns whether that succeeded in time."""
-        ...
-
-    async def wait_for_topics(
-        self,
-        topics: Collection[str],
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> ClusterView:
-        """Wait until every topic is described in the view."""
-        ...
-
-
-def values_of(what: str, results: Results[ItemT, ValueT]) -> dict[ItemT, ValueT]:
-    """Return what was found, if that is everything.
-
-    Raises:
-        KafkaError: the error of the only item that failed.
-        ExceptionGroup: the errors of several.
-    """
-    errors = list(results.failed.values())
-    if len(errors) == 1:
-        raise errors[0]
-    if errors:
-        count = len(errors) + len(results.found)
-        raise ExceptionGroup(f"{what}: {len(errors)} of {count} failed", errors)
-    return results.found
-
-
 class Transactions:
     """The operations on transactions, each within a number of seconds.
 
@@ -162,26 +91,6 @@ class Transactions:
 
     def __init__(self, cluster: AdminCluster) -> None:
         self._cluster = cluster
-
-    async def _ask(
-        self,
-        operation: Operation[ItemT, ValueT, AnswerT],
-        items: Iterable[ItemT],
-        deadline: float,
-        since: str,
-    ) -> Results[ItemT, ValueT]:
-        """Ask, and name the Kafka that is needed where a broker is too old."""
-        results = await self._cluster.ask(operation, items, max(0.0, deadline - now()))
-        for item, error in results.failed.items():
-            if isinstance(error, UnsupportedVersion):
-                api = operation.request.NAME.removesuffix("Request")
-                named = UnsupportedVersion(
-                    f"{operation.named([item])}: {api} needs Kafka {since} or later: "
-                    f"{error}"
-                )
-                named.__cause__ = error
-                results.failed[item] = named
-        return results
 
     # ---- what coordinators know ------------------------------------------------------
 
@@ -213,23 +122,18 @@ class Transactions:
             build=lambda _, terms: _checked(request, terms.version),
             read=_read_listing,
         )
-        results = await self._ask(
-            operation, await self._brokers(deadline), deadline, since
+        results = await ask(
+            self._cluster,
+            operation,
+            await brokers(self._cluster, deadline),
+            deadline,
+            since,
         )
         found = results.or_raise()
         return sorted(
             (each for listed in found.values() for each in listed),
             key=lambda each: each.transactional_id,
         )
-
-    async def _brokers(self, deadline: float) -> list[int]:
-        # One that is missing may coordinate just what is looked for.
-        attempts = Attempts(
-            "find all brokers", self._cluster.retry_policy, deadline - now()
-        )
-        while not await self._cluster.refresh(attempts.within(deadline - now())):
-            await attempts.pause(None)
-        return sorted(self._cluster.view.brokers)
 
     async def described(
         self, transactional_ids: Iterable[str], deadline: float
@@ -263,7 +167,7 @@ class Transactions:
             read=read,
             name=repr,
         )
-        return await self._ask(operation, transactional_ids, deadline, "3.0")
+        return await ask(self._cluster, operation, transactional_ids, deadline, "3.0")
 
     async def _owners(
         self, producer_ids: Collection[int], deadline: float
@@ -297,7 +201,7 @@ class Transactions:
             build=_ask_for_producers,
             read=_read_producers,
         )
-        return await self._ask(operation, partitions, deadline, "2.8")
+        return await ask(self._cluster, operation, partitions, deadline, "2.8")
 
     async def hanging(
         self,
@@ -394,7 +298,7 @@ class Transactions:
             read=_read_markers,
             max_version=_MARKERS_VERSION,
         )
-        (await self._ask(operation, [partition], deadline, "2.7")).or_raise()
+        (await ask(self._cluster, operation, [partition], deadline, "2.7")).or_raise()
 
     async def _check_hanging(
         self, partition: TopicPartition, producer: ProducerState, deadline: float
@@ -458,7 +362,7 @@ class Transactions:
                 batch=lambda _: 1,
             )
         )
-        return await self._ask(operation, transactional_ids, deadline, "0.11")
+        return await ask(self._cluster, operation, transactional_ids, deadline, "0.11")
 
 
 def _checked(request: ListTransactionsRequest, version: int) -> ListTransactionsRequest:

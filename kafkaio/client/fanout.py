@@ -57,7 +57,14 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.destinations import Destination
 from kafkaio.client.retry import RetryLater, RetryPolicy, timed_out
-from kafkaio.errors import KafkaError, NetworkError, RequestTimeout
+from kafkaio.errors import (
+    BrokerError,
+    ConnectionLost,
+    KafkaError,
+    NetworkError,
+    ProtocolError,
+    RequestTimeout,
+)
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.message import Request, Response
 from kafkaio.types import TopicPartition
@@ -194,6 +201,9 @@ class Operation(Generic[ItemT, ValueT, ResponseT]):
         batch: tells how many items a request of a version can carry.
         react: tells what to do about an error code, where the table of reactions says
             something else.
+        is_exact: whether an answer must have every item asked for and no other: then
+            one that is left out fails with a ProtocolError, and one too many fails
+            the request.
     """
 
     what: str
@@ -206,6 +216,7 @@ class Operation(Generic[ItemT, ValueT, ResponseT]):
     max_version: int | None = None
     batch: Callable[[int], int] = _as_many
     react: Callable[[int], Reaction] | None = None
+    is_exact: bool = False
 
     def reaction(self, code: int) -> Reaction:
         """What to do about an error code."""
@@ -278,9 +289,20 @@ class Progress(Generic[ItemT, ValueT]):
         return min((it.due for it in self._undecided.values()), default=inf)
 
     def decide(self, results: Results[ItemT, ValueT]) -> None:
-        """Take over what was found, and what failed for good."""
+        """Take over what was found, and what failed for good.
+
+        An item that fails after an attempt whose answer was lost gets a note: that
+        attempt may have taken effect, and be the reason for the error.
+        """
         self.results.found |= results.found
         self.results.failed |= results.failed
+        for item, error in results.failed.items():
+            last = self._undecided[item].last
+            was_lost = isinstance(last, ConnectionLost | RequestTimeout)
+            if was_lost and isinstance(error, BrokerError):
+                error.add_note(
+                    f"an earlier attempt, which may have taken effect, ended so: {last}"
+                )
         for item in (*results.found, *results.failed):
             del self._undecided[item]
 
@@ -368,11 +390,17 @@ def sort_answers(
     results = Results[ItemT, ValueT]()
     reactions: dict[ItemT, Reaction] = {}
     answered = {answer.item: answer for answer in answers}
+    if operation.is_exact:
+        _check_unasked(operation, items, answered)
     for item in items:
         answer = answered.get(item)
         if answer is None:
-            name = operation.name(item)
-            results.again[item] = NetworkError(f"the answer leaves {name} out")
+            left_out = f"the answer leaves {operation.name(item)} out"
+            if operation.is_exact:
+                error: KafkaError = ProtocolError(f"{operation.what}: {left_out}")
+                results.failed[item] = error
+            else:
+                results.again[item] = NetworkError(left_out)
             continue
         what = operation.reaction(answer.code)
         if what.step is Step.SUCCESS:
@@ -383,6 +411,20 @@ def sort_answers(
         (results.again if what.retry else results.failed)[item] = error
         reactions[item] = what
     return results, reactions
+
+
+def _check_unasked(
+    operation: Operation[ItemT, ValueT, ResponseT],
+    items: Sequence[ItemT],
+    answered: Mapping[ItemT, object],
+) -> None:
+    wanted = frozenset(items)
+    for item in answered:
+        if item not in wanted:
+            raise ProtocolError(
+                f"{operation.named(items)}: the answer has {operation.name(item)}, "
+                "which was not asked for"
+            )
 
 
 class Routing(Protocol):

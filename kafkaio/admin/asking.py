@@ -1,0 +1,213 @@
+"""What all operations of `kafkaio.Admin` are made of: ask many items, and sort it out.
+
+An operation is a `kafkaio.client.fanout.Operation`; `ask` performs it within a deadline
+and names the Kafka that is needed where a broker is too old. `outcome` turns its
+results into what the caller of `Admin` gets: a dict, in the order asked, or errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import (
+    Collection,
+    Hashable,
+    Iterable,
+    Mapping,
+)
+from copy import copy
+from typing import Literal, Protocol, TypeVar, overload
+
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._runtime.clock import now
+from kafkaio.client.destinations import Destination
+from kafkaio.client.fanout import Operation, Results
+from kafkaio.client.retry import Attempts, RetryPolicy
+from kafkaio.errors import (
+    AdminErrors,
+    ArgumentValueError,
+    KafkaError,
+    UnsupportedVersion,
+)
+from kafkaio.protocol.message import Request, Response
+
+__all__ = ["AdminCluster", "ask", "brokers", "distinct", "outcome"]
+
+ItemT = TypeVar("ItemT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+AnswerT = TypeVar("AnswerT", bound=Response)
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+
+class AdminCluster(Protocol):
+    """What the operations need of the cluster."""
+
+    @property
+    def view(self) -> ClusterView:
+        """The metadata known now."""
+        ...
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """The back-off of retries."""
+        ...
+
+    async def ask(
+        self,
+        operation: Operation[ItemT, ValueT, AnswerT],
+        items: Iterable[ItemT],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Results[ItemT, ValueT]:
+        """Perform an operation on many items."""
+        ...
+
+    async def request(
+        self,
+        request: Request[ResponseT],
+        to: Destination,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ResponseT:
+        """Send a request and return its answer."""
+        ...
+
+    async def refresh(self, timeout: float) -> bool:  # noqa: ASYNC109
+        """Fetch metadata now; returns whether that succeeded in time."""
+        ...
+
+    async def wait_for_topics(
+        self,
+        topics: Collection[str],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ClusterView:
+        """Wait until every topic is described in the view."""
+        ...
+
+
+async def ask(
+    cluster: AdminCluster,
+    operation: Operation[ItemT, ValueT, AnswerT],
+    items: Iterable[ItemT],
+    deadline: float,
+    since: str,
+) -> Results[ItemT, ValueT]:
+    """Ask for items until each has a result, or the deadline has passed.
+
+    Args:
+        cluster: performs the operation.
+        operation: what to ask.
+        items: what to ask for; nothing is sent if there are none.
+        deadline: the time of the loop's clock at which to give up.
+        since: the first Kafka that can do it, for the message where a broker is older.
+    """
+    results = await cluster.ask(operation, items, max(0.0, deadline - now()))
+    for item, error in results.failed.items():
+        if isinstance(error, UnsupportedVersion):
+            api = operation.request.NAME.removesuffix("Request")
+            named = UnsupportedVersion(
+                f"{operation.named([item])}: {api} needs Kafka {since} or later: "
+                f"{error}"
+            )
+            named.__cause__ = error
+            results.failed[item] = named
+    return results
+
+
+async def brokers(cluster: AdminCluster, deadline: float) -> list[int]:
+    """Return the node ids of all brokers, from metadata that is fetched now.
+
+    Raises:
+        RequestTimeout: no broker answered in time.
+    """
+    # One that is missing may have just what is looked for.
+    attempts = Attempts("find all brokers", cluster.retry_policy, deadline - now())
+    while not await cluster.refresh(attempts.within(deadline - now())):
+        await attempts.pause(None)
+    return sorted(cluster.view.brokers)
+
+
+def distinct(name: str, items: Iterable[ItemT]) -> list[ItemT]:
+    """Return items, each of which may be there only once.
+
+    Brokers fail both of two equal items, or do one of them: which one is not said.
+
+    Args:
+        name: the name of the argument.
+        items: the items.
+
+    Raises:
+        ArgumentValueError: an item is there twice.
+    """
+    found: dict[ItemT, None] = {}
+    for item in items:
+        if item in found:
+            raise ArgumentValueError(f"{name}: {item!r} is there twice")
+        found[item] = None
+    return list(found)
+
+
+@overload
+def outcome(
+    what: str,
+    items: Iterable[ItemT],
+    results: Results[ItemT, ValueT],
+    *,
+    return_errors: Literal[False] = False,
+) -> dict[ItemT, ValueT]: ...
+
+
+@overload
+def outcome(
+    what: str,
+    items: Iterable[ItemT],
+    results: Results[ItemT, ValueT],
+    *,
+    return_errors: bool,
+) -> dict[ItemT, ValueT] | dict[ItemT, ValueT | KafkaError]: ...
+
+
+def outcome(
+    what: str,
+    items: Iterable[ItemT],
+    results: Results[ItemT, ValueT],
+    *,
+    return_errors: bool = False,
+) -> dict[ItemT, ValueT] | dict[ItemT, ValueT | KafkaError]:
+    """Return the results by item, in the order asked.
+
+    Args:
+        what: names the operation, as in ``create topics``.
+        items: what was asked for.
+        results: what came of it.
+        return_errors: whether to return errors in place of raising them.
+
+    Raises:
+        KafkaError: the error of the only item that failed, which has the item and the
+            results of the others.
+        AdminErrors: several items failed.
+    """
+    failed: Mapping[ItemT, KafkaError] = _each_its_own(results.failed)
+    if return_errors:
+        everything: dict[ItemT, ValueT | KafkaError] = {**results.found, **failed}
+        return {item: everything[item] for item in items}
+    found = {item: results.found[item] for item in items if item in results.found}
+    errors = [failed[item] for item in items if item in failed]
+    if len(errors) == 1:
+        (error,) = errors
+        error.results = dict[object, object](found.items())
+        raise error
+    if errors:
+        raise AdminErrors.of(what, errors, dict[object, object](found.items()))
+    return found
+
+
+def _each_its_own(failed: Mapping[ItemT, KafkaError]) -> dict[ItemT, KafkaError]:
+    """Name the item in each error; items that failed together share one."""
+    named: dict[ItemT, KafkaError] = {}
+    seen: set[int] = set()
+    for item, error in failed.items():
+        own = copy(error) if id(error) in seen else error
+        if own is not error:
+            own.__cause__ = error.__cause__
+        seen.add(id(error))
+        own.item = item
+        named[item] = own
+    return named
