@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio.from_thread
 import orders
@@ -31,6 +32,9 @@ from check import problems
 import kafkaio
 from kafkaio.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 from kafkaio.testing import Broker
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 STEPS = ("generate", "stream", "backfill", "check")
 PARTITIONS = 4
@@ -148,17 +152,24 @@ def stream(to: Settings) -> None:
         .options(**source, subscribe=to.topic("customers"))
         .load()
     )
-    customers = steps.pinned(spark, changes, str(to.directory / "customers"))
-    incoming = (
-        spark.readStream.format("kafkaio")
-        .schema(steps.INPUT)
-        .options(**source, subscribe=to.topic("orders"))
-        .option("maxOffsetsPerTrigger", str(to.count // BATCHES))
-        .load()
-    )
-    known = steps.joined(steps.parsed(incoming), customers)
+    customers = str(to.directory / "customers")
+    steps.pin(changes, customers)
+
+    def known() -> DataFrame:
+        # Each query has a data frame of its own. Spark runs each in a thread, and the
+        # plans of two queries from one data frame share mutable objects: one such run
+        # ended with "Task not serializable" (Spark 4.3).
+        incoming = (
+            spark.readStream.format("kafkaio")
+            .schema(steps.INPUT)
+            .options(**source, subscribe=to.topic("orders"))
+            .option("maxOffsetsPerTrigger", str(to.count // BATCHES))
+            .load()
+        )
+        return steps.joined(steps.parsed(incoming), steps.pinned(spark, customers))
+
     queries = [
-        steps.records(steps.revenue(known))
+        steps.records(steps.revenue(known()))
         .writeStream.format("kafkaio")
         .queryName("revenue")
         .option("kafka.bootstrap.servers", to.kafka)
@@ -167,7 +178,8 @@ def stream(to: Settings) -> None:
         .option("checkpointLocation", str(to.directory / "checkpoints" / "revenue"))
         .trigger(availableNow=True)
         .start(),
-        known.writeStream.format("parquet")
+        known()
+        .writeStream.format("parquet")
         .queryName("orders")
         .option("path", str(to.directory / "orders"))
         .option("checkpointLocation", str(to.directory / "checkpoints" / "orders"))

@@ -72,11 +72,15 @@ def records(totals: DataFrame) -> DataFrame:
     return totals.select(key, f.to_json(f.struct("*")).alias("value"))
 
 
-def pinned(spark: SparkSession, changes: DataFrame, path: str) -> DataFrame:
-    """Return the customers as they were when this was called first.
+def pin(changes: DataFrame, path: str) -> None:
+    """Write the customers down as they are now, unless they are there already.
 
     A micro-batch that is repeated after a crash must join the same customers, or it
     would not have the same rows. So they are written beside the checkpoint once.
     """
     current(changes).write.mode("ignore").parquet(path)
+
+
+def pinned(spark: SparkSession, path: str) -> DataFrame:
+    """Return the customers that `pin` has written."""
     return spark.read.schema("customer BIGINT, region STRING").parquet(path)
