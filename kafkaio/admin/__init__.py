@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from kafkaio.admin.admin import Admin
 from kafkaio.admin.types import (
+    AclOperation,
+    ConfigEntry,
+    ConfigSource,
+    CreatedTopic,
     HangingTransaction,
+    NewTopic,
+    PartitionDescription,
     ProducerIdAndEpoch,
     ProducerState,
+    TopicDescription,
+    TopicListing,
     TransactionDescription,
     TransactionListing,
     TransactionState,
 )
 
 __all__ = [
+    "AclOperation",
     "Admin",
+    "ConfigEntry",
+    "ConfigSource",
+    "CreatedTopic",
     "HangingTransaction",
+    "NewTopic",
+    "PartitionDescription",
     "ProducerIdAndEpoch",
     "ProducerState",
+    "TopicDescription",
+    "TopicListing",
     "TransactionDescription",
     "TransactionListing",
     "TransactionState",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, Self, TypeVar, Unpack, overload
+from uuid import UUID
 
 from kafkaio._arguments import partition_of, seconds_of, topics_of
 from kafkaio._dataclass import dataclass
@@ -19,15 +20,20 @@ from kafkaio._runtime.lifecycle import Closeable, Lifecycle
 from kafkaio.admin.asking import outcome
 from kafkaio.admin.transactions import Transactions
 from kafkaio.admin.types import (
+    CreatedTopic,
     HangingTransaction,
+    NewTopic,
     ProducerIdAndEpoch,
     ProducerState,
+    TopicDescription,
+    TopicListing,
     TransactionDescription,
     TransactionListing,
     TransactionState,
 )
 from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
+from kafkaio.client.fanout import Results
 from kafkaio.config import ClientConfig, ClientOptions
 from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import (
@@ -244,6 +250,256 @@ class Admin(Closeable):
         return now() + seconds_of("timeout", timeout)
 
     # ---- topics -----------------------------------------------------------------
+
+    @overload
+    async def create_topics(
+        self,
+        topics: Iterable[NewTopic],
+        *,
+        validate_only: bool = False,
+        wait: bool = True,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, CreatedTopic]: ...
+
+    @overload
+    async def create_topics(
+        self,
+        topics: Iterable[NewTopic],
+        *,
+        validate_only: bool = False,
+        wait: bool = True,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, CreatedTopic | KafkaError]: ...
+
+    async def create_topics(
+        self,
+        topics: Iterable[NewTopic],
+        *,
+        validate_only: bool = False,
+        wait: bool = True,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, CreatedTopic] | dict[str, CreatedTopic | KafkaError]:
+        """Create topics.
+
+        The controller creates each topic for itself: one that it refuses keeps no other
+        from being created. Brokers learn of a new topic a moment later; with ``wait``
+        the call returns when every broker knows a leader of every partition, so that
+        the topics can be used at once.
+
+        A call that is repeated by itself, because its answer was lost, may report
+        TOPIC_ALREADY_EXISTS for a topic that it has created; the error has a note.
+        If the call is cancelled, topics may still be created.
+
+        Args:
+            topics: the topics. Names that are illegal are refused before anything is
+                sent.
+            validate_only: whether the controller only checks whether it would create
+                them.
+            wait: whether to wait until all brokers can use them. A topic that some
+                broker cannot use in time fails with a RequestTimeout that says so; it
+                was created.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            What was created by name, in the order of ``topics``.
+
+        Raises:
+            InvalidTopic: a name is illegal.
+            AuthorizationError: the client may not create a topic of that name.
+            BrokerError: TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS,
+                INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG,
+                POLICY_VIOLATION or another refusal.
+            UnsupportedVersion: brokers before 2.4 need numbers of partitions and
+                replicas.
+            RequestTimeout: there was no answer in time; topics may still be created.
+            AdminErrors: several topics failed.
+            ArgumentValueError: a name is there twice.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.topics import Topics, check_new
+
+        deadline = self._deadline(timeout)
+        wanted = check_new(topics)
+        results = await Topics(self._cluster).create(
+            wanted, deadline, validate_only=validate_only, wait=wait
+        )
+        names = [topic.name for topic in wanted]
+        return outcome("create topics", names, results, return_errors=return_errors)
+
+    @overload
+    async def delete_topics(
+        self,
+        topics: Iterable[str | UUID],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str | UUID, None]: ...
+
+    @overload
+    async def delete_topics(
+        self,
+        topics: Iterable[str | UUID],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str | UUID, KafkaError | None]: ...
+
+    async def delete_topics(
+        self,
+        topics: Iterable[str | UUID],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str | UUID, None] | dict[str | UUID, KafkaError | None]:
+        """Delete topics, with all of their records.
+
+        Each topic is deleted for itself. Brokers delete the records a moment later. If
+        the call is cancelled, topics may still be deleted.
+
+        Args:
+            topics: topics by name, or by id (Kafka 2.8).
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by topic, in the order of ``topics``.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the client may not delete a topic.
+            BrokerError: TOPIC_DELETION_DISABLED or another refusal.
+            UnsupportedVersion: the brokers do not know topics by their ids.
+            RequestTimeout: there was no answer in time; topics may still be deleted.
+            AdminErrors: several topics failed.
+            ArgumentValueError: a topic is there twice.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.topics import Topics, check_ids
+
+        deadline = self._deadline(timeout)
+        wanted = check_ids(topics)
+        results = await Topics(self._cluster).delete(wanted, deadline)
+        return outcome("delete topics", wanted, results, return_errors=return_errors)
+
+    async def list_topics(
+        self,
+        *,
+        internal: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, TopicListing]:
+        """List the topics of the cluster.
+
+        Topics that the client may not describe are left out: an empty list does not
+        show that there are none.
+
+        Args:
+            internal: whether to list Kafka's own topics as well, such as
+                ``__consumer_offsets``.
+            timeout: seconds.
+
+        Returns:
+            The topics by name, sorted.
+
+        Raises:
+            RequestTimeout: no broker answered in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.topics import Topics
+
+        listed = await Topics(self._cluster).listed(self._deadline(timeout))
+        return {each.name: each for each in listed if internal or not each.is_internal}
+
+    @overload
+    async def describe_topics(
+        self,
+        topics: Iterable[str | UUID],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str | UUID, TopicDescription]: ...
+
+    @overload
+    async def describe_topics(
+        self,
+        topics: Iterable[str | UUID],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str | UUID, TopicDescription | KafkaError]: ...
+
+    async def describe_topics(
+        self,
+        topics: Iterable[str | UUID],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[str | UUID, TopicDescription]
+        | dict[str | UUID, TopicDescription | KafkaError]
+    ):
+        """Describe topics: their partitions, and where the replicas of these are.
+
+        Args:
+            topics: topics by name, or by id (Kafka 2.8).
+            include_authorized_operations: whether to ask what the client may do with
+                each topic (Kafka 2.3).
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            The descriptions by topic, in the order of ``topics``.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the client may not describe a topic.
+            InvalidTopic: a name is illegal.
+            UnsupportedVersion: the brokers do not know topics by their ids.
+            RequestTimeout: no broker answered in time.
+            AdminErrors: several topics failed.
+            ArgumentValueError: a topic is there twice.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.topics import Topics, check_ids
+
+        deadline = self._deadline(timeout)
+        wanted = check_ids(topics)
+        results = await Topics(self._cluster).described(
+            wanted, deadline, with_operations=include_authorized_operations
+        )
+        return outcome("describe topics", wanted, results, return_errors=return_errors)
+
+    async def wait_for_topics(
+        self,
+        topics: str | Iterable[str],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Wait until every broker knows a leader of every partition of topics.
+
+        Args:
+            topics: the name of a topic, or several names.
+            timeout: seconds.
+
+        Raises:
+            RequestTimeout: a broker did not know a leader in time, or not the topic.
+            AdminErrors: several topics were not ready in time.
+            ArgumentTypeError: an argument has the wrong type.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.topics import Topics
+
+        deadline = self._deadline(timeout)
+        names = topics_of(topics)
+        missing = await Topics(self._cluster).unled(names, deadline)
+        ready = dict.fromkeys(name for name in names if name not in missing)
+        outcome("wait for topics", names, Results(ready, dict(missing)))
 
     # ---- partitions and their replicas ------------------------------------------
 

@@ -14,8 +14,9 @@ from collections.abc import (
     Mapping,
 )
 from copy import copy
-from typing import Literal, Protocol, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeVar, overload
 
+from kafkaio._arguments import type_name
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._runtime.clock import now
 from kafkaio.client.destinations import Destination
@@ -23,13 +24,14 @@ from kafkaio.client.fanout import Operation, Results
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.errors import (
     AdminErrors,
+    ArgumentTypeError,
     ArgumentValueError,
     KafkaError,
     UnsupportedVersion,
 )
 from kafkaio.protocol.message import Request, Response
 
-__all__ = ["AdminCluster", "ask", "brokers", "distinct", "outcome"]
+__all__ = ["AdminCluster", "ask", "brokers", "distinct", "items_of", "outcome"]
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
@@ -122,6 +124,19 @@ async def brokers(cluster: AdminCluster, deadline: float) -> list[int]:
     while not await cluster.refresh(attempts.within(deadline - now())):
         await attempts.pause(None)
     return sorted(cluster.view.brokers)
+
+
+def items_of(name: str, items: object) -> list[Any]:
+    """Return the items of an argument that has to be a collection, and no string.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+        raise ArgumentTypeError(
+            f"{name} must be a collection of several, not {type_name(items)}"
+        )
+    return list(items)
 
 
 def distinct(name: str, items: Iterable[ItemT]) -> list[ItemT]:

@@ -2,31 +2,232 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 from kafkaio.types import TopicPartition
 
 __all__ = [
+    "ACL_OPERATIONS",
+    "AclOperation",
+    "ConfigEntry",
+    "ConfigSource",
+    "CreatedTopic",
     "HangingTransaction",
+    "NewTopic",
+    "PartitionDescription",
     "ProducerIdAndEpoch",
     "ProducerState",
+    "TopicDescription",
+    "TopicListing",
     "TransactionDescription",
     "TransactionListing",
     "TransactionState",
+    "operations_of",
 ]
 
 
 # ---- topics, partitions, replicas -----------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create; see `kafkaio.Admin.create_topics`.
+
+    Attributes:
+        name: its name.
+        partitions: the number of partitions; None for the brokers' default, or if
+            ``assignments`` say it.
+        replication_factor: the number of replicas of each partition; None likewise.
+        assignments: the node ids of the replicas of each partition, the preferred
+            leader first, by the number of the partition. None lets the controller
+            choose.
+        configs: configs of the topic by their names, such as ``retention.ms``.
+    """
+
+    name: str
+    partitions: int | None = None
+    replication_factor: int | None = None
+    assignments: Mapping[int, Sequence[int]] | None = None
+    configs: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """A topic as it was created, or as it would be.
+
+    Attributes:
+        name: its name.
+        topic_id: its id; None from brokers before 2.8, and if it was only validated.
+        partitions: the number of partitions; None if the client may not know it, and
+            from brokers before 2.4.
+        replication_factor: the number of replicas of each partition; None likewise.
+        configs: all configs of the topic by their names; None likewise.
+    """
+
+    name: str
+    topic_id: UUID | None
+    partitions: int | None
+    replication_factor: int | None
+    configs: Mapping[str, ConfigEntry] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicListing:
+    """A topic, as `kafkaio.Admin.list_topics` finds it.
+
+    Attributes:
+        name: its name.
+        topic_id: its id; None from brokers before 2.8.
+        is_internal: whether it is a topic of Kafka itself.
+        partitions: the number of partitions.
+    """
+
+    name: str
+    topic_id: UUID | None
+    is_internal: bool
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """A partition of a topic and its replicas, which are named by their node ids.
+
+    Attributes:
+        partition: the number of the partition.
+        leader: the leader; None if there is none now.
+        leader_epoch: how often the leader has changed; None from brokers before 2.1.
+        replicas: all replicas; the first is the preferred leader.
+        isr: the replicas that are in sync.
+        offline_replicas: the replicas that are down.
+        elr: the replicas that may become leader although they are not in sync, because
+            they lack nothing that is committed (KIP-966); empty before Kafka 4.0.
+        last_known_elr: the last of these, where none is left.
+    """
+
+    partition: int
+    leader: int | None
+    leader_epoch: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline_replicas: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic and its partitions.
+
+    Attributes:
+        name: its name.
+        topic_id: its id; None from brokers before 2.8.
+        is_internal: whether it is a topic of Kafka itself.
+        partitions: its partitions, in the order of their numbers.
+        authorized_operations: what the client may do with the topic; None if that was
+            not asked for, or the broker is older than 2.3.
+    """
+
+    name: str
+    topic_id: UUID | None
+    is_internal: bool
+    partitions: tuple[PartitionDescription, ...]
+    authorized_operations: frozenset[AclOperation] | None = None
+
+
 # ---- configs --------------------------------------------------------------------
+
+
+class ConfigSource(StrEnum):
+    """Where the value of a config comes from; see KIP-226."""
+
+    TOPIC = "topic"  #: set for the topic
+    BROKER = "broker"  #: set for this broker, while it runs
+    BROKER_DEFAULT = "broker default"  #: set for all brokers, while they run
+    STATIC = "static"  #: the broker's properties file
+    DEFAULT = "default"  #: the value that Kafka has by itself
+    BROKER_LOGGER = "broker logger"  #: set for a logger of this broker
+    CLIENT_METRICS = "client metrics"  #: set for a subscription of client metrics
+    GROUP = "group"  #: set for the group
+    UNKNOWN = "unknown"  #: a source that this version of kafkaio does not know
+
+    @classmethod
+    def of(cls, number: int) -> ConfigSource:
+        """The source that has a number on the wire."""
+        known = (
+            *(cls.UNKNOWN, cls.TOPIC, cls.BROKER, cls.BROKER_DEFAULT, cls.STATIC),
+            *(cls.DEFAULT, cls.BROKER_LOGGER, cls.CLIENT_METRICS, cls.GROUP),
+        )
+        return known[number] if 0 <= number < len(known) else cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """The value of one config.
+
+    Attributes:
+        name: its name.
+        value: its value as text; None if it has none, or is sensitive.
+        source: where the value comes from.
+        is_read_only: whether it can be set only in the broker's properties file.
+        is_sensitive: whether the broker keeps its value to itself.
+    """
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    is_read_only: bool
+    is_sensitive: bool
 
 
 # ---- groups ---------------------------------------------------------------------
 
 
 # ---- access control lists, quotas, users, tokens --------------------------------
+
+
+class AclOperation(StrEnum):
+    """What an access control list allows or denies; see Kafka's documentation."""
+
+    ANY = "ANY"  #: in filters: any operation
+    ALL = "ALL"  #: every operation
+    READ = "READ"
+    WRITE = "WRITE"
+    CREATE = "CREATE"
+    DELETE = "DELETE"
+    ALTER = "ALTER"
+    DESCRIBE = "DESCRIBE"
+    CLUSTER_ACTION = "CLUSTER_ACTION"
+    DESCRIBE_CONFIGS = "DESCRIBE_CONFIGS"
+    ALTER_CONFIGS = "ALTER_CONFIGS"
+    IDEMPOTENT_WRITE = "IDEMPOTENT_WRITE"
+    CREATE_TOKENS = "CREATE_TOKENS"
+    DESCRIBE_TOKENS = "DESCRIBE_TOKENS"
+    TWO_PHASE_COMMIT = "TWO_PHASE_COMMIT"
+    UNKNOWN = "UNKNOWN"  #: an operation that this version of kafkaio does not know
+
+
+#: The operations by their numbers on the wire.
+ACL_OPERATIONS: tuple[AclOperation, ...] = (
+    AclOperation.UNKNOWN,
+    *(each for each in AclOperation if each is not AclOperation.UNKNOWN),
+)
+
+#: What brokers answer for authorised operations that were not asked for.
+_NOT_ASKED = -(1 << 31)
+
+
+def operations_of(bits: int) -> frozenset[AclOperation] | None:
+    """Return the operations whose bits are set, None if there is no answer."""
+    if bits == _NOT_ASKED:
+        return None
+    return frozenset(
+        ACL_OPERATIONS[number] if number < len(ACL_OPERATIONS) else AclOperation.UNKNOWN
+        for number in range(bits.bit_length())
+        if bits >> number & 1
+    )
 
 
 # ---- the cluster ----------------------------------------------------------------

@@ -6,13 +6,12 @@ import sys
 import pytest
 
 import kafkaio
-from kafkaio import errors, types
+from kafkaio import admin, errors, types
 
 OTHERS = {
     *("ANY", "Broker", "Controller", "Destination", "GroupCoordinator", "Leader"),
     *("TransactionCoordinator", "Client", "ClientConfig", "ConsumerConfig"),
-    *("Admin", "HangingTransaction", "ProducerIdAndEpoch", "ProducerState"),
-    *("TransactionDescription", "TransactionListing", "TransactionState"),
+    *admin.__all__,
     *("ProducerConfig", "Producer", "Delivery", "DeliveriesFailed", "TableDelivery"),
     *("Consumer", "Batch", "Poll", "Observer", "ErrorCode", "accelerated", "messages"),
     *("Assigned", "RevokeRequested", "Revoked", "Lost"),

@@ -1,0 +1,595 @@
+"""The operations of `kafkaio.Admin` on topics.
+
+The controller makes and deletes topics, and every broker learns of it a moment later.
+`Topics.create` can wait for that, because what a program does next is to use the topic.
+
+Brokers answer in an order of their own, so that answers are matched by name or id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+from uuid import UUID
+
+from kafkaio._arguments import check_topic, type_name
+from kafkaio._machines.reactions import Reaction, reaction
+from kafkaio._runtime.clock import now
+from kafkaio.admin.asking import AdminCluster, ask, brokers, distinct, items_of
+from kafkaio.admin.types import (
+    ConfigEntry,
+    ConfigSource,
+    CreatedTopic,
+    NewTopic,
+    PartitionDescription,
+    TopicDescription,
+    TopicListing,
+    operations_of,
+)
+from kafkaio.client.destinations import ANY, Broker, Controller
+from kafkaio.client.fanout import Answer, Operation, Results, Terms
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    KafkaError,
+    ProtocolError,
+    RequestTimeout,
+    UnsupportedVersion,
+)
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.protocol.messages import create_topics as create_api
+from kafkaio.protocol.messages import delete_topics as delete_api
+from kafkaio.protocol.messages import describe_topic_partitions as pages_api
+from kafkaio.protocol.messages import metadata as metadata_api
+
+__all__ = ["TopicId", "Topics", "check_ids", "check_new"]
+
+_LONGEST_NAME = 249
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+#: A topic by name or by id.
+TopicId: TypeAlias = str | UUID
+
+#: Versions of requests that can say more: brokers' defaults for the number of
+#: partitions and replicas (CreateTopics), topics by their ids.
+_WITH_DEFAULTS, _DELETE_BY_ID, _DESCRIBE_BY_ID = 4, 6, 12
+#: How many partitions one page of a description has.
+_PAGE = 2_000
+#: Topics whose absence is an answer, and nothing to wait for.
+_MISSING = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+_FINAL = Reaction()
+
+
+class Topics:
+    """The operations on topics, each until a time of the loop's clock.
+
+    Args:
+        cluster: performs them.
+    """
+
+    def __init__(self, cluster: AdminCluster) -> None:
+        self._cluster = cluster
+
+    # ---- create ----------------------------------------------------------------------
+
+    async def create(
+        self,
+        topics: Sequence[NewTopic],
+        deadline: float,
+        *,
+        validate_only: bool,
+        wait: bool,
+    ) -> Results[str, CreatedTopic]:
+        """Create topics, as `kafkaio.Admin` documents it."""
+        by_name = {topic.name: topic for topic in topics}
+
+        def build(items: Sequence[str], terms: Terms) -> create_api.CreateTopicsRequest:
+            return create_api.CreateTopicsRequest(
+                topics=[_creatable(by_name[name], terms.version) for name in items],
+                timeout_ms=terms.timeout_ms,
+                validate_only=validate_only,
+            )
+
+        operation: Operation[str, CreatedTopic, create_api.CreateTopicsResponse] = (
+            Operation(
+                what="create topic",
+                request=create_api.CreateTopicsRequest,
+                destination=lambda _: Controller,
+                build=build,
+                read=lambda response, _: (
+                    Answer(it.name, _created(it), it.error_code, it.error_message)
+                    for it in response.topics
+                ),
+                is_exact=True,
+            )
+        )
+        results = await ask(self._cluster, operation, by_name, deadline, "2.1")
+        if validate_only:
+            # The ids in the answer belong to no topic.
+            results.found = {
+                name: _without_id(created) for name, created in results.found.items()
+            }
+        elif wait and results.found:
+            await self._wait_until_led(results, deadline)
+        return results
+
+    async def _wait_until_led(
+        self, results: Results[str, CreatedTopic], deadline: float
+    ) -> None:
+        """Fail the topics that some broker does not see led before the deadline."""
+        missing = await self.unled(results.found, deadline)
+        for name, why in missing.items():
+            error = RequestTimeout(f"topic {name!r} was created, but {why}")
+            error.__cause__ = why.__cause__
+            results.failed[name] = error
+            del results.found[name]
+
+    async def unled(
+        self, names: Collection[str], deadline: float
+    ) -> Mapping[str, KafkaError]:
+        """Wait until every broker knows a leader of every partition of topics.
+
+        Returns:
+            Why a topic is not ready at the deadline, by the names of such topics.
+        """
+        last: dict[int, Mapping[str, str]] = {}
+
+        def read(
+            response: metadata_api.MetadataResponse, items: Sequence[int]
+        ) -> Iterator[Answer[int, None]]:
+            (node_id,) = items
+            found = last[node_id] = _unled(response, names)
+            code = ErrorCode.LEADER_NOT_AVAILABLE if found else ErrorCode.NONE
+            yield Answer(node_id, None, code, "; ".join(found.values()) or None)
+
+        request = metadata_api.MetadataRequest(
+            topics=[metadata_api.MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=False,
+        )
+        operation: Operation[int, None, metadata_api.MetadataResponse] = Operation(
+            what="wait for the topics at broker",
+            request=metadata_api.MetadataRequest,
+            destination=Broker,
+            build=lambda _, __: request,
+            read=read,
+            # It is no news of the client's own metadata.
+            react=lambda code: Reaction(retry=True) if code else reaction(3, 0),
+        )
+        nodes = await brokers(self._cluster, deadline)
+        results = await ask(self._cluster, operation, nodes, deadline, "2.1")
+        # A broker that is gone by now does not lead anything.
+        failed = {
+            node_id: error
+            for node_id, error in results.failed.items()
+            if node_id in self._cluster.view.brokers
+        }
+        missing: dict[str, KafkaError] = {}
+        for node_id, error in failed.items():
+            whys = last.get(node_id) or dict.fromkeys(names, str(error))
+            for name, why in whys.items():
+                missing[name] = RequestTimeout(f"broker {node_id}: {why}")
+                missing[name].__cause__ = error
+        return missing
+
+    # ---- delete ----------------------------------------------------------------------
+
+    async def delete(
+        self, topics: Iterable[TopicId], deadline: float
+    ) -> Results[TopicId, None]:
+        """Delete topics, as `kafkaio.Admin` documents it."""
+        operation: Operation[TopicId, None, delete_api.DeleteTopicsResponse] = (
+            Operation(
+                what="delete topic",
+                request=delete_api.DeleteTopicsRequest,
+                destination=lambda _: Controller,
+                build=_deletion,
+                read=_read_deletion,
+                react=_missing_is_final(ApiKey.DELETE_TOPICS),
+                is_exact=True,
+            )
+        )
+        return await ask(self._cluster, operation, topics, deadline, "2.1")
+
+    # ---- list and describe -----------------------------------------------------------
+
+    async def listed(self, deadline: float) -> list[TopicListing]:
+        """List all topics that the client may describe, sorted by name."""
+        request = metadata_api.MetadataRequest(
+            topics=None, allow_auto_topic_creation=False
+        )
+        answer = await self._cluster.request(request, ANY, timeout=deadline - now())
+        return sorted(
+            (
+                TopicListing(
+                    name=topic.name,
+                    topic_id=_id_of(topic.topic_id),
+                    is_internal=topic.is_internal,
+                    partitions=len(topic.partitions),
+                )
+                for topic in answer.topics
+                if topic.name is not None
+            ),
+            key=lambda each: each.name,
+        )
+
+    async def described(
+        self, topics: Collection[TopicId], deadline: float, *, with_operations: bool
+    ) -> Results[TopicId, TopicDescription]:
+        """Describe topics, as `kafkaio.Admin` documents it."""
+        names = [topic for topic in topics if isinstance(topic, str)]
+        others: list[TopicId] = [it for it in topics if not isinstance(it, str)]
+        results = Results[TopicId, TopicDescription]()
+        if names:
+            try:
+                results = await self._by_pages(
+                    names, deadline, with_operations=with_operations
+                )
+            except UnsupportedVersion:  # before Kafka 3.7
+                others = list(topics)
+        if others:
+            results.add(
+                await self._by_metadata(
+                    others, deadline, with_operations=with_operations
+                )
+            )
+        return results
+
+    async def _by_pages(
+        self, names: Collection[str], deadline: float, *, with_operations: bool
+    ) -> Results[TopicId, TopicDescription]:
+        """Describe topics by DescribeTopicPartitions (KIP-966)."""
+        wanted = sorted(names)
+        parts: dict[str, list[pages_api.DescribeTopicPartitionsResponseTopic]] = {}
+        cursor: pages_api.DescribeTopicPartitionsRequestCursor | None = None
+        while True:
+            request = pages_api.DescribeTopicPartitionsRequest(
+                topics=[pages_api.TopicRequest(name=name) for name in wanted],
+                response_partition_limit=_PAGE,
+                cursor=cursor,
+            )
+            page = await self._cluster.request(request, ANY, timeout=deadline - now())
+            for part in page.topics:
+                parts.setdefault(part.name or "", []).append(part)
+            following = page.next_cursor
+            if following is None:
+                break
+            at = (following.topic_name, following.partition_index)
+            if cursor is not None and at <= (cursor.topic_name, cursor.partition_index):
+                raise ProtocolError(
+                    f"describe topics: the page from {cursor.topic_name!r} on leads "
+                    f"back to {at[0]!r}"
+                )
+            cursor = pages_api.DescribeTopicPartitionsRequestCursor(
+                topic_name=at[0], partition_index=at[1]
+            )
+            wanted = [name for name in wanted if name >= at[0]]
+        return _sorted_pages(names, parts, with_operations=with_operations)
+
+    async def _by_metadata(
+        self, topics: Collection[TopicId], deadline: float, *, with_operations: bool
+    ) -> Results[TopicId, TopicDescription]:
+        def build(
+            items: Sequence[TopicId], terms: Terms
+        ) -> metadata_api.MetadataRequest:
+            if terms.version < _DESCRIBE_BY_ID and not all(
+                isinstance(item, str) for item in items
+            ):
+                raise UnsupportedVersion("topics by their ids need Kafka 2.8")
+            return metadata_api.MetadataRequest(
+                topics=[
+                    metadata_api.MetadataRequestTopic(name=item)
+                    if isinstance(item, str)
+                    else metadata_api.MetadataRequestTopic(topic_id=item, name=None)
+                    for item in items
+                ],
+                allow_auto_topic_creation=False,
+                include_topic_authorized_operations=with_operations,
+            )
+
+        def read(
+            response: metadata_api.MetadataResponse, items: Sequence[TopicId]
+        ) -> Iterator[Answer[TopicId, TopicDescription]]:
+            wanted = frozenset(items)
+            for it in response.topics:
+                named = it.name is not None and it.name in wanted
+                item: TopicId = it.name if named and it.name else it.topic_id
+                described = _description(it, with_operations=with_operations)
+                yield Answer(item, described, it.error_code)
+
+        operation: Operation[
+            TopicId, TopicDescription, metadata_api.MetadataResponse
+        ] = Operation(
+            what="describe topic",
+            request=metadata_api.MetadataRequest,
+            destination=lambda _: ANY,
+            build=build,
+            read=read,
+            react=_missing_is_final(ApiKey.METADATA),
+            is_exact=True,
+        )
+        return await ask(self._cluster, operation, topics, deadline, "2.8")
+
+
+def check_new(topics: Iterable[NewTopic]) -> list[NewTopic]:
+    """Check topics that are to be created.
+
+    Raises:
+        ArgumentTypeError: one is no `NewTopic`, or a part of it has the wrong type.
+        ArgumentValueError: a name is there twice, or a topic has assignments and a
+            number of partitions or replicas.
+        InvalidTopic: a name is illegal.
+    """
+    found: list[object] = items_of("topics", topics)
+    checked: list[NewTopic] = []
+    for topic in found:
+        if not isinstance(topic, NewTopic):
+            raise ArgumentTypeError(
+                f"topics must be a collection of NewTopic, not of {type_name(topic)}"
+            )
+        check_topic(topic.name)
+        _check_name(topic.name)
+        for name in ("partitions", "replication_factor"):
+            number = getattr(topic, name)
+            if number is None:
+                continue
+            if not isinstance(number, int) or isinstance(number, bool):
+                raise ArgumentTypeError(
+                    f"{name} of topic {topic.name!r} must be int, not "
+                    f"{type_name(number)}"
+                )
+            if topic.assignments is not None:
+                raise ArgumentValueError(
+                    f"topic {topic.name!r} has assignments: they say the {name}"
+                )
+        checked.append(topic)
+    distinct("topics", (topic.name for topic in checked))
+    return checked
+
+
+def check_ids(topics: Iterable[TopicId]) -> list[TopicId]:
+    """Check topics that are given by name or id.
+
+    Raises:
+        ArgumentTypeError: one is neither.
+        ArgumentValueError: one is there twice, or a name is empty.
+    """
+    found = items_of("topics", topics)
+    for topic in found:
+        if not isinstance(topic, UUID):
+            check_topic(topic)
+    return distinct("topics", found)
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name that brokers would refuse.
+
+    Raises:
+        InvalidTopic: with the broker's reason.
+    """
+    why = ""
+    if name in {".", ".."}:
+        why = 'Topic name cannot be "." or ".."'
+    elif len(name) > _LONGEST_NAME:
+        why = (
+            f"Topic name is illegal, it can't be longer than {_LONGEST_NAME} "
+            f"characters, topic name: {name}"
+        )
+    elif not _LEGAL_NAME.fullmatch(name):
+        why = (
+            f'Topic name "{name}" is illegal, it contains a character other than ASCII'
+            " alphanumerics, '.', '_' and '-'"
+        )
+    if why:
+        raise broker_error(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"create topic {name}: {why}"
+        )
+
+
+def _creatable(topic: NewTopic, version: int) -> create_api.CreatableTopic:
+    if version < _WITH_DEFAULTS and topic.assignments is None:
+        for name, value in (
+            ("partitions", topic.partitions),
+            ("replication_factor", topic.replication_factor),
+        ):
+            if value is None:
+                raise UnsupportedVersion(
+                    f"{name}: the broker's default needs Kafka 2.4; this broker needs "
+                    "a number"
+                )
+    partitions, factor = topic.partitions, topic.replication_factor
+    return create_api.CreatableTopic(
+        name=topic.name,
+        num_partitions=-1 if partitions is None else partitions,
+        replication_factor=-1 if factor is None else factor,
+        assignments=[
+            create_api.CreatableReplicaAssignment(
+                partition_index=partition, broker_ids=list(replicas)
+            )
+            for partition, replicas in sorted((topic.assignments or {}).items())
+        ],
+        configs=[
+            create_api.CreatableTopicConfig(name=name, value=value)
+            for name, value in (topic.configs or {}).items()
+        ],
+    )
+
+
+def _created(topic: create_api.CreatableTopicResult) -> CreatedTopic:
+    hides = topic.topic_config_error_code != ErrorCode.NONE
+    return CreatedTopic(
+        name=topic.name,
+        topic_id=_id_of(topic.topic_id),
+        partitions=topic.num_partitions if topic.num_partitions >= 0 else None,
+        replication_factor=(
+            topic.replication_factor if topic.replication_factor >= 0 else None
+        ),
+        configs=None
+        if hides or not topic.configs
+        else {
+            config.name: ConfigEntry(
+                name=config.name,
+                value=config.value,
+                source=ConfigSource.of(config.config_source),
+                is_read_only=config.read_only,
+                is_sensitive=config.is_sensitive,
+            )
+            for config in topic.configs
+        },
+    )
+
+
+def _without_id(created: CreatedTopic) -> CreatedTopic:
+    return CreatedTopic(
+        name=created.name,
+        topic_id=None,
+        partitions=created.partitions,
+        replication_factor=created.replication_factor,
+        configs=created.configs,
+    )
+
+
+def _unled(
+    response: metadata_api.MetadataResponse, names: Collection[str]
+) -> dict[str, str]:
+    """Say what a broker lacks of topics, by the names of those that it lacks."""
+    seen = {topic.name: topic for topic in response.topics}
+    missing: dict[str, str] = {}
+    for name in names:
+        topic = seen.get(name)
+        if topic is None or (topic.error_code and not topic.partitions):
+            missing[name] = "it does not know the topic yet"
+            continue
+        for partition in topic.partitions:
+            if partition.leader_id < 0:
+                missing[name] = f"partition {partition.partition_index} has no leader"
+                break
+    return missing
+
+
+def _deletion(items: Sequence[TopicId], terms: Terms) -> delete_api.DeleteTopicsRequest:
+    names = [item for item in items if isinstance(item, str)]
+    if terms.version < _DELETE_BY_ID:
+        if len(names) < len(items):
+            raise UnsupportedVersion("topics by their ids need Kafka 2.8")
+        return delete_api.DeleteTopicsRequest(
+            topic_names=names, timeout_ms=terms.timeout_ms
+        )
+    return delete_api.DeleteTopicsRequest(
+        topics=[
+            delete_api.DeleteTopicState(name=item)
+            if isinstance(item, str)
+            else delete_api.DeleteTopicState(topic_id=item)
+            for item in items
+        ],
+        timeout_ms=terms.timeout_ms,
+    )
+
+
+def _read_deletion(
+    response: delete_api.DeleteTopicsResponse, items: Sequence[TopicId]
+) -> Iterator[Answer[TopicId, None]]:
+    wanted = frozenset(items)
+    for it in response.responses:
+        # The answer has name and id of what was asked for by either.
+        item: TopicId = it.topic_id if it.topic_id in wanted else it.name or it.topic_id
+        yield Answer(item, None, it.error_code, it.error_message)
+
+
+def _sorted_pages(
+    names: Collection[str],
+    parts: Mapping[str, Sequence[pages_api.DescribeTopicPartitionsResponseTopic]],
+    *,
+    with_operations: bool,
+) -> Results[TopicId, TopicDescription]:
+    wanted = frozenset(names)
+    for name in parts:
+        if name not in wanted:
+            raise ProtocolError(
+                f"describe topics: the answer has {name!r}, which was not asked for"
+            )
+    results = Results[TopicId, TopicDescription]()
+    for name in names:
+        found = parts.get(name)
+        if found is None:
+            results.failed[name] = ProtocolError(
+                f"describe topic {name}: the answer leaves it out"
+            )
+        elif found[0].error_code:
+            results.failed[name] = broker_error(
+                found[0].error_code,
+                f"describe topic {name}",
+                api=ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+                topic=name,
+            )
+        else:
+            results.found[name] = _from_pages(found, with_operations=with_operations)
+    return results
+
+
+def _from_pages(
+    parts: Sequence[pages_api.DescribeTopicPartitionsResponseTopic],
+    *,
+    with_operations: bool,
+) -> TopicDescription:
+    first = parts[0]
+    return TopicDescription(
+        name=first.name or "",
+        topic_id=_id_of(first.topic_id),
+        is_internal=first.is_internal,
+        partitions=tuple(
+            PartitionDescription(
+                partition=it.partition_index,
+                leader=it.leader_id if it.leader_id >= 0 else None,
+                leader_epoch=it.leader_epoch if it.leader_epoch >= 0 else None,
+                replicas=tuple(it.replica_nodes),
+                isr=tuple(it.isr_nodes),
+                offline_replicas=tuple(it.offline_replicas),
+                elr=tuple(it.eligible_leader_replicas or ()),
+                last_known_elr=tuple(it.last_known_elr or ()),
+            )
+            for part in parts
+            for it in part.partitions
+        ),
+        authorized_operations=operations_of(first.topic_authorized_operations)
+        if with_operations
+        else None,
+    )
+
+
+def _description(
+    topic: metadata_api.MetadataResponseTopic, *, with_operations: bool
+) -> TopicDescription:
+    return TopicDescription(
+        name=topic.name or "",
+        topic_id=_id_of(topic.topic_id),
+        is_internal=topic.is_internal,
+        partitions=tuple(
+            PartitionDescription(
+                partition=it.partition_index,
+                leader=it.leader_id if it.leader_id >= 0 else None,
+                leader_epoch=it.leader_epoch if it.leader_epoch >= 0 else None,
+                replicas=tuple(it.replica_nodes),
+                isr=tuple(it.isr_nodes),
+                offline_replicas=tuple(it.offline_replicas),
+            )
+            for it in sorted(topic.partitions, key=lambda each: each.partition_index)
+        ),
+        authorized_operations=operations_of(topic.topic_authorized_operations)
+        if with_operations
+        else None,
+    )
+
+
+def _id_of(topic_id: UUID) -> UUID | None:
+    return topic_id if topic_id != ZERO_UUID else None
+
+
+def _missing_is_final(api: int) -> Callable[[int], Reaction]:
+    def react(code: int) -> Reaction:
+        return _FINAL if code in _MISSING else reaction(api, code)
+
+    return react
