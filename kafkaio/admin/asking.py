@@ -14,6 +14,8 @@ from collections.abc import (
     Mapping,
 )
 from copy import copy
+from difflib import get_close_matches
+from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from kafkaio._arguments import type_name
@@ -30,13 +32,23 @@ from kafkaio.errors import (
     UnsupportedVersion,
 )
 from kafkaio.protocol.message import Request, Response
+from kafkaio.types import TopicPartition
 
-__all__ = ["AdminCluster", "ask", "brokers", "distinct", "items_of", "outcome"]
+__all__ = [
+    "AdminCluster",
+    "ask",
+    "brokers",
+    "distinct",
+    "items_of",
+    "member_of",
+    "outcome",
+]
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 AnswerT = TypeVar("AnswerT", bound=Response)
 ResponseT = TypeVar("ResponseT", bound=Response)
+EnumT = TypeVar("EnumT", bound=StrEnum)
 
 
 class AdminCluster(Protocol):
@@ -73,6 +85,31 @@ class AdminCluster(Protocol):
 
     async def refresh(self, timeout: float) -> bool:  # noqa: ASYNC109
         """Fetch metadata now; returns whether that succeeded in time."""
+        ...
+
+    async def missing_partitions(
+        self,
+        partitions: Iterable[TopicPartition],
+        timeout: float,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, KafkaError]:
+        """Tell which partitions do not exist, and why."""
+        ...
+
+    async def ask_once(
+        self,
+        operation: Operation[ItemT, ValueT, AnswerT],
+        items: Iterable[ItemT],
+        within: float,
+    ) -> Results[ItemT, ValueT]:
+        """Ask each broker once."""
+        ...
+
+    async def wait_for_partitions(
+        self,
+        partitions: Collection[TopicPartition],
+        timeout: float,  # noqa: ASYNC109
+    ) -> None:
+        """Wait until the view has the partitions."""
         ...
 
     async def wait_for_topics(
@@ -137,6 +174,33 @@ def items_of(name: str, items: object) -> list[Any]:
             f"{name} must be a collection of several, not {type_name(items)}"
         )
     return list(items)
+
+
+def member_of(name: str, kind: type[EnumT], value: object) -> EnumT:
+    """Return a member of an enumeration, from itself or its text.
+
+    Args:
+        name: the name of the argument.
+        kind: the enumeration.
+        value: a member, its value or its name, in any case.
+
+    Raises:
+        ArgumentTypeError: it is no text.
+        ArgumentValueError: there is no such member; the message suggests one.
+    """
+    if isinstance(value, kind):
+        return value
+    if not isinstance(value, str):
+        raise ArgumentTypeError(
+            f"{name} must be {kind.__name__} or str, not {type_name(value)}"
+        )
+    known = {text.casefold(): each for each in kind for text in (each.name, each.value)}
+    found = known.get(value.casefold())
+    if found is None:
+        near = get_close_matches(value.casefold(), known, n=1)
+        hint = f"; did you mean {known[near[0]].value!r}?" if near else ""
+        raise ArgumentValueError(f"{name}: there is no {kind.__name__} {value!r}{hint}")
+    return found
 
 
 def distinct(name: str, items: Iterable[ItemT]) -> list[ItemT]:

@@ -7,19 +7,31 @@ from enum import StrEnum
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
+from kafkaio.errors import BrokerError
 from kafkaio.types import TopicPartition
 
 __all__ = [
     "ACL_OPERATIONS",
     "AclOperation",
+    "ConfigChange",
+    "ConfigChangeType",
     "ConfigEntry",
+    "ConfigResource",
+    "ConfigResourceType",
     "ConfigSource",
+    "ConfigSynonym",
+    "ConfigType",
     "CreatedTopic",
+    "ElectionType",
     "HangingTransaction",
+    "LogDirectory",
+    "NewPartitions",
     "NewTopic",
     "PartitionDescription",
+    "PartitionReassignment",
     "ProducerIdAndEpoch",
     "ProducerState",
+    "ReplicaOnDisk",
     "TopicDescription",
     "TopicListing",
     "TransactionDescription",
@@ -137,6 +149,78 @@ class TopicDescription:
     authorized_operations: frozenset[AclOperation] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """How many partitions a topic is to have; see `kafkaio.Admin.create_partitions`.
+
+    Attributes:
+        count: how many it has afterwards.
+        assignments: the node ids of the replicas of each new partition, the preferred
+            leader first. None lets the controller choose.
+    """
+
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+class ElectionType(StrEnum):
+    """Which replica is to become the leader of a partition."""
+
+    PREFERRED = "preferred"  #: the first of the replicas
+    UNCLEAN = "unclean"  #: any that is alive; records may be lost
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReassignment:
+    """The replicas of a partition while they are moved; all by node id.
+
+    Attributes:
+        replicas: all that it has now: those to keep, to add and to remove.
+        adding_replicas: those that are being added.
+        removing_replicas: those that will be removed.
+    """
+
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaOnDisk:
+    """A replica in a log directory.
+
+    Attributes:
+        size: its size in bytes.
+        offset_lag: how many offsets it is behind the end of the log.
+        is_future: whether it is being moved into this directory from another one.
+    """
+
+    size: int
+    offset_lag: int
+    is_future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """A directory in which a broker keeps logs.
+
+    Attributes:
+        path: its path on the broker.
+        error: why it cannot be used, such as KAFKA_STORAGE_ERROR; None if it can.
+        replicas: what is in it, by partition.
+        total_bytes: the size of its volume; None from brokers before 3.3.
+        usable_bytes: how much of that is free; None likewise.
+        is_cordoned: whether it takes no new replicas (KIP-1066).
+    """
+
+    path: str
+    error: BrokerError | None
+    replicas: Mapping[TopicPartition, ReplicaOnDisk]
+    total_bytes: int | None
+    usable_bytes: int | None
+    is_cordoned: bool
+
+
 # ---- configs --------------------------------------------------------------------
 
 
@@ -163,6 +247,42 @@ class ConfigSource(StrEnum):
         return known[number] if 0 <= number < len(known) else cls.UNKNOWN
 
 
+class ConfigType(StrEnum):
+    """What kind of value a config takes."""
+
+    UNKNOWN = "unknown"  #: not told, or one that this version of kafkaio does not know
+    BOOLEAN = "boolean"
+    STRING = "string"
+    INT = "int"
+    SHORT = "short"
+    LONG = "long"
+    DOUBLE = "double"
+    LIST = "list"
+    CLASS = "class"
+    PASSWORD = "password"  # noqa: S105 - the name of a type
+
+    @classmethod
+    def of(cls, number: int) -> ConfigType:
+        """The type that has a number on the wire."""
+        known = tuple(cls)
+        return known[number] if 0 <= number < len(known) else cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSynonym:
+    """A place where the value of a config could come from.
+
+    Attributes:
+        name: the name that the config has there.
+        value: its value there; None if it has none, or is sensitive.
+        source: the place.
+    """
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
     """The value of one config.
@@ -173,6 +293,10 @@ class ConfigEntry:
         source: where the value comes from.
         is_read_only: whether it can be set only in the broker's properties file.
         is_sensitive: whether the broker keeps its value to itself.
+        type: what kind of value it takes; UNKNOWN from brokers before 2.6.
+        documentation: what Kafka says of it, in HTML; None if that was not asked for.
+        synonyms: where the value could come from, the first that is set first; empty
+            if that was not asked for.
     """
 
     name: str
@@ -180,6 +304,62 @@ class ConfigEntry:
     source: ConfigSource
     is_read_only: bool
     is_sensitive: bool
+    type: ConfigType = ConfigType.UNKNOWN
+    documentation: str | None = None
+    synonyms: tuple[ConfigSynonym, ...] = ()
+
+
+class ConfigResourceType(StrEnum):
+    """What has configs."""
+
+    TOPIC = "topic"
+    BROKER = "broker"  #: by node id; the empty name stands for all brokers
+    BROKER_LOGGER = "broker logger"  #: the levels of a broker's log, by node id
+    CLIENT_METRICS = "client metrics"  #: a subscription of client metrics (KIP-714)
+    GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigResource:
+    """Something that has configs.
+
+    Attributes:
+        type: what it is.
+        name: the name of the topic, group or subscription, or the node id of the
+            broker as text. The empty name of a broker stands for the defaults of all
+            brokers.
+    """
+
+    type: ConfigResourceType
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name!r}"
+
+
+class ConfigChangeType(StrEnum):
+    """How a config is changed."""
+
+    SET = "set"
+    DELETE = "delete"  #: the default holds again
+    APPEND = "append"  #: values are added to a list
+    SUBTRACT = "subtract"  #: values are taken from a list
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A change of one config; see `kafkaio.Admin.incremental_alter_configs`.
+
+    Attributes:
+        name: the name of the config.
+        value: the value as text; None to delete the config. The values of a list have
+            commas between them.
+        type: how to change it. By default a value is set, and None deletes the config.
+    """
+
+    name: str
+    value: str | None
+    type: ConfigChangeType = ConfigChangeType.SET
 
 
 # ---- groups ---------------------------------------------------------------------

@@ -105,8 +105,13 @@ class Terms(NamedTuple):
 
     @property
     def timeout_ms(self) -> int:
-        """The time that is left in milliseconds, for requests that carry it."""
-        return max(1, int(self.timeout * 1000))
+        """The time that the broker may take, in milliseconds, if a request carries it.
+
+        It is a little less than what is left: the answer that the broker's time is
+        over has to arrive, too.
+        """
+        left = int(self.timeout * 1000)
+        return max(1, left - min(500, left // 10))
 
 
 class Answer(NamedTuple, Generic[ItemT, ValueT]):
