@@ -132,37 +132,16 @@ class Configs:
         validate_only: bool,
     ) -> Results[ConfigResource, None]:
         """Change configs of resources, as `kafkaio.Admin` documents it."""
-
-        def build(
-            items: Sequence[ConfigResource], terms: Terms
-        ) -> alter_api.IncrementalAlterConfigsRequest:
-            del terms
-            return alter_api.IncrementalAlterConfigsRequest(
-                resources=[
-                    alter_api.AlterConfigsResource(
-                        resource_type=_NUMBERS[item.type],
-                        resource_name=item.name,
-                        configs=[
-                            alter_api.AlterableConfig(
-                                name=change.name,
-                                config_operation=_CHANGES[change.type],
-                                value=change.value,
-                            )
-                            for change in changes[item]
-                        ],
-                    )
-                    for item in items
-                ],
-                validate_only=validate_only,
-            )
-
         operation: Operation[
             ConfigResource, None, alter_api.IncrementalAlterConfigsResponse
         ] = Operation(
             what="alter the configs of",
             request=alter_api.IncrementalAlterConfigsRequest,
             destination=_home,
-            build=build,
+            build=lambda items, _: alter_api.IncrementalAlterConfigsRequest(
+                resources=[_alteration(item, changes[item]) for item in items],
+                validate_only=validate_only,
+            ),
             read=lambda response, _: (
                 Answer(
                     _resource(it.resource_type, it.resource_name),
@@ -270,6 +249,23 @@ class Configs:
         what = "config resources"
         results = await ask(self._cluster, operation, [what], deadline, since)
         return sorted(results.or_raise()[what], key=lambda it: (it.type, it.name))
+
+
+def _alteration(
+    resource: ConfigResource, changes: Sequence[ConfigChange]
+) -> alter_api.AlterConfigsResource:
+    return alter_api.AlterConfigsResource(
+        resource_type=_NUMBERS[resource.type],
+        resource_name=resource.name,
+        configs=[
+            alter_api.AlterableConfig(
+                name=change.name,
+                config_operation=_CHANGES[change.type],
+                value=change.value,
+            )
+            for change in changes
+        ],
+    )
 
 
 def _listing(

@@ -187,19 +187,6 @@ class Partitions:
                 ],
             )
 
-        def read(
-            response: move_api.AlterPartitionReassignmentsResponse,
-            items: Sequence[TopicPartition],
-        ) -> Iterator[Answer[TopicPartition, None]]:
-            if response.error_code:
-                for tp in items:
-                    yield Answer(tp, None, response.error_code, response.error_message)
-                return
-            for topic in response.responses:
-                for it in topic.partitions:
-                    tp = TopicPartition(topic.name, it.partition_index)
-                    yield Answer(tp, None, it.error_code, it.error_message)
-
         operation: Operation[
             TopicPartition, None, move_api.AlterPartitionReassignmentsResponse
         ] = Operation(
@@ -207,7 +194,7 @@ class Partitions:
             request=move_api.AlterPartitionReassignmentsRequest,
             destination=lambda _: Controller,
             build=build,
-            read=read,
+            read=_read_moves,
             react=_reactions(ApiKey.ALTER_PARTITION_REASSIGNMENTS),
             is_exact=True,
         )
@@ -443,6 +430,20 @@ def _read_election(
                 yield Answer(tp, value=False)
             else:
                 yield Answer(tp, code == ErrorCode.NONE, code, it.error_message)
+
+
+def _read_moves(
+    response: move_api.AlterPartitionReassignmentsResponse,
+    items: Sequence[TopicPartition],
+) -> Iterator[Answer[TopicPartition, None]]:
+    if response.error_code:
+        for tp in items:
+            yield Answer(tp, None, response.error_code, response.error_message)
+        return
+    for topic in response.responses:
+        for it in topic.partitions:
+            tp = TopicPartition(topic.name, it.partition_index)
+            yield Answer(tp, None, it.error_code, it.error_message)
 
 
 def _directory(it: log_dirs_api.DescribeLogDirsResult) -> LogDirectory:
