@@ -13,17 +13,20 @@ from typing import Literal, Self, TypeVar, Unpack, overload
 from uuid import UUID
 
 from kafkaio._arguments import (
+    check_group,
     level_of,
+    offset_of,
     partition_of,
     partitions_of,
     seconds_of,
     topics_of,
+    type_name,
 )
 from kafkaio._dataclass import dataclass
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle
-from kafkaio.admin.asking import outcome
+from kafkaio.admin.asking import distinct, items_of, outcome
 from kafkaio.admin.transactions import Transactions
 from kafkaio.admin.types import (
     ConfigChange,
@@ -32,10 +35,17 @@ from kafkaio.admin.types import (
     ConfigResourceType,
     CreatedTopic,
     ElectionType,
+    GroupDescription,
+    GroupLag,
+    GroupListing,
+    GroupState,
+    GroupType,
     HangingTransaction,
     LogDirectory,
     NewPartitions,
     NewTopic,
+    OffsetReset,
+    OffsetTarget,
     PartitionReassignment,
     ProducerIdAndEpoch,
     ProducerState,
@@ -57,7 +67,7 @@ from kafkaio.errors import (
     KafkaError,
 )
 from kafkaio.protocol.messages.list_transactions import ListTransactionsRequest
-from kafkaio.types import OffsetAndTimestamp, TopicPartition
+from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 __all__ = ["Admin", "AdminStatistics"]
 
@@ -1148,7 +1158,520 @@ class Admin(Closeable):
 
     # ---- groups -----------------------------------------------------------------
 
+    async def list_groups(
+        self,
+        *,
+        states: Iterable[GroupState | str] | None = None,
+        types: Iterable[GroupType | str] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupListing]:
+        """List the groups of the cluster, of all coordinators.
+
+        Groups that the client may not describe are left out: an empty list does not
+        show that there are none.
+
+        Args:
+            states: only groups in these states (Kafka 2.6); in any by default.
+            types: only groups of these types (Kafka 3.8; older brokers have classic
+                ones alone); of any by default.
+            timeout: seconds.
+
+        Returns:
+            The groups by name, sorted.
+
+        Raises:
+            KafkaError: a broker did not answer in time, or refused. ``results`` has the
+                groups of the others, by node id.
+            AdminErrors: several brokers did not; likewise.
+            UnsupportedVersion: a broker is too old for the filter.
+            ArgumentValueError: a state or a type is unknown.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.asking import member_of
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        results = await Groups(self._cluster).listed(
+            [member_of("states", GroupState, each) for each in states or ()],
+            [member_of("types", GroupType, each) for each in types or ()],
+            deadline,
+        )
+        listed = sorted(
+            (each for found in results.found.values() for each in found),
+            key=lambda each: each.group_id,
+        )
+        found = {each.group_id: each for each in listed}
+        if results.failed:
+            outcome("list groups", [*results.found, *results.failed], results)
+        return found
+
+    @overload
+    async def describe_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupDescription]: ...
+
+    @overload
+    async def describe_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupDescription | KafkaError]: ...
+
+    async def describe_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupDescription] | dict[str, GroupDescription | KafkaError]:
+        """Describe groups of consumers, of the classic protocol and of KIP-848.
+
+        Args:
+            groups: their names.
+            include_authorized_operations: whether to ask what the client may do with
+                each group (Kafka 2.3).
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            The descriptions by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: there is no such group (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not describe a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        wanted = _names("groups", groups)
+        results = await Groups(self._cluster).described(
+            wanted, deadline, with_operations=include_authorized_operations
+        )
+        return outcome("describe groups", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def delete_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None]: ...
+
+    @overload
+    async def delete_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, KafkaError | None]: ...
+
+    async def delete_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None] | dict[str, KafkaError | None]:
+        """Delete groups that have no members, with their committed offsets.
+
+        Args:
+            groups: their names.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: a group has members (NON_EMPTY_GROUP), or there is none of that
+                name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not delete a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        wanted = _names("groups", groups)
+        results = await Groups(self._cluster).deleted(wanted, deadline)
+        return outcome("delete groups", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def remove_members_from_consumer_group(
+        self,
+        group: str,
+        instance_ids: Iterable[str] | None = None,
+        *,
+        reason: str | None = None,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None]: ...
+
+    @overload
+    async def remove_members_from_consumer_group(
+        self,
+        group: str,
+        instance_ids: Iterable[str] | None = None,
+        *,
+        reason: str | None = None,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, KafkaError | None]: ...
+
+    async def remove_members_from_consumer_group(
+        self,
+        group: str,
+        instance_ids: Iterable[str] | None = None,
+        *,
+        reason: str | None = None,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None] | dict[str, KafkaError | None]:
+        """Remove members from a group; it rebalances without them (KIP-345, Kafka 2.4).
+
+        A member that is removed and still runs joins again.
+
+        Args:
+            group: the name of the group.
+            instance_ids: the ``group_instance_id`` of static members; None removes all
+                members, of whatever kind.
+            reason: why, for the log of the broker (Kafka 3.2).
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by instance id, or by member id if all are removed.
+
+        Raises:
+            GroupError: the group has no such member (UNKNOWN_MEMBER_ID), or there is no
+                such group.
+            AuthorizationError: the client may not read the group.
+            UnsupportedVersion: the coordinator is too old.
+            RequestTimeout: the coordinator did not answer in time.
+            AdminErrors: several members failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        check_group(group)
+        ids = None if instance_ids is None else _names("instance_ids", instance_ids)
+        results = await Groups(self._cluster).removed(group, ids, reason, deadline)
+        items = [*results.found, *results.failed] if ids is None else ids
+        return outcome("remove members", items, results, return_errors=return_errors)
+
     # ---- offsets of groups ------------------------------------------------------
+
+    @overload
+    async def list_consumer_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]: ...
+
+    @overload
+    async def list_consumer_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]: ...
+
+    async def list_consumer_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[str, dict[TopicPartition, OffsetAndMetadata | None]]
+        | dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]
+    ):
+        """Return what groups have committed: one request per coordinator (KIP-709).
+
+        Args:
+            groups: the names of groups, for all partitions that have an offset; or the
+                partitions by group, where None stands for all.
+            require_stable: whether to wait for transactions that have committed offsets
+                and have not ended (KIP-447).
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            By group the offsets by partition, sorted; None where nothing is committed.
+            A group that does not exist has committed nothing.
+
+        Raises:
+            AuthorizationError: the client may not describe a group.
+            RequestTimeout: a coordinator did not answer in time; the cause is a
+                BrokerError UNSTABLE_OFFSET_COMMIT if a transaction is still open.
+            AdminErrors: several groups failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        wanted: dict[str, list[TopicPartition] | None]
+        if isinstance(groups, Mapping):
+            wanted = {
+                name: None if tps is None else partitions_of(tps)
+                for name, tps in groups.items()
+            }
+        else:
+            wanted = dict.fromkeys(_names("groups", groups))
+        results = await Groups(self._cluster).offsets(
+            wanted, deadline, require_stable=require_stable
+        )
+        return outcome("fetch offsets", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def alter_consumer_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None]: ...
+
+    @overload
+    async def alter_consumer_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, KafkaError | None]: ...
+
+    async def alter_consumer_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
+        """Commit offsets for a group that has no members.
+
+        Args:
+            group: the name of the group, which need not exist.
+            offsets: the offset of the next record to read, by partition.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``offsets``.
+
+        Raises:
+            GroupError: the group has members, which alone may commit.
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not read the group or a topic.
+            RequestTimeout: the coordinator did not answer in time.
+            AdminErrors: several partitions failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        check_group(group)
+        wanted = {partition_of(tp): offset_of(it) for tp, it in offsets.items()}
+        results = await Groups(self._cluster).altered(group, wanted, deadline)
+        return outcome("alter offsets", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def delete_consumer_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None]: ...
+
+    @overload
+    async def delete_consumer_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, KafkaError | None]: ...
+
+    async def delete_consumer_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
+        """Delete committed offsets of topics that no member reads (KIP-496, Kafka 2.4).
+
+        Args:
+            group: the name of the group.
+            partitions: the partitions.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``partitions``.
+
+        Raises:
+            GroupError: a member subscribes to the topic (GROUP_SUBSCRIBED_TO_TOPIC), or
+                there is no such group.
+            UnknownTopicOrPartition: there is no such partition.
+            UnsupportedVersion: the coordinator is too old.
+            RequestTimeout: the coordinator did not answer in time.
+            AdminErrors: several partitions failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        check_group(group)
+        wanted = partitions_of(partitions)
+        results = await Groups(self._cluster).forgotten(group, wanted, deadline)
+        return outcome("delete offsets", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def lag(
+        self,
+        groups: Iterable[str],
+        *,
+        isolation_level: Literal[
+            "read_uncommitted", "read_committed"
+        ] = "read_uncommitted",
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupLag]: ...
+
+    @overload
+    async def lag(
+        self,
+        groups: Iterable[str],
+        *,
+        isolation_level: Literal[
+            "read_uncommitted", "read_committed"
+        ] = "read_uncommitted",
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupLag | KafkaError]: ...
+
+    async def lag(
+        self,
+        groups: Iterable[str],
+        *,
+        isolation_level: Literal[
+            "read_uncommitted", "read_committed"
+        ] = "read_uncommitted",
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupLag] | dict[str, GroupLag | KafkaError]:
+        """Tell how far groups are behind the ends of the logs.
+
+        Each coordinator gets one request for all of its groups, and each leader one for
+        all partitions. The two are not from the same moment.
+
+        Args:
+            groups: their names.
+            isolation_level: what the end of a log is; with ``read_committed`` the last
+                stable offset.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            The lag by group, in the order of ``groups``. A partition whose end is not
+            known, because its topic was deleted for example, has its error.
+
+        Raises:
+            AuthorizationError: the client may not describe a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        wanted = _names("groups", groups)
+        level = level_of(isolation_level)
+        results = await Groups(self._cluster).lag(wanted, level, deadline)
+        return outcome("look up the lag", wanted, results, return_errors=return_errors)
+
+    async def reset_offsets(
+        self,
+        group: str,
+        to: OffsetTarget | None = None,
+        *,
+        shift_by: int = 0,
+        partitions: Iterable[TopicPartition] | None = None,
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, OffsetReset]:
+        """Set the committed offsets of a group that has no members.
+
+        An offset outside the log becomes the nearest one that the log has.
+
+        Args:
+            group: the name of the group.
+            to: ``"earliest"`` or ``"latest"``; a datetime: the first record with that
+                timestamp or a later one; a timedelta: as long ago; or an offset by
+                partition. None, with ``shift_by``.
+            shift_by: how many offsets forward, or backward if it is negative.
+            partitions: the partitions; all that have a committed offset by default.
+            dry_run: whether to change nothing, and only tell what would be.
+            timeout: seconds.
+
+        Returns:
+            The offset before and after by partition, sorted.
+
+        Raises:
+            GroupError: the group has members, which alone may commit.
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not read the group or a topic.
+            RequestTimeout: a broker did not answer in time.
+            AdminErrors: several partitions failed.
+            ArgumentValueError: none, or both, of ``to`` and ``shift_by`` are given; a
+                datetime has no time zone; or there is no offset to shift.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups, check_reset
+
+        deadline = self._deadline(timeout)
+        check_group(group)
+        check_reset(to, shift_by)
+        wanted = None if partitions is None else partitions_of(partitions)
+        operations = Groups(self._cluster)
+        resets = await operations.places(group, wanted, to, shift_by, deadline)
+        if not dry_run:
+            offsets = {tp: OffsetAndMetadata(it.after) for tp, it in resets.items()}
+            results = await operations.altered(group, offsets, deadline)
+            outcome("reset offsets", offsets, results)
+        return resets
 
     # ---- access control lists ---------------------------------------------------
 
@@ -1481,6 +2004,17 @@ class Admin(Closeable):
             KafkaError: as in `fence_producers`.
         """
         await self.fence_producers([transactional_id], timeout=timeout)
+
+
+def _names(name: str, names: Iterable[str]) -> list[str]:
+    """Check several names, each of which may be there once."""
+    found: list[object] = items_of(name, names)
+    for each in found:
+        if not isinstance(each, str):
+            raise ArgumentTypeError(f"{name} must be str, not {type_name(each)}")
+        if not each:
+            raise ArgumentValueError(f"{name}: a name must not be empty")
+    return distinct(name, items_of(name, found))
 
 
 def _call_all(undo: list[Callable[[], None]]) -> None:

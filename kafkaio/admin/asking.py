@@ -23,7 +23,8 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._runtime.clock import now
 from kafkaio.client.destinations import Destination
 from kafkaio.client.fanout import Operation, Results
-from kafkaio.client.retry import Attempts, RetryPolicy
+from kafkaio.client.offsets import Cluster
+from kafkaio.client.retry import Attempts
 from kafkaio.errors import (
     AdminErrors,
     ArgumentTypeError,
@@ -32,7 +33,6 @@ from kafkaio.errors import (
     UnsupportedVersion,
 )
 from kafkaio.protocol.message import Request, Response
-from kafkaio.types import TopicPartition
 
 __all__ = [
     "AdminCluster",
@@ -51,27 +51,8 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 EnumT = TypeVar("EnumT", bound=StrEnum)
 
 
-class AdminCluster(Protocol):
+class AdminCluster(Cluster, Protocol):
     """What the operations need of the cluster."""
-
-    @property
-    def view(self) -> ClusterView:
-        """The metadata known now."""
-        ...
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """The back-off of retries."""
-        ...
-
-    async def ask(
-        self,
-        operation: Operation[ItemT, ValueT, AnswerT],
-        items: Iterable[ItemT],
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> Results[ItemT, ValueT]:
-        """Perform an operation on many items."""
-        ...
 
     async def request(
         self,
@@ -85,31 +66,6 @@ class AdminCluster(Protocol):
 
     async def refresh(self, timeout: float) -> bool:  # noqa: ASYNC109
         """Fetch metadata now; returns whether that succeeded in time."""
-        ...
-
-    async def missing_partitions(
-        self,
-        partitions: Iterable[TopicPartition],
-        timeout: float,  # noqa: ASYNC109
-    ) -> dict[TopicPartition, KafkaError]:
-        """Tell which partitions do not exist, and why."""
-        ...
-
-    async def ask_once(
-        self,
-        operation: Operation[ItemT, ValueT, AnswerT],
-        items: Iterable[ItemT],
-        within: float,
-    ) -> Results[ItemT, ValueT]:
-        """Ask each broker once."""
-        ...
-
-    async def wait_for_partitions(
-        self,
-        partitions: Collection[TopicPartition],
-        timeout: float,  # noqa: ASYNC109
-    ) -> None:
-        """Wait until the view has the partitions."""
         ...
 
     async def wait_for_topics(

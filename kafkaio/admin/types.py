@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio.errors import BrokerError
-from kafkaio.types import TopicPartition
+from kafkaio.errors import BrokerError, KafkaError
+from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 __all__ = [
     "ACL_OPERATIONS",
@@ -23,11 +25,20 @@ __all__ = [
     "ConfigType",
     "CreatedTopic",
     "ElectionType",
+    "GroupDescription",
+    "GroupLag",
+    "GroupListing",
+    "GroupMember",
+    "GroupState",
+    "GroupType",
     "HangingTransaction",
     "LogDirectory",
     "NewPartitions",
     "NewTopic",
+    "OffsetReset",
+    "OffsetTarget",
     "PartitionDescription",
+    "PartitionLag",
     "PartitionReassignment",
     "ProducerIdAndEpoch",
     "ProducerState",
@@ -363,6 +374,177 @@ class ConfigChange:
 
 
 # ---- groups ---------------------------------------------------------------------
+
+
+class GroupType(StrEnum):
+    """By which protocol the members of a group divide their work."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"  #: KIP-848
+    SHARE = "share"  #: KIP-932
+    STREAMS = "streams"  #: KIP-1071
+    UNKNOWN = "unknown"  #: a type that this version of kafkaio does not know
+
+    @classmethod
+    def _missing_(cls, value: object) -> GroupType:
+        for each in cls:
+            if isinstance(value, str) and value.casefold() == each.value:
+                return each
+        return cls.UNKNOWN
+
+
+class GroupState(StrEnum):
+    """The state of a group; the values are Kafka's names."""
+
+    PREPARING_REBALANCE = "PreparingRebalance"  #: members are to join again
+    COMPLETING_REBALANCE = "CompletingRebalance"  #: the leader divides the partitions
+    ASSIGNING = "Assigning"  #: the coordinator divides the partitions
+    RECONCILING = "Reconciling"  #: members give partitions up and take them over
+    STABLE = "Stable"
+    EMPTY = "Empty"  #: it has no members
+    DEAD = "Dead"  #: it is being deleted
+    NOT_READY = "NotReady"  #: a streams group lacks topics
+    UNKNOWN = "Unknown"  #: a state that this version of kafkaio does not know
+
+    @classmethod
+    def _missing_(cls, value: object) -> GroupState:
+        del value
+        return cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """A group, as `kafkaio.Admin.list_groups` finds it.
+
+    Attributes:
+        group_id: its name.
+        type: the protocol of its members.
+        protocol_type: what the members are, such as ``consumer`` or ``connect``; empty
+            if nobody was ever a member.
+        state: its state; None from brokers before 2.6.
+        coordinator: node id of the broker that coordinates it.
+    """
+
+    group_id: str
+    type: GroupType
+    protocol_type: str
+    state: GroupState | None
+    coordinator: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A member of a group of consumers.
+
+    Attributes:
+        member_id: its id.
+        instance_id: the ``group_instance_id`` of a static member, else None.
+        client_id: its ``client_id``.
+        host: the address from which it is connected.
+        rack: its ``client_rack``; None if it has none, or is in a classic group.
+        assignment: the partitions that it has.
+        target_assignment: the partitions that it is to have; None in a classic group.
+        member_epoch: its epoch; None in a classic group.
+        is_classic: whether it speaks the classic protocol in a group of KIP-848; None
+            if that is not known.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    rack: str | None
+    assignment: frozenset[TopicPartition]
+    target_assignment: frozenset[TopicPartition] | None = None
+    member_epoch: int | None = None
+    is_classic: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group of consumers and its members.
+
+    Attributes:
+        group_id: its name.
+        type: the protocol of its members.
+        protocol_type: ``consumer``, or what else the members are.
+        state: its state.
+        coordinator: node id of the broker that coordinates it.
+        assignor: the name of the assignor; empty while there is none.
+        members: the members.
+        group_epoch: its epoch; None for a classic group.
+        assignment_epoch: the epoch of the target assignment; None likewise.
+        authorized_operations: what the client may do with the group; None if that was
+            not asked for.
+    """
+
+    group_id: str
+    type: GroupType
+    protocol_type: str
+    state: GroupState
+    coordinator: int
+    assignor: str
+    members: tuple[GroupMember, ...]
+    group_epoch: int | None = None
+    assignment_epoch: int | None = None
+    authorized_operations: frozenset[AclOperation] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """How far a group is behind in one partition.
+
+    Attributes:
+        committed: what the group has committed; None if nothing.
+        end: the end of the log; None if it could not be looked up.
+        error: why it could not, for example because the topic was deleted.
+    """
+
+    committed: OffsetAndMetadata | None
+    end: int | None
+    error: KafkaError | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """The number of offsets between the two; None if one is not known."""
+        if self.committed is None or self.end is None:
+            return None
+        return max(0, self.end - self.committed.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """How far a group is behind.
+
+    Attributes:
+        partitions: by partition, for all partitions with a committed offset.
+    """
+
+    partitions: Mapping[TopicPartition, PartitionLag]
+
+    @property
+    def total(self) -> int:
+        """The sum over the partitions whose lag is known."""
+        return sum(each.lag or 0 for each in self.partitions.values())
+
+
+#: Where `kafkaio.Admin.reset_offsets` may lead.
+OffsetTarget: TypeAlias = (
+    Literal["earliest", "latest"] | datetime | timedelta | Mapping[TopicPartition, int]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetReset:
+    """What `kafkaio.Admin.reset_offsets` does to one committed offset.
+
+    Attributes:
+        before: the offset that was committed; None if there was none.
+        after: the offset that is committed now, or would be.
+    """
+
+    before: int | None
+    after: int
 
 
 # ---- access control lists, quotas, users, tokens --------------------------------
