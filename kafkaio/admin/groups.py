@@ -38,8 +38,6 @@ from kafkaio.client.offsets import EARLIEST, LATEST, OffsetLookup
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    BrokerError,
-    KafkaError,
     ProtocolError,
     UnsupportedVersion,
 )
@@ -124,16 +122,19 @@ class Groups:
         self, groups: Sequence[str], deadline: float, *, with_operations: bool
     ) -> Results[str, GroupDescription]:
         """Describe groups of consumers, as `kafkaio.Admin` documents it."""
-        results = await self._by_consumer_api(groups, deadline, with_operations)
-        others = [
-            group
-            for group, error in results.failed.items()
-            if isinstance(error, UnsupportedVersion) or _is_unknown(error)
-        ]
-        if others:
-            for group in others:
+        asked = await self._by_consumer_api(groups, deadline, with_operations)
+        results = Results[str, GroupDescription](failed=asked.failed)
+        others: list[str] = []
+        for group, found in asked.found.items():
+            if found is None:
+                others.append(group)
+            else:
+                results.found[group] = found
+        for group, error in list(asked.failed.items()):
+            if isinstance(error, UnsupportedVersion):  # before Kafka 3.7
+                others.append(group)
                 del results.failed[group]
-            results.add(await self._by_classic_api(others, deadline, with_operations))
+        results.add(await self._by_classic_api(others, deadline, with_operations))
         return results
 
     async def _by_consumer_api(
@@ -141,7 +142,8 @@ class Groups:
         groups: Sequence[str],
         deadline: float,
         with_operations: bool,  # noqa: FBT001
-    ) -> Results[str, GroupDescription]:
+    ) -> Results[str, GroupDescription | None]:
+        """Describe groups of KIP-848; None for those that are none."""
         coordinators: dict[str, int] = {}
 
         def build(
@@ -153,14 +155,16 @@ class Groups:
             )
 
         operation: Operation[
-            str, GroupDescription, consumer_api.ConsumerGroupDescribeResponse
+            str, GroupDescription | None, consumer_api.ConsumerGroupDescribeResponse
         ] = Operation(
             what="describe group",
             request=consumer_api.ConsumerGroupDescribeRequest,
             destination=GroupCoordinator,
             build=build,
             read=lambda response, _: (
-                Answer(
+                Answer(it.group_id, None)
+                if it.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+                else Answer(
                     it.group_id,
                     _consumer_group(it, coordinators.get(it.group_id, -1)),
                     it.error_code,
@@ -541,10 +545,6 @@ def _final_without_topic(code: int) -> Reaction:
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return _FINAL
     return _base(code)
-
-
-def _is_unknown(error: KafkaError) -> bool:
-    return isinstance(error, BrokerError) and error.code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def _listing(

@@ -146,6 +146,9 @@ class Results(Generic[ItemT, ValueT]):
     failed: dict[ItemT, KafkaError] = field(default_factory=dict)
     again: dict[ItemT, KafkaError] = field(default_factory=dict)
 
+    def __len__(self) -> int:
+        return len(self.found) + len(self.failed) + len(self.again)
+
     def __contains__(self, item: object) -> bool:
         return any(item in kind for kind in (self.found, self.failed, self.again))
 
@@ -740,7 +743,8 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
             self._operation, node_id, items, progress.deadline
         )
         del self._in_flight[node_id]
-        if left := [item for item in items if item not in results]:
+        if len(results) < len(items):
+            left = [item for item in items if item not in results]
             self._queued[node_id][:0] = left
         progress.decide(results)
         again = results.again
