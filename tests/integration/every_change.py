@@ -22,6 +22,7 @@ from typing import Final
 ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
     "test_admin_configs.py": ("test_single_configs_are_changed",),
     "test_admin_groups.py": ("test_a_group_is_described", "test_offsets_are_reset"),
+    "test_admin_java.py": ("test_it_tells_what_javas_tells",),
     "test_admin_partitions.py": (
         "test_elections",
         "test_offsets_and_deleted_records",
