@@ -48,6 +48,11 @@ class AdminCluster(Protocol):
         ...
 
     @property
+    def uses_controllers(self) -> bool:
+        """Whether it consists of the controllers alone (KIP-919)."""
+        ...
+
+    @property
     def retry_policy(self) -> RetryPolicy:
         """The back-off of retries."""
         ...
@@ -104,10 +109,10 @@ async def ask(
     for item, error in results.failed.items():
         if isinstance(error, UnsupportedVersion):
             api = operation.request.NAME.removesuffix("Request")
-            named = UnsupportedVersion(
-                f"{operation.named([item])}: {api} needs Kafka {since} or later: "
-                f"{error}"
-            )
+            needs = f"{api} needs Kafka {since} or later"
+            if cluster.uses_controllers:
+                needs += ", or brokers: this client has bootstrap_controllers"
+            named = UnsupportedVersion(f"{operation.named([item])}: {needs}: {error}")
             named.__cause__ = error
             results.failed[item] = named
     return results

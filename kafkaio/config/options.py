@@ -26,6 +26,7 @@ __all__ = ["ClientOptions", "ConsumerOptions", "ProducerOptions"]
 class ClientOptions(TypedDict, total=False):
     """Keyword options of ``Client``; see `ClientConfig`."""
 
+    bootstrap_controllers: str | Sequence[str]
     client_id: str
     client_rack: str
     request_timeout_ms: int
