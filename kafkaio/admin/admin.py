@@ -101,10 +101,9 @@ class Admin(Closeable):
 
     Args:
         bootstrap_servers: ``"host:port,host2:port"``, a sequence of such strings, or a
-            started `kafkaio.Client` to share; ``localhost:9092`` by default. `close`
-            leaves a shared client open. With ``bootstrap_controllers``, or a client
-            that has them, it asks the controllers alone (KIP-919): what only brokers
-            can answer raises UnsupportedVersion.
+            started `kafkaio.Client` to share. `close` leaves a shared client open. With
+            ``bootstrap_controllers``, or a client that has them, it asks controllers
+            alone (KIP-919): what only brokers can answer raises UnsupportedVersion.
         observer: an object with any of the methods of `kafkaio.Observer`, or a list of
             such objects. Not allowed with a shared client, which has its own.
         options: see `kafkaio.ClientConfig`; none is allowed with a shared client.
@@ -117,7 +116,7 @@ class Admin(Closeable):
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str] | Client | None = None,
+        bootstrap_servers: str | Sequence[str] | Client = "localhost:9092",
         *,
         observer: object | None = None,
         **options: Unpack[ClientOptions],
@@ -1193,8 +1192,8 @@ class Admin(Closeable):
         Raises:
             AuthorizationError: the client may not alter the cluster.
             BrokerError: DUPLICATE_VOTER, if it is one; INCONSISTENT_CLUSTER_ID;
-                INVALID_REQUEST or another refusal.
-            UnsupportedVersion: the cluster cannot change its voters.
+                UNSUPPORTED_VERSION, if the voters are static; or another refusal.
+            UnsupportedVersion: the brokers are too old.
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: the node id is negative, or there is no endpoint.
             RequestTimeout: there was no answer in time.
@@ -1235,8 +1234,8 @@ class Admin(Closeable):
         Raises:
             AuthorizationError: the client may not alter the cluster.
             BrokerError: VOTER_NOT_FOUND, if it is none; INCONSISTENT_CLUSTER_ID;
-                INVALID_REQUEST or another refusal.
-            UnsupportedVersion: the cluster cannot change its voters.
+                UNSUPPORTED_VERSION, if the voters are static; or another refusal.
+            UnsupportedVersion: the brokers are too old.
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: the node id is negative.
             RequestTimeout: there was no answer in time.

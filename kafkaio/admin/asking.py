@@ -31,7 +31,15 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.message import Request, Response
 
-__all__ = ["AdminCluster", "ask", "brokers", "distinct", "items_of", "outcome"]
+__all__ = [
+    "AdminCluster",
+    "ask",
+    "brokers",
+    "distinct",
+    "items_of",
+    "need_brokers",
+    "outcome",
+]
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
@@ -123,12 +131,26 @@ async def brokers(cluster: AdminCluster, deadline: float) -> list[int]:
 
     Raises:
         RequestTimeout: no broker answered in time.
+        UnsupportedVersion: the client asks controllers alone.
     """
+    need_brokers(cluster, "ask all brokers")
     # One that is missing may have just what is looked for.
     attempts = Attempts("find all brokers", cluster.retry_policy, deadline - now())
     while not await cluster.refresh(attempts.within(deadline - now())):
         await attempts.pause(None)
     return sorted(cluster.view.brokers)
+
+
+def need_brokers(cluster: AdminCluster, what: str) -> None:
+    """Refuse what controllers do not do, or pretend to know and never answer.
+
+    Raises:
+        UnsupportedVersion: the client asks controllers alone (KIP-919).
+    """
+    if cluster.uses_controllers:
+        raise UnsupportedVersion(
+            f"{what}: that needs brokers, and this client has bootstrap_controllers"
+        )
 
 
 def items_of(name: str, items: object) -> list[Any]:

@@ -81,7 +81,7 @@ class ClusterOperations:
 
         def build(terms: Terms) -> cluster_api.DescribeClusterRequest:
             if with_fenced and terms.version < _WITH_FENCED:
-                raise UnsupportedVersion("brokers that are not alive need Kafka 4.0")
+                raise UnsupportedVersion("it lists no brokers that are not alive")
             return cluster_api.DescribeClusterRequest(
                 include_cluster_authorized_operations=with_operations,
                 endpoint_type=_CONTROLLERS if asks_controllers else _BROKERS,
@@ -97,7 +97,7 @@ class ClusterOperations:
                 lambda it: (it.error_code, it.error_message),
                 to=ANY,
                 deadline=deadline,
-                since="2.8",
+                since="4.0" if with_fenced else "2.8",
             )
         except UnsupportedVersion:
             if with_fenced or asks_controllers:
@@ -156,7 +156,7 @@ class ClusterOperations:
 
         def build(terms: Terms) -> versions_api.ApiVersionsRequest:
             if terms.version < _WITH_FEATURES:
-                raise UnsupportedVersion("features need Kafka 2.7")
+                raise UnsupportedVersion("it tells no features")
             return versions_api.ApiVersionsRequest(
                 client_software_name="kafkaio",
                 client_software_version=software_version(__version__),
@@ -194,14 +194,13 @@ class ClusterOperations:
     ) -> None:
         """Put levels in force, as `kafkaio.Admin` documents it."""
         types = {each.upgrade_type for each in updates.values()}
+        needs_types = validate_only or FeatureUpgradeType.UNSAFE_DOWNGRADE in types
 
         def build(terms: Terms) -> update_api.UpdateFeaturesRequest:
             is_old = terms.version < _WITH_UPGRADE_TYPES
-            if is_old and (
-                validate_only or FeatureUpgradeType.UNSAFE_DOWNGRADE in types
-            ):
+            if is_old and needs_types:
                 raise UnsupportedVersion(
-                    "to validate only, and unsafe downgrades, need Kafka 3.3"
+                    "it does not validate only, and knows no unsafe downgrades"
                 )
             return update_api.UpdateFeaturesRequest(
                 timeout_ms=terms.timeout_ms,
@@ -226,7 +225,7 @@ class ClusterOperations:
             lambda it: (it.error_code, it.error_message),
             to=Controller,
             deadline=deadline,
-            since="2.7",
+            since="3.3" if needs_types else "2.7",
         )
         # Up to version 1 each feature has a result of its own.
         results = Results[str, None]()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from kafkaio._arguments import type_name
-from kafkaio.admin.asking import AdminCluster, ask
+from kafkaio.admin.asking import AdminCluster, ask, need_brokers
 from kafkaio.admin.single import ask_one, reason
 from kafkaio.admin.types import QuotaEntity, QuotaFilter, QuotaName
 from kafkaio.client.destinations import ANY, Controller
@@ -44,6 +44,7 @@ class Quotas:
         self, wanted: QuotaFilter, deadline: float
     ) -> dict[QuotaEntity, dict[str, float]]:
         """Return the quotas that a filter matches."""
+        need_brokers(self._cluster, "describe quotas")
         request = describe_api.DescribeClientQuotasRequest(
             components=[
                 _component(kind, getattr(wanted, name))
@@ -77,6 +78,7 @@ class Quotas:
         validate_only: bool,
     ) -> Results[QuotaEntity, None]:
         """Change quotas, as `kafkaio.Admin` documents it."""
+        need_brokers(self._cluster, "alter quotas")
 
         def build(
             items: Sequence[QuotaEntity], terms: Terms

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from kafkaio._arguments import type_name
-from kafkaio.admin.asking import AdminCluster, distinct, items_of
+from kafkaio.admin.asking import AdminCluster, distinct, items_of, need_brokers
 from kafkaio.admin.single import ask_one, principal_of, time_of
 from kafkaio.admin.types import DelegationToken
 from kafkaio.client.destinations import ANY, Controller, Destination
@@ -69,8 +69,9 @@ class Tokens:
 
         def build(terms: Terms) -> create_api.CreateDelegationTokenRequest:
             if owner is not None and terms.version < _FOR_OTHERS:
-                raise UnsupportedVersion("a token for another owner needs Kafka 3.3")
-            kind, name = owner or (None, None)
+                raise UnsupportedVersion("it makes no token for another owner")
+            nobody = (None, None) if terms.version >= _FOR_OTHERS else ("", "")
+            kind, name = owner or nobody
             return create_api.CreateDelegationTokenRequest(
                 owner_principal_type=kind,
                 owner_principal_name=name,
@@ -90,6 +91,7 @@ class Tokens:
             lambda answer: answer.error_code,
             Controller,
             deadline,
+            since=_SINCE if owner is None else "3.3",
         )
         return DelegationToken(
             token_id=it.token_id,
@@ -159,7 +161,7 @@ class Tokens:
             map(_described, answer.tokens), key=lambda it: (it.issue_time, it.token_id)
         )
 
-    async def _ask(
+    async def _ask(  # noqa: PLR0913 - what an operation is
         self,
         what: tuple[str, str],
         request: type[Request[AnswerT]],
@@ -167,7 +169,11 @@ class Tokens:
         code: Callable[[AnswerT], int],
         to: Destination,
         deadline: float,
+        *,
+        since: str = _SINCE,
     ) -> AnswerT:
+        need_brokers(self._cluster, " ".join(what))
+
         def read(answer: AnswerT) -> tuple[int, str | None]:
             found = code(answer)
             return found, _MEANINGS.get(ErrorCode(found))
@@ -180,7 +186,7 @@ class Tokens:
             read,
             to=to,
             deadline=deadline,
-            since=_SINCE,
+            since=since,
         )
 
 

@@ -18,7 +18,7 @@ import anyio.to_thread
 from kafkaio._arguments import type_name
 from kafkaio._machines.sasl.scram import salted_password
 from kafkaio._runtime.clock import now
-from kafkaio.admin.asking import AdminCluster, ask, distinct, items_of
+from kafkaio.admin.asking import AdminCluster, ask, distinct, items_of, need_brokers
 from kafkaio.admin.single import ask_one, choice_of, reason
 from kafkaio.admin.types import (
     ScramCredential,
@@ -61,6 +61,7 @@ class Users:
 
     async def all(self, deadline: float) -> Results[str, tuple[ScramCredential, ...]]:
         """Describe all users that have a password."""
+        need_brokers(self._cluster, "describe users")
         answer = await ask_one(
             self._cluster,
             ("describe", "all users"),
@@ -85,6 +86,7 @@ class Users:
         self, users: Iterable[str], deadline: float
     ) -> Results[str, tuple[ScramCredential, ...]]:
         """Describe users, as `kafkaio.Admin` documents it."""
+        need_brokers(self._cluster, "describe users")
 
         def build(
             items: Sequence[str], terms: Terms
@@ -125,6 +127,7 @@ class Users:
         self, alterations: Collection[ScramAlteration], deadline: float
     ) -> Results[str, None]:
         """Set and delete passwords, as `kafkaio.Admin` documents it."""
+        need_brokers(self._cluster, "alter the passwords of users")
         deletions: dict[str, list[alter_api.ScramCredentialDeletion]] = defaultdict(
             list
         )

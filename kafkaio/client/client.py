@@ -46,7 +46,7 @@ class Client(Closeable):
 
     Args:
         bootstrap_servers: ``"host:port,host2:port"``, or a sequence of ``"host:port"``;
-            ``localhost:9092`` by default. With ``bootstrap_controllers`` there is none.
+            not given with ``bootstrap_controllers``.
         observer: an object with any of the methods of `kafkaio.Observer`, or a list of
             such objects.
         options: see `kafkaio.ClientConfig`.
@@ -59,7 +59,7 @@ class Client(Closeable):
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str] | None = None,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
         *,
         observer: object | None = None,
         **options: Unpack[ClientOptions],

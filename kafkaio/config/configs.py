@@ -58,6 +58,8 @@ Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
 
 _DEFAULT_PORT = 9092
 
+#: The servers of a client that was given none.
+DEFAULT_SERVERS = f"localhost:{_DEFAULT_PORT}"
 _MAX = 2**31 - 1
 _FROM_0: tuple[float, float] = (0, _MAX)
 _FROM_1: tuple[float, float] = (1, _MAX)
@@ -75,14 +77,6 @@ class ClientConfig:
         "(host, port) pairs to connect to first. As an argument and as a property: "
         '``"host:port,host2:port"`` or a sequence of such addresses.',
         aliases=("metadata.broker.list",),
-    )
-    bootstrap_controllers: tuple[tuple[str, int], ...] = option(
-        (),
-        "(host, port) pairs of controllers to connect to, in place of brokers "
-        "(KIP-919): for what an `Admin` or a `Client` asks of the controllers alone, "
-        "although no broker runs. It needs Kafka 3.7, and excludes "
-        "``bootstrap_servers``. As an argument and as a property likewise.",
-        keyword_type="str | Sequence[str]",
     )
     client_id: str = option(
         "kafkaio", "Name that brokers see in requests, quotas and logs."
@@ -145,6 +139,14 @@ class ClientConfig:
         "The client also starts again from ``bootstrap_servers`` after this time "
         "without a successful metadata update (KIP-1102).",
         bounds=_FROM_0,
+    )
+    bootstrap_controllers: tuple[tuple[str, int], ...] = option(
+        (),
+        "(host, port) pairs of controllers to connect to, in place of brokers "
+        "(KIP-919): for what an `Admin` or a `Client` asks of the controllers alone, "
+        "although no broker runs. It needs Kafka 3.7, and excludes "
+        "``bootstrap_servers``. As an argument and as a property likewise.",
+        keyword_type="str | Sequence[str]",
     )
     security_protocol: str = option(
         "PLAINTEXT",
@@ -353,8 +355,8 @@ class ClientConfig:
         """Make a configuration from keyword options.
 
         Args:
-            bootstrap_servers: ``"host:port,host2:port"`` or a sequence of such; None
-                for ``bootstrap_controllers``, or for the default without them.
+            bootstrap_servers: ``"host:port,host2:port"`` or a sequence of such. With
+                ``bootstrap_controllers`` among the options it has to be the default.
             options: values by option name.
 
         Raises:
@@ -366,17 +368,16 @@ class ClientConfig:
             if name not in known:
                 raise cls._unknown(name, name, {*known, *cls.ARGUMENTS})
         given = dict(options)
-        for name, servers in (
-            ("bootstrap_servers", bootstrap_servers),
-            ("bootstrap_controllers", options.get("bootstrap_controllers")),
-        ):
-            if servers not in (None, ()):
-                given[name] = parse_servers(servers, cls._kind(), name)
-        if "bootstrap_controllers" in given:
-            if given["bootstrap_controllers"] is None:
-                del given["bootstrap_controllers"]
-            else:
-                given.setdefault("bootstrap_servers", ())
+        controllers = given.pop("bootstrap_controllers", ())
+        if controllers != ():
+            name = "bootstrap_controllers"
+            given[name] = parse_servers(controllers, cls._kind(), name)
+        is_default = bootstrap_servers == DEFAULT_SERVERS
+        given["bootstrap_servers"] = (
+            ()
+            if is_default and controllers != ()
+            else parse_servers(bootstrap_servers, cls._kind())
+        )
         # The mapping is checked field by field in __post_init__.
         return cls(**given)  # type: ignore[arg-type]
 
@@ -399,9 +400,9 @@ class ClientConfig:
             if found is None:
                 raise cls._unknown(key, key.replace(".", "_"), dotted)
             options[found.name] = read_property(found, value)
-        servers = options.pop("bootstrap_servers", None)
-        if servers is None and not options.get("bootstrap_controllers"):
+        if not options.keys() & {"bootstrap_servers", "bootstrap_controllers"}:
             raise ConfigurationError("bootstrap.servers is missing")
+        servers = options.pop("bootstrap_servers", DEFAULT_SERVERS)
         return cls.of(servers, options)  # type: ignore[arg-type]  # checked there
 
     @classmethod
@@ -434,9 +435,9 @@ class ClientConfig:
                     "to Client(...)"
                 )
         del inherited["bootstrap_servers"]
-        servers: list[str] | None = client.addresses
+        servers: str | list[str] = client.addresses
         if client.bootstrap_controllers:
-            inherited["bootstrap_controllers"], servers = servers, None
+            inherited["bootstrap_controllers"], servers = servers, DEFAULT_SERVERS
         return cls.of(servers, {**inherited, **options})
 
     @property
