@@ -1022,7 +1022,8 @@ class Admin(Closeable):
         describe. Brokers learn of a token a moment after it was made.
 
         Args:
-            owners: whose tokens, such as ``User:alice``; None for everybody's.
+            owners: whose tokens, such as ``User:alice``: those that they own, or may
+                renew. None for everybody's.
             timeout: seconds.
 
         Returns:

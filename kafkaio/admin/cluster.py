@@ -50,6 +50,8 @@ _BROKERS, _CONTROLLERS = 1, 2
 #: UpdateFeatures that has types of upgrades and validates only, and that of
 #: ApiVersions that has features.
 _WITH_FENCED, _WITH_UPGRADE_TYPES, _WITH_FEATURES = 2, 1, 3
+#: The version of Metadata that tells what a client may do with the cluster.
+_WITH_OPERATIONS = 8
 #: The version of DescribeQuorum that has directories and listeners.
 _WITH_DIRECTORIES = 2
 #: The topic of the cluster's metadata, which has one partition.
@@ -119,17 +121,20 @@ class ClusterOperations:
     async def _by_metadata(
         self, deadline: float, *, with_operations: bool
     ) -> ClusterDescription:
-        # Before Kafka 2.8. An empty list of topics asks for none.
-        request = metadata_api.MetadataRequest(
-            topics=[],
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=with_operations,
-        )
+        # Before Kafka 2.8.
+        def build(terms: Terms) -> metadata_api.MetadataRequest:
+            return metadata_api.MetadataRequest(
+                topics=[],  # none; None stands for all
+                allow_auto_topic_creation=False,
+                include_cluster_authorized_operations=with_operations
+                and terms.version >= _WITH_OPERATIONS,
+            )
+
         answer = await ask_one(
             self._cluster,
             ("describe", "the cluster"),
             metadata_api.MetadataRequest,
-            lambda _: request,
+            build,
             lambda it: (it.error_code, None),
             to=ANY,
             deadline=deadline,

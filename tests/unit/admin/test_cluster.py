@@ -78,11 +78,12 @@ async def test_old_brokers_describe_the_cluster_by_metadata(
         del node.versions[ApiKey.DESCRIBE_CLUSTER]
         node.versions[ApiKey.METADATA] = (0, 7)
     async with admin_of(cluster) as admin:
-        found = await admin.describe_cluster()
+        found = await admin.describe_cluster(include_authorized_operations=True)
         with pytest.raises(UnsupportedVersion, match=r"needs Kafka 4\.0"):
             await admin.describe_cluster(include_fenced_brokers=True)
     assert found.cluster_id == "fake-cluster"
     assert found.controller == 0
+    assert found.authorized_operations is None
     assert [it.node_id for it in found.brokers] == [0, 1, 2]
     assert cluster.requests(metadata_api.MetadataRequest)[-1].topics == []
 
