@@ -78,9 +78,13 @@ class Interest:
         elif topics is not None:
             self._owners[owner] = frozenset(topics)
 
-    def use(self, topics: Iterable[str], now: float) -> None:
-        """Note that ``topics`` are used now."""
-        self._used.update(dict.fromkeys(topics, now))
+    def use(self, topics: Iterable[str], now: float) -> bool:
+        """Note that ``topics`` are used now; return whether one was not before."""
+        is_new = False
+        for topic in topics:
+            is_new = is_new or topic not in self._used
+            self._used[topic] = now
+        return is_new
 
     def expire(self, now: float) -> None:
         """Forget what has not been used for too long."""
@@ -156,8 +160,8 @@ class RefreshSchedule:
 
     def use(self, topics: Iterable[str], now: float) -> None:
         """Note that ``topics`` are used: they are kept while they are used again."""
-        self.interest.use(topics, now)
-        self._note_new()
+        if self.interest.use(topics, now):
+            self._note_new()
 
     def _note_new(self) -> None:
         new = self.interest.names() - self._described

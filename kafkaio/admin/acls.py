@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from kafkaio._arguments import type_name
 from kafkaio.admin.asking import AdminCluster, ask, distinct, items_of
-from kafkaio.admin.single import ask_one, choice_of, principal_of, reason
+from kafkaio.admin.single import ask_one, known_of, principal_of, reason
 from kafkaio.admin.types import (
     ACL_OPERATIONS,
     AclBinding,
@@ -263,13 +263,13 @@ def _checked(binding: object) -> AclBinding:
             f"bindings must be a collection of AclBinding, not of {type_name(binding)}"
         )
     checked = AclBinding(
-        choice_of("resource_type", AclResourceType, binding.resource_type),
+        known_of("resource_type", AclResourceType, binding.resource_type),
         binding.resource_name,
         binding.principal,
-        choice_of("operation", AclOperation, binding.operation),
-        choice_of("permission", AclPermission, binding.permission),
+        known_of("operation", AclOperation, binding.operation),
+        known_of("permission", AclPermission, binding.permission),
         binding.host,
-        choice_of("pattern_type", AclPatternType, binding.pattern_type),
+        known_of("pattern_type", AclPatternType, binding.pattern_type),
     )
     for name in ("resource_type", "operation", "permission", "pattern_type"):
         if getattr(checked, name) in {"ANY", "MATCH"}:
@@ -312,11 +312,11 @@ def check_filter(wanted: object) -> AclBindingFilter:
     if wanted.principal is not None:
         principal_of("principal", wanted.principal)
     return AclBindingFilter(
-        choice_of("resource_type", AclResourceType, wanted.resource_type),
+        known_of("resource_type", AclResourceType, wanted.resource_type),
         wanted.resource_name,
         wanted.principal,
-        choice_of("operation", AclOperation, wanted.operation),
-        choice_of("permission", AclPermission, wanted.permission),
+        known_of("operation", AclOperation, wanted.operation),
+        known_of("permission", AclPermission, wanted.permission),
         wanted.host,
-        choice_of("pattern_type", AclPatternType, wanted.pattern_type),
+        known_of("pattern_type", AclPatternType, wanted.pattern_type),
     )

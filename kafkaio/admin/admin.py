@@ -13,23 +13,47 @@ from functools import partial
 from typing import Literal, Self, TypeVar, Unpack, overload
 from uuid import UUID
 
-from kafkaio._arguments import partition_of, seconds_of, topics_of
+from kafkaio._arguments import (
+    check_group,
+    level_of,
+    offset_of,
+    partition_of,
+    partitions_of,
+    seconds_of,
+    topics_of,
+    type_name,
+)
 from kafkaio._dataclass import dataclass
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle
-from kafkaio.admin.asking import outcome
+from kafkaio.admin.asking import distinct, items_of, outcome
 from kafkaio.admin.transactions import Transactions
 from kafkaio.admin.types import (
     AclBinding,
     AclBindingFilter,
     ClusterDescription,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    ConfigResourceType,
     CreatedTopic,
     DelegationToken,
+    ElectionType,
     FeaturesDescription,
     FeatureUpdate,
+    GroupDescription,
+    GroupLag,
+    GroupListing,
+    GroupState,
+    GroupType,
     HangingTransaction,
+    LogDirectory,
+    NewPartitions,
     NewTopic,
+    OffsetReset,
+    OffsetTarget,
+    PartitionReassignment,
     ProducerIdAndEpoch,
     ProducerState,
     QuorumDescription,
@@ -48,6 +72,7 @@ from kafkaio.admin.types import (
 from kafkaio.client.client import Client, cluster_of
 from kafkaio.client.cluster import Cluster
 from kafkaio.client.fanout import Results
+from kafkaio.client.offsets import AdminMoment
 from kafkaio.config import ClientConfig, ClientOptions
 from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import (
@@ -56,7 +81,7 @@ from kafkaio.errors import (
     KafkaError,
 )
 from kafkaio.protocol.messages.list_transactions import ListTransactionsRequest
-from kafkaio.types import TopicPartition
+from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 __all__ = ["Admin", "AdminStatistics"]
 
@@ -463,7 +488,7 @@ class Admin(Closeable):
         """Describe topics: their partitions, and where the replicas of these are.
 
         Args:
-            topics: topics by name, or by id (Kafka 2.8).
+            topics: topics by name, or by id (Kafka 3.1).
             include_authorized_operations: whether to ask what the client may do with
                 each topic (Kafka 2.3).
             return_errors: whether to return errors in place of raising them.
@@ -519,13 +544,1150 @@ class Admin(Closeable):
 
     # ---- partitions and their replicas ------------------------------------------
 
+    @overload
+    async def create_partitions(
+        self,
+        counts: Mapping[str, int | NewPartitions],
+        *,
+        validate_only: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None]: ...
+
+    @overload
+    async def create_partitions(
+        self,
+        counts: Mapping[str, int | NewPartitions],
+        *,
+        validate_only: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, KafkaError | None]: ...
+
+    async def create_partitions(
+        self,
+        counts: Mapping[str, int | NewPartitions],
+        *,
+        validate_only: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None] | dict[str, KafkaError | None]:
+        """Add partitions to topics.
+
+        The records of a key go to another partition from then on. If the call is
+        cancelled, partitions may still be added.
+
+        Args:
+            counts: how many partitions each topic is to have afterwards.
+            validate_only: whether the controller only checks whether it would add them.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by topic, in the order of ``counts``.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the client may not alter a topic.
+            BrokerError: INVALID_PARTITIONS if a topic has as many already, or more;
+                INVALID_REPLICA_ASSIGNMENT or another refusal.
+            RequestTimeout: there was no answer in time; partitions may be added.
+            AdminErrors: several topics failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.partitions import Partitions, check_counts
+
+        deadline = self._deadline(timeout)
+        wanted = check_counts(counts)
+        results = await Partitions(self._cluster).created(
+            wanted, deadline, validate_only=validate_only
+        )
+        return outcome("add partitions", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def elect_leaders(
+        self,
+        election: ElectionType | str = "preferred",
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, bool]: ...
+
+    @overload
+    async def elect_leaders(
+        self,
+        election: ElectionType | str = "preferred",
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, bool | KafkaError]: ...
+
+    async def elect_leaders(
+        self,
+        election: ElectionType | str = "preferred",
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, bool] | dict[TopicPartition, bool | KafkaError]:
+        """Elect the leaders of partitions (KIP-183, KIP-460, Kafka 2.2).
+
+        Args:
+            election: ``preferred``: the first replica becomes the leader, if it is in
+                sync. ``unclean`` (Kafka 2.4): any replica that is alive may, where no
+                replica in sync is; records can be lost by that.
+            partitions: the partitions; all of the cluster by default.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            By partition whether a leader was elected; False where there was nothing to
+            do. For all partitions of the cluster only those where a leader was elected
+            may be named.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: PREFERRED_LEADER_NOT_AVAILABLE or
+                ELIGIBLE_LEADERS_NOT_AVAILABLE if no replica can become the leader.
+            UnsupportedVersion: the brokers are too old.
+            RequestTimeout: there was no answer in time.
+            AdminErrors: several partitions failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.asking import member_of
+        from kafkaio.admin.partitions import Partitions
+
+        deadline = self._deadline(timeout)
+        kind = member_of("election", ElectionType, election)
+        wanted = None if partitions is None else partitions_of(partitions)
+        results = await Partitions(self._cluster).elected(kind, wanted, deadline)
+        items = [*results.found, *results.failed] if wanted is None else wanted
+        return outcome("elect leaders", items, results, return_errors=return_errors)
+
+    @overload
+    async def alter_partition_reassignments(
+        self,
+        replicas: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None]: ...
+
+    @overload
+    async def alter_partition_reassignments(
+        self,
+        replicas: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, KafkaError | None]: ...
+
+    async def alter_partition_reassignments(
+        self,
+        replicas: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
+        """Move replicas to other brokers (KIP-455, Kafka 2.4).
+
+        The call returns when the controller has begun; `list_partition_reassignments`
+        tells what is still being moved.
+
+        Args:
+            replicas: the node ids of the replicas that a partition is to have, the
+                preferred leader first; None to stop moving them.
+            allow_replication_factor_change: whether a partition may get more or fewer
+                replicas than it has; False needs Kafka 4.1.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``replicas``.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: INVALID_REPLICA_ASSIGNMENT; NO_REASSIGNMENT_IN_PROGRESS if
+                there is none to stop; or another refusal.
+            UnsupportedVersion: the brokers are too old.
+            RequestTimeout: there was no answer in time; replicas may be moved.
+            AdminErrors: several partitions failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.partitions import Partitions, check_replicas
+
+        deadline = self._deadline(timeout)
+        wanted = check_replicas(replicas)
+        results = await Partitions(self._cluster).reassigned(
+            wanted,
+            deadline,
+            allow_replication_factor_change=allow_replication_factor_change,
+        )
+        return outcome("move replicas", wanted, results, return_errors=return_errors)
+
+    async def list_partition_reassignments(
+        self,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, PartitionReassignment]:
+        """List the replicas that are being moved (KIP-455, Kafka 2.4).
+
+        Args:
+            partitions: the partitions to look at; all of the cluster by default.
+            timeout: seconds.
+
+        Returns:
+            What is being moved, by partition, sorted. A partition whose replicas stay
+            where they are is not in it.
+
+        Raises:
+            AuthorizationError: the client may not describe the cluster.
+            UnsupportedVersion: the brokers are too old.
+            RequestTimeout: there was no answer in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.partitions import Partitions
+
+        deadline = self._deadline(timeout)
+        wanted = None if partitions is None else partitions_of(partitions)
+        if wanted == []:
+            return {}
+        return await Partitions(self._cluster).moving(wanted, deadline)
+
+    @overload
+    async def describe_log_dirs(
+        self,
+        brokers: Iterable[int] | None = None,
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[int, dict[str, LogDirectory]]: ...
+
+    @overload
+    async def describe_log_dirs(
+        self,
+        brokers: Iterable[int] | None = None,
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[int, dict[str, LogDirectory] | KafkaError]: ...
+
+    async def describe_log_dirs(
+        self,
+        brokers: Iterable[int] | None = None,
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[int, dict[str, LogDirectory]]
+        | dict[int, dict[str, LogDirectory] | KafkaError]
+    ):
+        """Describe the log directories of brokers, and the replicas in them.
+
+        Args:
+            brokers: node ids; all brokers of the cluster by default.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            By node id the log directories by path.
+
+        Raises:
+            AuthorizationError: the client may not describe the cluster.
+            RequestTimeout: a broker did not answer in time, or there is no such broker.
+            AdminErrors: several brokers failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.asking import items_of
+        from kafkaio.admin.partitions import Partitions
+
+        deadline = self._deadline(timeout)
+        wanted: list[int] | None = None
+        if brokers is not None:
+            wanted = list(dict.fromkeys(items_of("brokers", brokers)))
+        nodes, results = await Partitions(self._cluster).directories(wanted, deadline)
+        return outcome(
+            "describe log directories", nodes, results, return_errors=return_errors
+        )
+
+    @overload
+    async def alter_replica_log_dirs(
+        self,
+        directories: Mapping[tuple[TopicPartition, int], str],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[tuple[TopicPartition, int], None]: ...
+
+    @overload
+    async def alter_replica_log_dirs(
+        self,
+        directories: Mapping[tuple[TopicPartition, int], str],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[tuple[TopicPartition, int], KafkaError | None]: ...
+
+    async def alter_replica_log_dirs(
+        self,
+        directories: Mapping[tuple[TopicPartition, int], str],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[tuple[TopicPartition, int], None]
+        | dict[tuple[TopicPartition, int], KafkaError | None]
+    ):
+        """Move replicas to another log directory of their broker (KIP-113).
+
+        The call returns when the broker has begun; `describe_log_dirs` shows the
+        replica in both directories until it is moved.
+
+        Args:
+            directories: the path on the broker, by partition and node id.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by replica, in the order of ``directories``.
+
+        Raises:
+            BrokerError: LOG_DIR_NOT_FOUND, REPLICA_NOT_AVAILABLE or another refusal.
+            AuthorizationError: the client may not alter the cluster.
+            RequestTimeout: a broker did not answer in time.
+            AdminErrors: several replicas failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.partitions import Partitions
+
+        deadline = self._deadline(timeout)
+        results = await Partitions(self._cluster).put_into(directories, deadline)
+        return outcome(
+            "move replicas", directories, results, return_errors=return_errors
+        )
+
     # ---- offsets and records of partitions --------------------------------------
+
+    @overload
+    async def list_offsets(
+        self,
+        partitions: Mapping[TopicPartition, AdminMoment],
+        *,
+        isolation_level: Literal[
+            "read_uncommitted", "read_committed"
+        ] = "read_uncommitted",
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]: ...
+
+    @overload
+    async def list_offsets(
+        self,
+        partitions: Mapping[TopicPartition, AdminMoment],
+        *,
+        isolation_level: Literal[
+            "read_uncommitted", "read_committed"
+        ] = "read_uncommitted",
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, OffsetAndTimestamp | KafkaError | None]: ...
+
+    async def list_offsets(
+        self,
+        partitions: Mapping[TopicPartition, AdminMoment],
+        *,
+        isolation_level: Literal[
+            "read_uncommitted", "read_committed"
+        ] = "read_uncommitted",
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[TopicPartition, OffsetAndTimestamp | None]
+        | dict[TopicPartition, OffsetAndTimestamp | KafkaError | None]
+    ):
+        """Look up offsets in the logs of partitions, with one request per leader.
+
+        It is `kafkaio.Client.offsets` with places that only administrators ask for.
+
+        Args:
+            partitions: what to look up, by partition: ``"earliest"``, ``"latest"``, a
+                datetime or milliseconds as for `kafkaio.Client.offsets`, and
+                ``"max_timestamp"``: the record with the highest timestamp (Kafka 3.0);
+                ``"earliest_local"``: the first that is on the broker's own disk (3.6);
+                ``"latest_tiered"``: the last that is in remote storage (3.9);
+                ``"earliest_pending_upload"``: the first that is not there yet (4.2).
+            isolation_level: what ``"latest"`` means.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            An entry for each partition, in the order given; None if the log has no such
+            record.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic or partition.
+            AuthorizationError: the client may not describe a topic.
+            UnsupportedVersion: a leader does not know such a place.
+            RequestTimeout: a leader did not answer in time.
+            AdminErrors: several partitions failed.
+            ArgumentValueError: a word is unknown, a time is before 1970, or a datetime
+                has no time zone.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.client.offsets import OffsetLookup, places_of
+
+        deadline = self._deadline(timeout)
+        times = places_of(partitions)
+        level = level_of(isolation_level)
+        lookup = OffsetLookup(self._cluster, level)
+        results = await lookup.each(times, within=deadline - now())
+        return outcome("list offsets", times, results, return_errors=return_errors)
+
+    @overload
+    async def delete_records(
+        self,
+        offsets: Mapping[TopicPartition, int | Literal["latest"]],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, int]: ...
+
+    @overload
+    async def delete_records(
+        self,
+        offsets: Mapping[TopicPartition, int | Literal["latest"]],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, int | KafkaError]: ...
+
+    async def delete_records(
+        self,
+        offsets: Mapping[TopicPartition, int | Literal["latest"]],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, int] | dict[TopicPartition, int | KafkaError]:
+        """Delete the records of partitions before some offsets (KIP-204).
+
+        Args:
+            offsets: the offset of the first record to keep, by partition; ``"latest"``
+                deletes all records that are there.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            By partition the offset at which its log begins now, in the order given.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not delete from a topic.
+            OffsetOutOfRange: the log does not reach that far.
+            BrokerError: POLICY_VIOLATION if the topic is only compacted, or another
+                refusal.
+            RequestTimeout: a leader did not answer in time; records may be deleted.
+            AdminErrors: several partitions failed.
+            ArgumentValueError: an offset is negative.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.partitions import Partitions, check_ends
+
+        deadline = self._deadline(timeout)
+        wanted = check_ends(offsets)
+        results = await Partitions(self._cluster).deleted(wanted, deadline)
+        return outcome("delete records", wanted, results, return_errors=return_errors)
 
     # ---- configs ----------------------------------------------------------------
 
+    @overload
+    async def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[ConfigResource, dict[str, ConfigEntry]]: ...
+
+    @overload
+    async def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[ConfigResource, dict[str, ConfigEntry] | KafkaError]: ...
+
+    async def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[ConfigResource, dict[str, ConfigEntry]]
+        | dict[ConfigResource, dict[str, ConfigEntry] | KafkaError]
+    ):
+        """Describe the configs of topics, brokers, loggers, groups and others.
+
+        Args:
+            resources: what the configs belong to.
+            include_synonyms: whether to ask where each value could come from.
+            include_documentation: whether to ask for Kafka's documentation (Kafka 2.6).
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            The configs by name, by resource in the order of ``resources``.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the client may not describe the configs.
+            BrokerError: the broker refuses for another reason.
+            RequestTimeout: there was no answer in time, or no such broker.
+            AdminErrors: several resources failed.
+            ArgumentValueError: the name of a broker is no node id.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.configs import Configs, check_resources
+
+        deadline = self._deadline(timeout)
+        wanted = check_resources(resources)
+        results = await Configs(self._cluster).described(
+            wanted,
+            deadline,
+            synonyms=include_synonyms,
+            documentation=include_documentation,
+        )
+        return outcome("describe configs", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def incremental_alter_configs(
+        self,
+        changes: Mapping[ConfigResource, Iterable[ConfigChange]],
+        *,
+        validate_only: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[ConfigResource, None]: ...
+
+    @overload
+    async def incremental_alter_configs(
+        self,
+        changes: Mapping[ConfigResource, Iterable[ConfigChange]],
+        *,
+        validate_only: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[ConfigResource, KafkaError | None]: ...
+
+    async def incremental_alter_configs(
+        self,
+        changes: Mapping[ConfigResource, Iterable[ConfigChange]],
+        *,
+        validate_only: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[ConfigResource, None] | dict[ConfigResource, KafkaError | None]:
+        """Change single configs of resources; all others keep their values (KIP-339).
+
+        The changes of one resource take effect together or not at all. Brokers before
+        2.3 can only replace all configs of a topic or broker: there they are read,
+        changed and written, so that a change that another client makes meanwhile is
+        lost. If the call is cancelled, the changes may still take effect.
+
+        Args:
+            changes: the changes of each resource.
+            validate_only: whether the brokers only check the changes.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by resource, in the order of ``changes``.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the client may not alter the configs.
+            BrokerError: INVALID_CONFIG, INVALID_REQUEST or another refusal.
+            UnsupportedVersion: the broker does not know such a resource.
+            RequestTimeout: there was no answer in time; the changes may take effect.
+            AdminErrors: several resources failed.
+            ArgumentValueError: a config is changed twice, or lacks a value.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.configs import Configs, check_changes
+
+        deadline = self._deadline(timeout)
+        wanted = check_changes(changes)
+        results = await Configs(self._cluster).altered(
+            wanted, deadline, validate_only=validate_only
+        )
+        return outcome("alter configs", wanted, results, return_errors=return_errors)
+
+    async def list_config_resources(
+        self,
+        types: Iterable[ConfigResourceType | str] | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> list[ConfigResource]:
+        """List what has configs (KIP-1142, Kafka 4.1).
+
+        Brokers before 4.1 list only the subscriptions of client metrics (Kafka 3.7).
+
+        Args:
+            types: what to list; everything by default.
+            timeout: seconds.
+
+        Returns:
+            The resources, sorted by type and name.
+
+        Raises:
+            AuthorizationError: the client may not describe configs of the cluster.
+            UnsupportedVersion: the broker cannot list these types.
+            RequestTimeout: no broker answered in time.
+            ArgumentValueError: a type is unknown.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.asking import member_of
+        from kafkaio.admin.configs import Configs
+
+        deadline = self._deadline(timeout)
+        kinds = (
+            None
+            if types is None
+            else [member_of("types", ConfigResourceType, each) for each in types]
+        )
+        return await Configs(self._cluster).listed(kinds, deadline)
+
     # ---- groups -----------------------------------------------------------------
 
+    async def list_groups(
+        self,
+        *,
+        states: Iterable[GroupState | str] | None = None,
+        types: Iterable[GroupType | str] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupListing]:
+        """List the groups of the cluster, of all coordinators.
+
+        Groups that the client may not describe are left out: an empty list does not
+        show that there are none.
+
+        Args:
+            states: only groups in these states (Kafka 2.6); in any by default.
+            types: only groups of these types (Kafka 3.8; older brokers have classic
+                ones alone); of any by default.
+            timeout: seconds.
+
+        Returns:
+            The groups by name, sorted.
+
+        Raises:
+            KafkaError: a broker did not answer in time, or refused. ``results`` has the
+                groups of the others, by node id.
+            AdminErrors: several brokers did not; likewise.
+            UnsupportedVersion: a broker is too old for the filter.
+            ArgumentValueError: a state or a type is unknown.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.asking import member_of
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        results = await Groups(self._cluster).listed(
+            [member_of("states", GroupState, each) for each in states or ()],
+            [member_of("types", GroupType, each) for each in types or ()],
+            deadline,
+        )
+        listed = sorted(
+            (each for found in results.found.values() for each in found),
+            key=lambda each: each.group_id,
+        )
+        found = {each.group_id: each for each in listed}
+        if results.failed:
+            outcome("list groups", [*results.found, *results.failed], results)
+        return found
+
+    @overload
+    async def describe_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupDescription]: ...
+
+    @overload
+    async def describe_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupDescription | KafkaError]: ...
+
+    async def describe_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupDescription] | dict[str, GroupDescription | KafkaError]:
+        """Describe groups of consumers, of the classic protocol and of KIP-848.
+
+        Args:
+            groups: their names.
+            include_authorized_operations: whether to ask what the client may do with
+                each group (Kafka 2.3).
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            The descriptions by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: there is no such group (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not describe a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        wanted = _names("groups", groups)
+        results = await Groups(self._cluster).described(
+            wanted, deadline, with_operations=include_authorized_operations
+        )
+        return outcome("describe groups", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def delete_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None]: ...
+
+    @overload
+    async def delete_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, KafkaError | None]: ...
+
+    async def delete_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None] | dict[str, KafkaError | None]:
+        """Delete groups that have no members, with their committed offsets.
+
+        Args:
+            groups: their names.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: a group has members (NON_EMPTY_GROUP), or there is none of that
+                name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not delete a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        wanted = _names("groups", groups)
+        results = await Groups(self._cluster).deleted(wanted, deadline)
+        return outcome("delete groups", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def remove_members_from_consumer_group(
+        self,
+        group: str,
+        instance_ids: Iterable[str] | None = None,
+        *,
+        reason: str | None = None,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None]: ...
+
+    @overload
+    async def remove_members_from_consumer_group(
+        self,
+        group: str,
+        instance_ids: Iterable[str] | None = None,
+        *,
+        reason: str | None = None,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, KafkaError | None]: ...
+
+    async def remove_members_from_consumer_group(
+        self,
+        group: str,
+        instance_ids: Iterable[str] | None = None,
+        *,
+        reason: str | None = None,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None] | dict[str, KafkaError | None]:
+        """Remove members from a group; it rebalances without them (KIP-345, Kafka 2.4).
+
+        A member that is removed and still runs joins again.
+
+        Args:
+            group: the name of the group.
+            instance_ids: the ``group_instance_id`` of static members; None removes all
+                members, of whatever kind.
+            reason: why, for the log of the broker (Kafka 3.2).
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by instance id, or by member id if all are removed.
+
+        Raises:
+            GroupError: the group has no such member (UNKNOWN_MEMBER_ID), or there is no
+                such group.
+            AuthorizationError: the client may not read the group.
+            UnsupportedVersion: the coordinator is too old.
+            RequestTimeout: the coordinator did not answer in time.
+            AdminErrors: several members failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        check_group(group)
+        ids = None if instance_ids is None else _names("instance_ids", instance_ids)
+        results = await Groups(self._cluster).removed(group, ids, reason, deadline)
+        items = [*results.found, *results.failed] if ids is None else ids
+        return outcome("remove members", items, results, return_errors=return_errors)
+
     # ---- offsets of groups ------------------------------------------------------
+
+    @overload
+    async def list_consumer_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]: ...
+
+    @overload
+    async def list_consumer_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]: ...
+
+    async def list_consumer_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[str, dict[TopicPartition, OffsetAndMetadata | None]]
+        | dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]
+    ):
+        """Return what groups have committed: one request per coordinator (KIP-709).
+
+        Args:
+            groups: the names of groups, for all partitions that have an offset; or the
+                partitions by group, where None stands for all.
+            require_stable: whether to wait for transactions that have committed offsets
+                and have not ended (KIP-447).
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            By group the offsets by partition, sorted; None where nothing is committed.
+            A group that does not exist has committed nothing.
+
+        Raises:
+            AuthorizationError: the client may not describe a group.
+            RequestTimeout: a coordinator did not answer in time; the cause is a
+                BrokerError UNSTABLE_OFFSET_COMMIT if a transaction is still open.
+            AdminErrors: several groups failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        wanted: dict[str, list[TopicPartition] | None]
+        if isinstance(groups, Mapping):
+            wanted = {
+                name: None if tps is None else partitions_of(tps)
+                for name, tps in groups.items()
+            }
+        else:
+            wanted = dict.fromkeys(_names("groups", groups))
+        results = await Groups(self._cluster).offsets(
+            wanted, deadline, require_stable=require_stable
+        )
+        return outcome("fetch offsets", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def alter_consumer_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None]: ...
+
+    @overload
+    async def alter_consumer_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, KafkaError | None]: ...
+
+    async def alter_consumer_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
+        """Commit offsets for a group that has no members.
+
+        Args:
+            group: the name of the group, which need not exist.
+            offsets: the offset of the next record to read, by partition.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``offsets``.
+
+        Raises:
+            GroupError: the group has members, which alone may commit.
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not read the group or a topic.
+            RequestTimeout: the coordinator did not answer in time.
+            AdminErrors: several partitions failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        check_group(group)
+        wanted = {partition_of(tp): offset_of(it) for tp, it in offsets.items()}
+        results = await Groups(self._cluster).altered(group, wanted, deadline)
+        return outcome("alter offsets", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def delete_consumer_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None]: ...
+
+    @overload
+    async def delete_consumer_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, KafkaError | None]: ...
+
+    async def delete_consumer_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
+        """Delete committed offsets of topics that no member reads (KIP-496, Kafka 2.4).
+
+        Args:
+            group: the name of the group.
+            partitions: the partitions.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``partitions``.
+
+        Raises:
+            GroupError: a member subscribes to the topic (GROUP_SUBSCRIBED_TO_TOPIC), or
+                there is no such group.
+            UnknownTopicOrPartition: there is no such partition.
+            UnsupportedVersion: the coordinator is too old.
+            RequestTimeout: the coordinator did not answer in time.
+            AdminErrors: several partitions failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        check_group(group)
+        wanted = partitions_of(partitions)
+        results = await Groups(self._cluster).forgotten(group, wanted, deadline)
+        return outcome("delete offsets", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def lag(
+        self,
+        groups: Iterable[str],
+        *,
+        isolation_level: Literal[
+            "read_uncommitted", "read_committed"
+        ] = "read_uncommitted",
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupLag]: ...
+
+    @overload
+    async def lag(
+        self,
+        groups: Iterable[str],
+        *,
+        isolation_level: Literal[
+            "read_uncommitted", "read_committed"
+        ] = "read_uncommitted",
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupLag | KafkaError]: ...
+
+    async def lag(
+        self,
+        groups: Iterable[str],
+        *,
+        isolation_level: Literal[
+            "read_uncommitted", "read_committed"
+        ] = "read_uncommitted",
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupLag] | dict[str, GroupLag | KafkaError]:
+        """Tell how far groups are behind the ends of the logs.
+
+        Each coordinator gets one request for all of its groups, and each leader one for
+        all partitions. The two are not from the same moment.
+
+        Args:
+            groups: their names.
+            isolation_level: what the end of a log is; with ``read_committed`` the last
+                stable offset.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            The lag by group, in the order of ``groups``. A partition whose end is not
+            known, because its topic was deleted for example, has its error.
+
+        Raises:
+            AuthorizationError: the client may not describe a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        wanted = _names("groups", groups)
+        level = level_of(isolation_level)
+        results = await Groups(self._cluster).lag(wanted, level, deadline)
+        return outcome("look up the lag", wanted, results, return_errors=return_errors)
+
+    async def reset_offsets(
+        self,
+        group: str,
+        to: OffsetTarget | None = None,
+        *,
+        shift_by: int = 0,
+        partitions: Iterable[TopicPartition] | None = None,
+        dry_run: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, OffsetReset]:
+        """Set the committed offsets of a group that has no members.
+
+        An offset outside the log becomes the nearest one that the log has.
+
+        Args:
+            group: the name of the group.
+            to: ``"earliest"`` or ``"latest"``; a datetime: the first record with that
+                timestamp or a later one; a timedelta: as long ago; or an offset by
+                partition. None, with ``shift_by``.
+            shift_by: how many offsets forward, or backward if it is negative.
+            partitions: the partitions; all that have a committed offset by default.
+            dry_run: whether to change nothing, and only tell what would be.
+            timeout: seconds.
+
+        Returns:
+            The offset before and after by partition, sorted.
+
+        Raises:
+            GroupError: the group has members, which alone may commit.
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not read the group or a topic.
+            RequestTimeout: a broker did not answer in time.
+            AdminErrors: several partitions failed.
+            ArgumentValueError: none, or both, of ``to`` and ``shift_by`` are given; a
+                datetime has no time zone; or there is no offset to shift.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups, check_reset
+
+        deadline = self._deadline(timeout)
+        check_group(group)
+        check_reset(to, shift_by)
+        wanted = None if partitions is None else partitions_of(partitions)
+        operations = Groups(self._cluster)
+        resets = await operations.places(group, wanted, to, shift_by, deadline)
+        if not dry_run:
+            offsets = {tp: OffsetAndMetadata(it.after) for tp, it in resets.items()}
+            results = await operations.altered(group, offsets, deadline)
+            outcome("reset offsets", offsets, results)
+        return resets
 
     # ---- access control lists ---------------------------------------------------
 
@@ -1603,6 +2765,17 @@ class Admin(Closeable):
             KafkaError: as in `fence_producers`.
         """
         await self.fence_producers([transactional_id], timeout=timeout)
+
+
+def _names(name: str, names: Iterable[str]) -> list[str]:
+    """Check several names, each of which may be there once."""
+    found: list[object] = items_of(name, names)
+    for each in found:
+        if not isinstance(each, str):
+            raise ArgumentTypeError(f"{name} must be str, not {type_name(each)}")
+        if not each:
+            raise ArgumentValueError(f"{name}: a name must not be empty")
+    return distinct(name, items_of(name, found))
 
 
 def _call_all(undo: list[Callable[[], None]]) -> None:

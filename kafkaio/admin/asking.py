@@ -14,6 +14,8 @@ from collections.abc import (
     Mapping,
 )
 from copy import copy
+from difflib import get_close_matches
+from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from kafkaio._arguments import type_name
@@ -21,7 +23,8 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._runtime.clock import now
 from kafkaio.client.destinations import Destination
 from kafkaio.client.fanout import Operation, Results
-from kafkaio.client.retry import Attempts, RetryPolicy
+from kafkaio.client.offsets import Cluster
+from kafkaio.client.retry import Attempts
 from kafkaio.errors import (
     AdminErrors,
     ArgumentTypeError,
@@ -37,6 +40,7 @@ __all__ = [
     "brokers",
     "distinct",
     "items_of",
+    "member_of",
     "need_brokers",
     "outcome",
 ]
@@ -45,33 +49,15 @@ ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 AnswerT = TypeVar("AnswerT", bound=Response)
 ResponseT = TypeVar("ResponseT", bound=Response)
+EnumT = TypeVar("EnumT", bound=StrEnum)
 
 
-class AdminCluster(Protocol):
+class AdminCluster(Cluster, Protocol):
     """What the operations need of the cluster."""
-
-    @property
-    def view(self) -> ClusterView:
-        """The metadata known now."""
-        ...
 
     @property
     def uses_controllers(self) -> bool:
         """Whether it consists of the controllers alone (KIP-919)."""
-        ...
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """The back-off of retries."""
-        ...
-
-    async def ask(
-        self,
-        operation: Operation[ItemT, ValueT, AnswerT],
-        items: Iterable[ItemT],
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> Results[ItemT, ValueT]:
-        """Perform an operation on many items."""
         ...
 
     async def request(
@@ -164,6 +150,33 @@ def items_of(name: str, items: object) -> list[Any]:
             f"{name} must be a collection of several, not {type_name(items)}"
         )
     return list(items)
+
+
+def member_of(name: str, kind: type[EnumT], value: object) -> EnumT:
+    """Return a member of an enumeration, from itself or its text.
+
+    Args:
+        name: the name of the argument.
+        kind: the enumeration.
+        value: a member, its value or its name, in any case.
+
+    Raises:
+        ArgumentTypeError: it is no text.
+        ArgumentValueError: there is no such member; the message suggests one.
+    """
+    if isinstance(value, kind):
+        return value
+    if not isinstance(value, str):
+        raise ArgumentTypeError(
+            f"{name} must be {kind.__name__} or str, not {type_name(value)}"
+        )
+    known = {text.casefold(): each for each in kind for text in (each.name, each.value)}
+    found = known.get(value.casefold())
+    if found is None:
+        near = get_close_matches(value.casefold(), known, n=1)
+        hint = f"; did you mean {known[near[0]].value!r}?" if near else ""
+        raise ArgumentValueError(f"{name}: there is no {kind.__name__} {value!r}{hint}")
+    return found
 
 
 def distinct(name: str, items: Iterable[ItemT]) -> list[ItemT]:

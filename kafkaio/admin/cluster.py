@@ -11,7 +11,7 @@ from kafkaio import __version__
 from kafkaio._arguments import type_name
 from kafkaio._machines.api_versions import software_version
 from kafkaio.admin.asking import AdminCluster, items_of, outcome
-from kafkaio.admin.single import ask_one, choice_of, reason, time_of
+from kafkaio.admin.single import ask_one, known_of, reason, time_of
 from kafkaio.admin.types import (
     ClusterDescription,
     FeatureLevels,
@@ -419,7 +419,7 @@ def check_updates(updates: Mapping[str, FeatureUpdate]) -> dict[str, FeatureUpda
                 f"updates must have FeatureUpdate by name, not {name!r}: "
                 f"{type_name(each)}"
             )
-        kind = choice_of("upgrade_type", FeatureUpgradeType, each.upgrade_type)
+        kind = known_of("upgrade_type", FeatureUpgradeType, each.upgrade_type)
         if type(each.max_level) is not int:
             raise ArgumentTypeError(
                 f"max_level of {name!r} must be int, not {type_name(each.max_level)}"

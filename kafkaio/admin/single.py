@@ -1,6 +1,6 @@
-"""What operations with one answer for everything have in common, and choices.
+"""What operations with one answer for everything have in common, and arguments.
 
-`ask_one` performs an operation that has a single item. `choice_of` reads a member of an
+`ask_one` performs an operation that has a single item. `known_of` reads a member of an
 enumeration, which callers may give as text.
 """
 
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from kafkaio._arguments import type_name
-from kafkaio.admin.asking import AdminCluster, ask
+from kafkaio.admin.asking import AdminCluster, ask, member_of
 from kafkaio.client.destinations import Destination
 from kafkaio.client.fanout import Answer, Operation, Terms
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
@@ -21,7 +21,7 @@ from kafkaio.protocol.message import Request, Response
 
 __all__ = [
     "ask_one",
-    "choice_of",
+    "known_of",
     "milliseconds",
     "principal_of",
     "reason",
@@ -89,34 +89,22 @@ def reason(code: int, message: str | None) -> str | None:
     return None if code in _DENIED else message
 
 
-def choice_of(name: str, kind: type[ChoiceT], value: object) -> ChoiceT:
-    """Return a member of an enumeration, which may be given as its text.
+def known_of(name: str, kind: type[ChoiceT], value: object) -> ChoiceT:
+    """Return a member of an enumeration that can be sent: any but UNKNOWN.
 
     Args:
         name: the name of the argument, for messages.
         kind: the enumeration.
-        value: what was given.
+        value: a member, or its text.
 
     Raises:
         ArgumentTypeError: it is no text.
         ArgumentValueError: the enumeration has no such member, or it is UNKNOWN.
     """
-    if not isinstance(value, str):
-        raise ArgumentTypeError(
-            f"{name} must be {kind.__name__} or str, not {type_name(value)}"
-        )
-    known = {str(each): each for each in kind if each.name != "UNKNOWN"}
-    if value in known:
-        return known[value]
-    # Loaded for mistakes alone.
-    from difflib import get_close_matches
-
-    folded = {text.casefold(): text for text in known}
-    near = get_close_matches(value.casefold(), folded, 1)
-    meant = f"; did you mean {folded[near[0]]!r}?" if near else ""
-    raise ArgumentValueError(
-        f"{name}={str(value)!r} is none of {', '.join(known)}{meant}"
-    )
+    found = member_of(name, kind, value)
+    if found.name == "UNKNOWN":
+        raise ArgumentValueError(f"{name}={str(found)!r} stands for what is not known")
+    return found
 
 
 def principal_of(name: str, principal: object) -> tuple[str, str]:

@@ -289,7 +289,7 @@ class Topics:
             if terms.version < _DESCRIBE_BY_ID and not all(
                 isinstance(item, str) for item in items
             ):
-                raise UnsupportedVersion("topics by their ids need Kafka 2.8")
+                raise UnsupportedVersion("topics by their ids need Kafka 3.1")
             return metadata_api.MetadataRequest(
                 topics=[
                     metadata_api.MetadataRequestTopic(name=item)
@@ -322,7 +322,7 @@ class Topics:
             react=_missing_is_final(ApiKey.METADATA),
             is_exact=True,
         )
-        return await ask(self._cluster, operation, topics, deadline, "2.8")
+        return await ask(self._cluster, operation, topics, deadline, "3.1")
 
 
 def check_new(topics: Iterable[NewTopic]) -> list[NewTopic]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum, StrEnum
-from typing import Literal
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio.types import Broker, TopicPartition
+from kafkaio.errors import BrokerError, KafkaError
+from kafkaio.types import Broker, OffsetAndMetadata, TopicPartition
 
 __all__ = [
     "ACL_OPERATIONS",
@@ -22,17 +23,36 @@ __all__ = [
     "AclPermission",
     "AclResourceType",
     "ClusterDescription",
+    "ConfigChange",
+    "ConfigChangeType",
     "ConfigEntry",
+    "ConfigResource",
+    "ConfigResourceType",
     "ConfigSource",
+    "ConfigSynonym",
+    "ConfigType",
     "CreatedTopic",
     "DelegationToken",
+    "ElectionType",
     "FeatureLevels",
     "FeatureUpdate",
     "FeatureUpgradeType",
     "FeaturesDescription",
+    "GroupDescription",
+    "GroupLag",
+    "GroupListing",
+    "GroupMember",
+    "GroupState",
+    "GroupType",
     "HangingTransaction",
+    "LogDirectory",
+    "NewPartitions",
     "NewTopic",
+    "OffsetReset",
+    "OffsetTarget",
     "PartitionDescription",
+    "PartitionLag",
+    "PartitionReassignment",
     "ProducerIdAndEpoch",
     "ProducerState",
     "QuorumDescription",
@@ -41,6 +61,7 @@ __all__ = [
     "QuotaFilter",
     "QuotaName",
     "RaftEndpoint",
+    "ReplicaOnDisk",
     "ScramCredential",
     "ScramDeletion",
     "ScramMechanism",
@@ -162,6 +183,78 @@ class TopicDescription:
     authorized_operations: frozenset[AclOperation] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """How many partitions a topic is to have; see `kafkaio.Admin.create_partitions`.
+
+    Attributes:
+        count: how many it has afterwards.
+        assignments: the node ids of the replicas of each new partition, the preferred
+            leader first. None lets the controller choose.
+    """
+
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+class ElectionType(StrEnum):
+    """Which replica is to become the leader of a partition."""
+
+    PREFERRED = "preferred"  #: the first of the replicas
+    UNCLEAN = "unclean"  #: any that is alive; records may be lost
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReassignment:
+    """The replicas of a partition while they are moved; all by node id.
+
+    Attributes:
+        replicas: all that it has now: those to keep, to add and to remove.
+        adding_replicas: those that are being added.
+        removing_replicas: those that will be removed.
+    """
+
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaOnDisk:
+    """A replica in a log directory.
+
+    Attributes:
+        size: its size in bytes.
+        offset_lag: how many offsets it is behind the end of the log.
+        is_future: whether it is being moved into this directory from another one.
+    """
+
+    size: int
+    offset_lag: int
+    is_future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """A directory in which a broker keeps logs.
+
+    Attributes:
+        path: its path on the broker.
+        error: why it cannot be used, such as KAFKA_STORAGE_ERROR; None if it can.
+        replicas: what is in it, by partition.
+        total_bytes: the size of its volume; None from brokers before 3.3.
+        usable_bytes: how much of that is free; None likewise.
+        is_cordoned: whether it takes no new replicas (KIP-1066).
+    """
+
+    path: str
+    error: BrokerError | None
+    replicas: Mapping[TopicPartition, ReplicaOnDisk]
+    total_bytes: int | None
+    usable_bytes: int | None
+    is_cordoned: bool
+
+
 # ---- configs --------------------------------------------------------------------
 
 
@@ -188,6 +281,42 @@ class ConfigSource(StrEnum):
         return known[number] if 0 <= number < len(known) else cls.UNKNOWN
 
 
+class ConfigType(StrEnum):
+    """What kind of value a config takes."""
+
+    UNKNOWN = "unknown"  #: not told, or one that this version of kafkaio does not know
+    BOOLEAN = "boolean"
+    STRING = "string"
+    INT = "int"
+    SHORT = "short"
+    LONG = "long"
+    DOUBLE = "double"
+    LIST = "list"
+    CLASS = "class"
+    PASSWORD = "password"  # noqa: S105 - the name of a type
+
+    @classmethod
+    def of(cls, number: int) -> ConfigType:
+        """The type that has a number on the wire."""
+        known = tuple(cls)
+        return known[number] if 0 <= number < len(known) else cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSynonym:
+    """A place where the value of a config could come from.
+
+    Attributes:
+        name: the name that the config has there.
+        value: its value there; None if it has none, or is sensitive.
+        source: the place.
+    """
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
     """The value of one config.
@@ -198,6 +327,10 @@ class ConfigEntry:
         source: where the value comes from.
         is_read_only: whether it can be set only in the broker's properties file.
         is_sensitive: whether the broker keeps its value to itself.
+        type: what kind of value it takes; UNKNOWN from brokers before 2.6.
+        documentation: what Kafka says of it, in HTML; None if that was not asked for.
+        synonyms: where the value could come from, the first that is set first; empty
+            if that was not asked for.
     """
 
     name: str
@@ -205,9 +338,236 @@ class ConfigEntry:
     source: ConfigSource
     is_read_only: bool
     is_sensitive: bool
+    type: ConfigType = ConfigType.UNKNOWN
+    documentation: str | None = None
+    synonyms: tuple[ConfigSynonym, ...] = ()
+
+
+class ConfigResourceType(StrEnum):
+    """What has configs."""
+
+    TOPIC = "topic"
+    BROKER = "broker"  #: by node id; the empty name stands for all brokers
+    BROKER_LOGGER = "broker logger"  #: the levels of a broker's log, by node id
+    CLIENT_METRICS = "client metrics"  #: a subscription of client metrics (KIP-714)
+    GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigResource:
+    """Something that has configs.
+
+    Attributes:
+        type: what it is.
+        name: the name of the topic, group or subscription, or the node id of the
+            broker as text. The empty name of a broker stands for the defaults of all
+            brokers.
+    """
+
+    type: ConfigResourceType
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name!r}"
+
+
+class ConfigChangeType(StrEnum):
+    """How a config is changed."""
+
+    SET = "set"
+    DELETE = "delete"  #: the default holds again
+    APPEND = "append"  #: values are added to a list
+    SUBTRACT = "subtract"  #: values are taken from a list
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A change of one config; see `kafkaio.Admin.incremental_alter_configs`.
+
+    Attributes:
+        name: the name of the config.
+        value: the value as text; None to delete the config. The values of a list have
+            commas between them.
+        type: how to change it. By default a value is set, and None deletes the config.
+    """
+
+    name: str
+    value: str | None
+    type: ConfigChangeType = ConfigChangeType.SET
 
 
 # ---- groups ---------------------------------------------------------------------
+
+
+class GroupType(StrEnum):
+    """By which protocol the members of a group divide their work."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"  #: KIP-848
+    SHARE = "share"  #: KIP-932
+    STREAMS = "streams"  #: KIP-1071
+    UNKNOWN = "unknown"  #: a type that this version of kafkaio does not know
+
+    @classmethod
+    def _missing_(cls, value: object) -> GroupType:
+        for each in cls:
+            if isinstance(value, str) and value.casefold() == each.value:
+                return each
+        return cls.UNKNOWN
+
+
+class GroupState(StrEnum):
+    """The state of a group; the values are Kafka's names."""
+
+    PREPARING_REBALANCE = "PreparingRebalance"  #: members are to join again
+    COMPLETING_REBALANCE = "CompletingRebalance"  #: the leader divides the partitions
+    ASSIGNING = "Assigning"  #: the coordinator divides the partitions
+    RECONCILING = "Reconciling"  #: members give partitions up and take them over
+    STABLE = "Stable"
+    EMPTY = "Empty"  #: it has no members
+    DEAD = "Dead"  #: it is being deleted
+    NOT_READY = "NotReady"  #: a streams group lacks topics
+    UNKNOWN = "Unknown"  #: a state that this version of kafkaio does not know
+
+    @classmethod
+    def _missing_(cls, value: object) -> GroupState:
+        del value
+        return cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """A group, as `kafkaio.Admin.list_groups` finds it.
+
+    Attributes:
+        group_id: its name.
+        type: the protocol of its members.
+        protocol_type: what the members are, such as ``consumer`` or ``connect``; empty
+            if nobody was ever a member.
+        state: its state; None from brokers before 2.6.
+        coordinator: node id of the broker that coordinates it.
+    """
+
+    group_id: str
+    type: GroupType
+    protocol_type: str
+    state: GroupState | None
+    coordinator: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A member of a group of consumers.
+
+    Attributes:
+        member_id: its id.
+        instance_id: the ``group_instance_id`` of a static member, else None.
+        client_id: its ``client_id``.
+        host: the address from which it is connected.
+        rack: its ``client_rack``; None if it has none, or is in a classic group.
+        assignment: the partitions that it has.
+        target_assignment: the partitions that it is to have; None in a classic group.
+        member_epoch: its epoch; None in a classic group.
+        is_classic: whether it speaks the classic protocol in a group of KIP-848; None
+            if that is not known.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    rack: str | None
+    assignment: frozenset[TopicPartition]
+    target_assignment: frozenset[TopicPartition] | None = None
+    member_epoch: int | None = None
+    is_classic: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group of consumers and its members.
+
+    Attributes:
+        group_id: its name.
+        type: the protocol of its members.
+        protocol_type: ``consumer``, or what else the members are.
+        state: its state.
+        coordinator: node id of the broker that coordinates it.
+        assignor: the name of the assignor; empty while there is none.
+        members: the members.
+        group_epoch: its epoch; None for a classic group.
+        assignment_epoch: the epoch of the target assignment; None likewise.
+        authorized_operations: what the client may do with the group; None if that was
+            not asked for.
+    """
+
+    group_id: str
+    type: GroupType
+    protocol_type: str
+    state: GroupState
+    coordinator: int
+    assignor: str
+    members: tuple[GroupMember, ...]
+    group_epoch: int | None = None
+    assignment_epoch: int | None = None
+    authorized_operations: frozenset[AclOperation] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """How far a group is behind in one partition.
+
+    Attributes:
+        committed: what the group has committed; None if nothing.
+        end: the end of the log; None if it could not be looked up.
+        error: why it could not, for example because the topic was deleted.
+    """
+
+    committed: OffsetAndMetadata | None
+    end: int | None
+    error: KafkaError | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """The number of offsets between the two; None if one is not known."""
+        if self.committed is None or self.end is None:
+            return None
+        return max(0, self.end - self.committed.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """How far a group is behind.
+
+    Attributes:
+        partitions: by partition, for all partitions with a committed offset.
+    """
+
+    partitions: Mapping[TopicPartition, PartitionLag]
+
+    @property
+    def total(self) -> int:
+        """The sum over the partitions whose lag is known."""
+        return sum(each.lag or 0 for each in self.partitions.values())
+
+
+#: Where `kafkaio.Admin.reset_offsets` may lead.
+OffsetTarget: TypeAlias = (
+    Literal["earliest", "latest"] | datetime | timedelta | Mapping[TopicPartition, int]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetReset:
+    """What `kafkaio.Admin.reset_offsets` does to one committed offset.
+
+    Attributes:
+        before: the offset that was committed; None if there was none.
+        after: the offset that is committed now, or would be.
+    """
+
+    before: int | None
+    after: int
 
 
 # ---- access control lists, quotas, users, tokens --------------------------------

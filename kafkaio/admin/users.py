@@ -19,7 +19,7 @@ from kafkaio._arguments import type_name
 from kafkaio._machines.sasl.scram import salted_password
 from kafkaio._runtime.clock import now
 from kafkaio.admin.asking import AdminCluster, ask, distinct, items_of, need_brokers
-from kafkaio.admin.single import ask_one, choice_of, reason
+from kafkaio.admin.single import ask_one, known_of, reason
 from kafkaio.admin.types import (
     ScramCredential,
     ScramDeletion,
@@ -255,7 +255,7 @@ def _checked(it: object) -> ScramAlteration:
             f"of {type_name(it)}"
         )
     _check_user(it.user)
-    mechanism = choice_of("mechanism", ScramMechanism, it.mechanism)
+    mechanism = known_of("mechanism", ScramMechanism, it.mechanism)
     if isinstance(it, ScramDeletion):
         return ScramDeletion(it.user, mechanism)
     _check_secrets(it)

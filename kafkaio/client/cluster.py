@@ -514,6 +514,52 @@ class Cluster:
         unknown = {name for name in topics if view.partition_count(name) is None}
         await self.partitions_for(unknown, timeout)
 
+    async def missing_partitions(
+        self,
+        partitions: Iterable[TopicPartition],
+        timeout: float,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, KafkaError]:
+        """Tell which partitions do not exist, and why; waits for none of them.
+
+        A broker is asked about the topics whose partitions the view does not have.
+
+        Returns:
+            The reasons: UnknownTopicOrPartition, or why a topic cannot be described.
+
+        Raises:
+            RequestTimeout: no broker answered in time.
+            ClosedError: the client is closed.
+        """
+        view = self.view
+        unseen = [tp for tp in partitions if view.partition(tp) is None]
+        if not unseen:
+            return {}
+        names = sorted({tp.topic for tp in unseen})
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=False,
+        )
+        answer = await self.request(request, timeout=timeout)
+        topics = {topic.name: topic for topic in answer.topics}
+        missing: dict[TopicPartition, KafkaError] = {}
+        for tp in unseen:
+            topic = topics.get(tp.topic)
+            code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if topic is not None:
+                code = topic.error_code
+                numbers = {it.partition_index for it in topic.partitions}
+                if code in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
+                    if tp.partition in numbers:
+                        continue
+                    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            missing[tp] = broker_error(
+                code,
+                f"partition {tp.topic}-{tp.partition}",
+                api=request.API_KEY,
+                topic=tp.topic,
+            )
+        return missing
+
     async def topic_names(
         self,
         topic_ids: Collection[UUID],

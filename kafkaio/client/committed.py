@@ -10,7 +10,7 @@ A fetch is anonymous unless the caller gives an identity. One with a member epoc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import groupby
 from typing import Final
@@ -20,6 +20,8 @@ from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio.client.coordination import CoordinatorRpc
+from kafkaio.client.destinations import GroupCoordinator
+from kafkaio.client.fanout import Answer, Operation, Terms
 from kafkaio.client.retry import Attempts
 from kafkaio.errors import KafkaError, UnsupportedVersion
 from kafkaio.protocol.api_keys import ApiKey
@@ -36,12 +38,14 @@ from kafkaio.protocol.messages.offset_fetch import (
 )
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["CommittedOffsets"]
+__all__ = ["CommittedOffsets", "fetch_operation"]
 
 #: The last version that has topic names; later ones have topic ids alone.
 _MAX_VERSION: Final = 9
 # From this version on a request has a list of groups.
 _GROUPS_FROM: Final = 8
+#: Groups that one request may carry.
+_MANY: Final = 1_000
 # From this version on it is fenced by member epochs (KIP-848).
 _MEMBER_FROM: Final = 9
 # From this version on it can wait for open transactions (KIP-447).
@@ -182,6 +186,60 @@ class CommittedOffsets:
         if not identity.member_id or self._on_refused is None:
             return False
         return self._on_refused(code, identity)
+
+
+def fetch_operation(
+    groups: Mapping[str, Collection[TopicPartition] | None], *, requires_stable: bool
+) -> Operation[
+    str, dict[TopicPartition, OffsetAndMetadata | None], OffsetFetchResponse
+]:
+    """Return the operation that fetches the offsets of many groups.
+
+    Groups of one coordinator go into one request (KIP-709), one by one to brokers
+    before 3.0.
+
+    Args:
+        groups: the partitions by group; None for all that a group has.
+        requires_stable: whether to wait for open transactions.
+    """
+
+    def build(items: Sequence[str], terms: Terms) -> OffsetFetchRequest:
+        request = OffsetFetchRequest()
+        for group in items:
+            one = _request(GroupMetadata(group), groups[group], terms.version)
+            if terms.version < _GROUPS_FROM:
+                request = one
+            request.groups += one.groups
+        request.require_stable = requires_stable and terms.version >= _STABLE_FROM
+        return request
+
+    def read(
+        reply: OffsetFetchResponse, items: Sequence[str]
+    ) -> Iterator[Answer[str, dict[TopicPartition, OffsetAndMetadata | None]]]:
+        parts = {
+            group.group_id: OffsetFetchResponse(groups=[group])
+            for group in reply.groups
+        }
+        for item in items:
+            if parts and item not in parts:
+                continue
+            found = _read(parts.get(item, reply))
+            code = found.error or next(iter(found.errors.values()), 0)
+            if found.error == ErrorCode.GROUP_ID_NOT_FOUND:
+                code = 0  # nothing has been committed yet
+            offsets = dict.fromkeys(groups[item] or ()) | found.offsets
+            yield Answer(item, {tp: offsets[tp] for tp in sorted(offsets)}, code)
+
+    return Operation(
+        what="fetch the offsets of group",
+        request=OffsetFetchRequest,
+        destination=GroupCoordinator,
+        build=build,
+        read=read,
+        max_version=_MAX_VERSION,
+        batch=lambda version: 1 if version < _GROUPS_FROM else _MANY,
+        is_exact=True,
+    )
 
 
 def _request(

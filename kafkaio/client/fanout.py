@@ -105,8 +105,13 @@ class Terms(NamedTuple):
 
     @property
     def timeout_ms(self) -> int:
-        """The time that is left in milliseconds, for requests that carry it."""
-        return max(1, int(self.timeout * 1000))
+        """The time that the broker may take, in milliseconds, if a request carries it.
+
+        It is a little less than what is left: the answer that the broker's time is
+        over has to arrive, too.
+        """
+        left = int(self.timeout * 1000)
+        return max(1, left - min(500, left // 10))
 
 
 class Answer(NamedTuple, Generic[ItemT, ValueT]):
@@ -140,6 +145,9 @@ class Results(Generic[ItemT, ValueT]):
     found: dict[ItemT, ValueT] = field(default_factory=dict)
     failed: dict[ItemT, KafkaError] = field(default_factory=dict)
     again: dict[ItemT, KafkaError] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.found) + len(self.failed) + len(self.again)
 
     def __contains__(self, item: object) -> bool:
         return any(item in kind for kind in (self.found, self.failed, self.again))
@@ -739,7 +747,8 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
             self._operation, node_id, items, progress.deadline
         )
         del self._in_flight[node_id]
-        if left := [item for item in items if item not in results]:
+        if len(results) < len(items):
+            left = [item for item in items if item not in results]
             self._queued[node_id][:0] = left
         progress.decide(results)
         again = results.again

@@ -16,7 +16,12 @@ from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.client.destinations import Leader
 from kafkaio.client.fanout import Answer, ItemT, Operation, Results, Terms, ValueT
 from kafkaio.client.retry import Attempts, RetryPolicy
-from kafkaio.errors import ArgumentTypeError, ArgumentValueError
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    KafkaError,
+    UnsupportedVersion,
+)
 from kafkaio.protocol.message import ResponseT
 from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -29,14 +34,39 @@ from kafkaio.types import OffsetAndTimestamp, TopicPartition
 if TYPE_CHECKING:
     from kafkaio._machines.positions import Reset
 
-__all__ = ["EARLIEST", "LATEST", "Cluster", "Moment", "OffsetLookup", "times_of"]
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "AdminMoment",
+    "Cluster",
+    "Moment",
+    "OffsetLookup",
+    "places_of",
+    "times_of",
+]
 
 #: Which offset of a log is asked for. A number is milliseconds since the Unix epoch.
 Moment: TypeAlias = Literal["earliest", "latest"] | datetime | int
 
+#: The same, and places that only administrators ask for.
+AdminMoment: TypeAlias = (
+    Moment
+    | Literal[
+        "max_timestamp", "earliest_local", "latest_tiered", "earliest_pending_upload"
+    ]
+)
+
 #: Times with a meaning of their own in ListOffsets.
 LATEST: Final = -1
 EARLIEST: Final = -2
+_OTHERS: Final = {
+    "max_timestamp": -3,
+    "earliest_local": -4,
+    "latest_tiered": -5,
+    "earliest_pending_upload": -6,
+}
+#: The versions of ListOffsets that know them, and Kafka's that know those.
+_KNOWN_FROM: Final = {-3: (7, "3.0"), -4: (8, "3.6"), -5: (9, "3.9"), -6: (11, "4.2")}
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -77,6 +107,14 @@ class Cluster(Protocol):
         within: float,
     ) -> Results[ItemT, ValueT]:
         """Ask each broker once."""
+        ...
+
+    async def missing_partitions(
+        self,
+        partitions: Iterable[TopicPartition],
+        timeout: float,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, KafkaError]:
+        """Tell which partitions do not exist, and why."""
         ...
 
     async def wait_for_partitions(
@@ -127,6 +165,25 @@ class OffsetLookup:
             self._offsets_of(times), times, deadline - now(), stops_at_failure=True
         )
         return results.or_raise()
+
+    async def each(
+        self, times: Mapping[TopicPartition, int], *, within: float
+    ) -> Results[TopicPartition, OffsetAndTimestamp | None]:
+        """Look up the offset of a time for each partition; each fails for itself.
+
+        Args:
+            times: as for `offsets`, or another time with a meaning of its own.
+            within: seconds for all of it, retries included.
+        """
+        deadline = now() + within
+        missing = await self._cluster.missing_partitions(times, within)
+        results = await self._cluster.ask(
+            self._offsets_of(times),
+            [tp for tp in times if tp not in missing],
+            deadline - now(),
+        )
+        results.failed |= missing
+        return results
 
     async def places(
         self, resets: Mapping[TopicPartition, Reset], *, within: float
@@ -194,6 +251,13 @@ class OffsetLookup:
         self, times: Mapping[TopicPartition, int]
     ) -> Operation[TopicPartition, _Found, ListOffsetsResponse]:
         def build(items: Sequence[TopicPartition], terms: Terms) -> ListOffsetsRequest:
+            for tp in items:
+                least, since = _KNOWN_FROM.get(times[tp], (0, ""))
+                if terms.version < least:
+                    raise UnsupportedVersion(
+                        f"such an offset of {tp.topic}-{tp.partition} can be looked up "
+                        f"from Kafka {since} on"
+                    )
             return self._request({tp: times[tp] for tp in items}, terms)
 
         return Operation(
@@ -250,12 +314,34 @@ def times_of(moments: Mapping[TopicPartition, Moment]) -> dict[TopicPartition, i
         ArgumentValueError: a word is unknown, a datetime has no time zone, or a time
             is before 1970.
     """
+    _check_mapping(moments)
+    return {partition_of(tp): _time_of(moment) for tp, moment in moments.items()}
+
+
+def places_of(
+    moments: Mapping[TopicPartition, AdminMoment],
+) -> dict[TopicPartition, int]:
+    """Return the times to ask for, as `times_of`, also for administrators' places.
+
+    Raises:
+        ArgumentTypeError: as `times_of`.
+        ArgumentValueError: as `times_of`.
+    """
+    _check_mapping(moments)
+    return {
+        partition_of(tp): _OTHERS[moment]
+        if isinstance(moment, str) and moment in _OTHERS
+        else _time_of(moment)
+        for tp, moment in moments.items()
+    }
+
+
+def _check_mapping(moments: object) -> None:
     if not isinstance(moments, Mapping):
         raise ArgumentTypeError(
             "partitions must be a mapping from TopicPartition to 'earliest', 'latest' "
             f"or a time, not {type_name(moments)}"
         )
-    return {partition_of(tp): _time_of(moment) for tp, moment in moments.items()}
 
 
 def _time_of(moment: object) -> int:

@@ -20,6 +20,15 @@ from typing import Final
 
 #: By file. ``nox -s "integration(kafka='4.3')"``.
 ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
+    "test_admin_configs.py": ("test_single_configs_are_changed",),
+    "test_admin_groups.py": ("test_a_group_is_described", "test_offsets_are_reset"),
+    "test_admin_java.py": ("test_it_tells_what_javas_tells",),
+    "test_admin_partitions.py": (
+        "test_elections",
+        "test_offsets_and_deleted_records",
+        "test_replicas_are_moved",
+    ),
+    "test_admin_topics.py": ("test_a_topic_from_its_creation_to_its_end",),
     "test_authorization.py": (
         "test_who_may_not_join_a_group",
         "test_who_may_not_produce",

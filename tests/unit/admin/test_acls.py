@@ -226,9 +226,9 @@ async def test_an_answer_with_another_number_of_results(
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"operation": "read"}, "operation='read' .*did you mean 'READ'"),
+        ({"operation": "raed"}, "AclOperation 'raed'; did you mean 'READ'"),
         ({"operation": AclOperation.ANY}, "operation='ANY' is for filters"),
-        ({"operation": AclOperation.UNKNOWN}, "operation='UNKNOWN' is none of"),
+        ({"operation": AclOperation.UNKNOWN}, "'UNKNOWN' stands for what is not"),
         ({"pattern_type": AclPatternType.MATCH}, "'MATCH' is for filters"),
         ({"resource_name": ""}, "resource_name must not be empty"),
         ({"principal": "alice"}, "principal='alice' has to have a type"),

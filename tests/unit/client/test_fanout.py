@@ -716,5 +716,7 @@ def test_an_operation_may_have_reactions_of_its_own() -> None:
 
 
 def test_what_a_request_has_left() -> None:
-    assert Terms(3, 1.5, 0).timeout_ms == 1_500
+    # The answer has to arrive as well.
+    assert Terms(3, 1.5, 0).timeout_ms == 1_350
+    assert Terms(3, 60.0, 0).timeout_ms == 59_500
     assert Terms(3, 0.0001, 0).timeout_ms == 1

@@ -1,0 +1,442 @@
+"""The operations of `kafkaio.Admin` on configs.
+
+A broker answers for its own configs and loggers, and any broker for everything else.
+Brokers before 2.3 can only replace all configs of a resource: there the present ones
+are read, merged with the changes and written, which is not atomic.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from kafkaio._arguments import type_name
+from kafkaio._machines.reactions import Reaction, reaction
+from kafkaio.admin.asking import AdminCluster, ask, items_of
+from kafkaio.admin.types import (
+    ConfigChange,
+    ConfigChangeType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigResourceType,
+    ConfigSource,
+    ConfigSynonym,
+    ConfigType,
+)
+from kafkaio.client.destinations import ANY, Broker, Destination
+from kafkaio.client.fanout import Answer, Operation, Results, Terms
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ProtocolError,
+    UnsupportedVersion,
+)
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages import alter_configs as replace_api
+from kafkaio.protocol.messages import describe_configs as describe_api
+from kafkaio.protocol.messages import incremental_alter_configs as alter_api
+from kafkaio.protocol.messages import list_config_resources as list_api
+
+__all__ = ["Configs", "check_changes", "check_resources"]
+
+_Entries = dict[str, ConfigEntry]
+
+_NUMBERS: Final = {
+    ConfigResourceType.TOPIC: 2,
+    ConfigResourceType.BROKER: 4,
+    ConfigResourceType.BROKER_LOGGER: 8,
+    ConfigResourceType.CLIENT_METRICS: 16,
+    ConfigResourceType.GROUP: 32,
+}
+_TYPES: Final = {number: kind for kind, number in _NUMBERS.items()}
+_CHANGES: Final = {
+    ConfigChangeType.SET: 0,
+    ConfigChangeType.DELETE: 1,
+    ConfigChangeType.APPEND: 2,
+    ConfigChangeType.SUBTRACT: 3,
+}
+#: The resources whose configs only the broker itself knows.
+_OF_ONE_BROKER: Final = frozenset(
+    {ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER}
+)
+#: What AlterConfigs would write again: the configs that were set for the resource.
+_OWN: Final = {
+    ConfigResourceType.TOPIC: ConfigSource.TOPIC,
+    ConfigResourceType.BROKER: ConfigSource.BROKER,
+}
+#: From this version on DescribeConfigs has the documentation (Kafka 2.6).
+_WITH_DOCUMENTATION: Final = 3
+#: From this version on ListConfigResources has other types than client metrics.
+_ALL_TYPES: Final = 1
+_FINAL: Final = Reaction()
+
+
+class Configs:
+    """The operations on configs, each until a time of the loop's clock.
+
+    Args:
+        cluster: performs them.
+    """
+
+    def __init__(self, cluster: AdminCluster) -> None:
+        self._cluster = cluster
+
+    async def described(
+        self,
+        resources: Collection[ConfigResource],
+        deadline: float,
+        *,
+        synonyms: bool = False,
+        documentation: bool = False,
+    ) -> Results[ConfigResource, _Entries]:
+        """Describe the configs of resources, as `kafkaio.Admin` documents it."""
+
+        def build(
+            items: Sequence[ConfigResource], terms: Terms
+        ) -> describe_api.DescribeConfigsRequest:
+            return describe_api.DescribeConfigsRequest(
+                resources=[
+                    describe_api.DescribeConfigsResource(
+                        resource_type=_NUMBERS[item.type],
+                        resource_name=item.name,
+                        configuration_keys=None,
+                    )
+                    for item in items
+                ],
+                include_synonyms=synonyms,
+                include_documentation=documentation
+                and terms.version >= _WITH_DOCUMENTATION,
+            )
+
+        operation: Operation[
+            ConfigResource, _Entries, describe_api.DescribeConfigsResponse
+        ] = Operation(
+            what="describe the configs of",
+            request=describe_api.DescribeConfigsRequest,
+            destination=_home,
+            build=build,
+            read=_read_description,
+            react=_react,
+            is_exact=True,
+        )
+        return await ask(self._cluster, operation, resources, deadline, "2.1")
+
+    async def altered(
+        self,
+        changes: Mapping[ConfigResource, Sequence[ConfigChange]],
+        deadline: float,
+        *,
+        validate_only: bool,
+    ) -> Results[ConfigResource, None]:
+        """Change configs of resources, as `kafkaio.Admin` documents it."""
+        operation: Operation[
+            ConfigResource, None, alter_api.IncrementalAlterConfigsResponse
+        ] = Operation(
+            what="alter the configs of",
+            request=alter_api.IncrementalAlterConfigsRequest,
+            destination=_home,
+            build=lambda items, _: alter_api.IncrementalAlterConfigsRequest(
+                resources=[_alteration(item, changes[item]) for item in items],
+                validate_only=validate_only,
+            ),
+            read=lambda response, _: (
+                Answer(
+                    _resource(it.resource_type, it.resource_name),
+                    None,
+                    it.error_code,
+                    it.error_message,
+                )
+                for it in response.responses
+            ),
+            react=_react,
+            is_exact=True,
+        )
+        results = await ask(self._cluster, operation, changes, deadline, "2.3")
+        old = {
+            resource: changes[resource]
+            for resource, error in results.failed.items()
+            if isinstance(error, UnsupportedVersion) and resource.type in _OWN
+        }
+        if old:
+            for resource in old:
+                del results.failed[resource]
+            merged = await self._replaced(old, deadline, validate_only=validate_only)
+            results.add(merged)
+        return results
+
+    async def _replaced(
+        self,
+        changes: Mapping[ConfigResource, Sequence[ConfigChange]],
+        deadline: float,
+        *,
+        validate_only: bool,
+    ) -> Results[ConfigResource, None]:
+        """Read the configs, merge the changes, and write all of them."""
+        present = await self.described(changes, deadline)
+        results = Results[ConfigResource, None](failed=present.failed)
+        configs = {
+            resource: _merged(resource, entries, changes[resource])
+            for resource, entries in present.found.items()
+        }
+
+        def build(
+            items: Sequence[ConfigResource], terms: Terms
+        ) -> replace_api.AlterConfigsRequest:
+            del terms
+            return replace_api.AlterConfigsRequest(
+                resources=[
+                    replace_api.AlterConfigsResource(
+                        resource_type=_NUMBERS[item.type],
+                        resource_name=item.name,
+                        configs=[
+                            replace_api.AlterableConfig(name=name, value=value)
+                            for name, value in configs[item].items()
+                        ],
+                    )
+                    for item in items
+                ],
+                validate_only=validate_only,
+            )
+
+        operation: Operation[ConfigResource, None, replace_api.AlterConfigsResponse] = (
+            Operation(
+                what="alter the configs of",
+                request=replace_api.AlterConfigsRequest,
+                destination=_home,
+                build=build,
+                read=lambda response, _: (
+                    Answer(
+                        _resource(it.resource_type, it.resource_name),
+                        None,
+                        it.error_code,
+                        it.error_message,
+                    )
+                    for it in response.responses
+                ),
+                react=_react,
+                is_exact=True,
+            )
+        )
+        results.add(await ask(self._cluster, operation, configs, deadline, "2.1"))
+        return results
+
+    async def listed(
+        self, types: Collection[ConfigResourceType] | None, deadline: float
+    ) -> list[ConfigResource]:
+        """List the resources that have configs, sorted."""
+        operation: Operation[
+            str, list[ConfigResource], list_api.ListConfigResourcesResponse
+        ] = Operation(
+            what="list",
+            request=list_api.ListConfigResourcesRequest,
+            destination=lambda _: ANY,
+            build=lambda _, terms: _listing(types, terms.version),
+            read=lambda response, items: [
+                Answer(
+                    items[0],
+                    [
+                        _resource(it.resource_type, it.resource_name)
+                        for it in response.config_resources
+                    ],
+                    response.error_code,
+                )
+            ],
+        )
+        since = "4.1" if types is None or len(types) > 1 else "3.7"
+        what = "config resources"
+        results = await ask(self._cluster, operation, [what], deadline, since)
+        return sorted(results.or_raise()[what], key=lambda it: (it.type, it.name))
+
+
+def _alteration(
+    resource: ConfigResource, changes: Sequence[ConfigChange]
+) -> alter_api.AlterConfigsResource:
+    return alter_api.AlterConfigsResource(
+        resource_type=_NUMBERS[resource.type],
+        resource_name=resource.name,
+        configs=[
+            alter_api.AlterableConfig(
+                name=change.name,
+                config_operation=_CHANGES[change.type],
+                value=change.value,
+            )
+            for change in changes
+        ],
+    )
+
+
+def _listing(
+    types: Collection[ConfigResourceType] | None, version: int
+) -> list_api.ListConfigResourcesRequest:
+    only_metrics = types is not None and set(types) == {
+        ConfigResourceType.CLIENT_METRICS
+    }
+    if version < _ALL_TYPES and not only_metrics:
+        raise UnsupportedVersion(
+            "the broker lists client metrics alone: types=[CLIENT_METRICS]"
+        )
+    numbers = sorted(_NUMBERS[each] for each in types or ())
+    return list_api.ListConfigResourcesRequest(
+        resource_types=numbers if version >= _ALL_TYPES else []
+    )
+
+
+def _home(resource: ConfigResource) -> Destination:
+    # A broker without a number: the defaults of all brokers.
+    if resource.type in _OF_ONE_BROKER and resource.name:
+        return Broker(int(resource.name))
+    return ANY
+
+
+def _react(code: int) -> Reaction:
+    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return _FINAL
+    return reaction(ApiKey.INCREMENTAL_ALTER_CONFIGS, code)
+
+
+def _resource(number: int, name: str) -> ConfigResource:
+    kind = _TYPES.get(number)
+    if kind is None:
+        raise ProtocolError(f"the answer has a config resource of type {number}")
+    return ConfigResource(kind, name)
+
+
+def _read_description(
+    response: describe_api.DescribeConfigsResponse, _: object
+) -> Iterator[Answer[ConfigResource, _Entries]]:
+    for it in response.results:
+        entries = {config.name: _entry(config) for config in it.configs}
+        resource = _resource(it.resource_type, it.resource_name)
+        yield Answer(resource, entries, it.error_code, it.error_message)
+
+
+def _entry(config: describe_api.DescribeConfigsResourceResult) -> ConfigEntry:
+    return ConfigEntry(
+        name=config.name,
+        value=config.value,
+        source=ConfigSource.of(config.config_source),
+        is_read_only=config.read_only,
+        is_sensitive=config.is_sensitive,
+        type=ConfigType.of(config.config_type),
+        documentation=config.documentation or None,
+        synonyms=tuple(
+            ConfigSynonym(it.name, it.value, ConfigSource.of(it.source))
+            for it in config.synonyms
+        ),
+    )
+
+
+def _merged(
+    resource: ConfigResource, entries: _Entries, changes: Iterable[ConfigChange]
+) -> dict[str, str | None]:
+    """Return what a resource has set, with the changes made.
+
+    Raises:
+        BrokerError: a sensitive value would be lost, because it cannot be read.
+    """
+    own = _OWN[resource.type]
+    merged: dict[str, str | None] = {}
+    for entry in entries.values():
+        if entry.source is not own:
+            continue
+        if entry.is_sensitive:
+            raise broker_error(
+                ErrorCode.INVALID_CONFIG,
+                f"alter the configs of {resource}: a broker before 2.3 replaces all "
+                f"configs, and the value of {entry.name} cannot be read",
+            )
+        merged[entry.name] = entry.value
+    for change in changes:
+        if change.type is ConfigChangeType.SET:
+            merged[change.name] = change.value
+        elif change.type is ConfigChangeType.DELETE:
+            merged.pop(change.name, None)
+        else:
+            present = merged.get(change.name)
+            if present is None and change.name in entries:
+                present = entries[change.name].value
+            merged[change.name] = _list_changed(present, change)
+    return merged
+
+
+def _list_changed(present: str | None, change: ConfigChange) -> str:
+    values = [each.strip() for each in (present or "").split(",") if each.strip()]
+    given = [each.strip() for each in (change.value or "").split(",") if each.strip()]
+    if change.type is ConfigChangeType.APPEND:
+        values += [each for each in given if each not in values]
+    else:
+        values = [each for each in values if each not in given]
+    return ",".join(values)
+
+
+# ---- arguments -----------------------------------------------------------------------
+
+
+def check_resources(resources: Iterable[ConfigResource]) -> list[ConfigResource]:
+    """Check resources, each of which counts once.
+
+    Raises:
+        ArgumentTypeError: one is no `ConfigResource`.
+        ArgumentValueError: the name of a broker is no node id.
+    """
+    found: list[object] = items_of("resources", resources)
+    for each in found:
+        _check_resource(each)
+    return list(dict.fromkeys(items_of("resources", found)))
+
+
+def _check_resource(resource: object) -> None:
+    if not isinstance(resource, ConfigResource):
+        raise ArgumentTypeError(
+            f"resources must be ConfigResource, not {type_name(resource)}"
+        )
+    if resource.type not in _NUMBERS:
+        raise ArgumentValueError(f"{resource.type} is no type of config resource")
+    if (
+        resource.type in _OF_ONE_BROKER
+        and resource.name
+        and not resource.name.isdecimal()
+    ):
+        raise ArgumentValueError(
+            f"the name of a broker is its node id, or empty for all brokers: "
+            f"{resource.name!r}"
+        )
+
+
+def check_changes(
+    changes: Mapping[ConfigResource, Iterable[ConfigChange]],
+) -> dict[ConfigResource, list[ConfigChange]]:
+    """Check changes of configs.
+
+    Raises:
+        ArgumentTypeError: they are no mapping of `ConfigResource` to `ConfigChange`.
+        ArgumentValueError: a config is changed twice, a value is missing, or one is
+            given that is not used.
+    """
+    if not isinstance(changes, Mapping):
+        raise ArgumentTypeError(
+            "changes must be a mapping from ConfigResource to changes, not "
+            f"{type_name(changes)}"
+        )
+    checked: dict[ConfigResource, list[ConfigChange]] = defaultdict(list)
+    for resource, given in changes.items():
+        _check_resource(resource)
+        names: set[str] = set()
+        for change in items_of("changes", given):
+            if not isinstance(change, ConfigChange):
+                raise ArgumentTypeError(
+                    f"changes must be ConfigChange, not {type_name(change)}"
+                )
+            if change.name in names:
+                raise ArgumentValueError(f"{resource}: {change.name} is there twice")
+            if (change.value is None) != (change.type is ConfigChangeType.DELETE):
+                raise ArgumentValueError(
+                    f"{resource}: {change.name}: a value belongs to every change but "
+                    "delete"
+                )
+            names.add(change.name)
+            checked[resource].append(change)
+    return dict(checked)

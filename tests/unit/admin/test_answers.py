@@ -1,0 +1,243 @@
+"""What `Admin` makes of brokers that fail, answer late, or answer something else."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+
+from kafkaio.admin import Admin, ConfigResource, ConfigResourceType, NewTopic
+from kafkaio.config import ClientConfig
+from kafkaio.errors import (
+    AdminErrors,
+    ArgumentTypeError,
+    ArgumentValueError,
+    BrokerError,
+    ClosedError,
+    ProtocolError,
+    RequestTimeout,
+    UnsupportedVersion,
+)
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol.messages import create_topics as create_api
+from kafkaio.protocol.messages import delete_groups as groups_api
+from kafkaio.protocol.messages import delete_topics as delete_api
+from kafkaio.protocol.messages import list_groups as list_api
+from kafkaio.types import TopicPartition
+from tests.fakes.broker import DISCONNECT, HANG, FakeCluster, FakeNode
+
+
+@pytest.fixture
+async def admin(cluster: FakeCluster) -> AsyncIterator[Admin]:
+    config = ClientConfig(
+        bootstrap_servers=cluster.bootstrap_servers, request_timeout_ms=5_000
+    )
+    async with Admin.from_config(config, dial=cluster.dial) as admin:
+        yield admin
+
+
+def created(name: str, code: int = 0) -> create_api.CreatableTopicResult:
+    return create_api.CreatableTopicResult(
+        name=name, error_code=code, error_message=None
+    )
+
+
+def answer(
+    *topics: create_api.CreatableTopicResult,
+) -> create_api.CreateTopicsResponse:
+    return create_api.CreateTopicsResponse(topics=list(topics))
+
+
+async def test_an_item_that_the_answer_leaves_out(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    cluster.on(ApiKey.CREATE_TOPICS, lambda *_: answer(created("a")))
+    with pytest.raises(ProtocolError, match="create topic: the answer leaves b out"):
+        await admin.create_topics([NewTopic("a"), NewTopic("b")], wait=False)
+
+
+async def test_an_item_that_was_not_asked_for(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    cluster.on(ApiKey.CREATE_TOPICS, lambda *_: answer(created("a"), created("c")))
+    with pytest.raises(ProtocolError, match="the answer has c, which was not asked"):
+        await admin.create_topics([NewTopic("a")], wait=False)
+
+
+async def test_answers_are_matched_by_name(cluster: FakeCluster, admin: Admin) -> None:
+    cluster.on(
+        ApiKey.CREATE_TOPICS,
+        lambda *_: answer(created("b", E.POLICY_VIOLATION), created("a")),
+    )
+    found = await admin.create_topics(
+        [NewTopic("a"), NewTopic("b")], wait=False, return_errors=True
+    )
+    assert list(found) == ["a", "b"]
+    assert isinstance(found["b"], BrokerError)
+    assert not isinstance(found["a"], BrokerError)
+
+
+async def test_a_code_that_nobody_knows_keeps_its_number(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    cluster.on(ApiKey.CREATE_TOPICS, lambda *_: answer(created("a", 9_999)))
+    with pytest.raises(BrokerError) as caught:
+        await admin.create_topics([NewTopic("a")], wait=False)
+    assert caught.value.code == 9_999
+
+
+async def test_only_what_may_succeed_is_asked_again(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    asked: list[list[str]] = []
+
+    def create(
+        _: FakeNode, __: object, request: create_api.CreateTopicsRequest
+    ) -> create_api.CreateTopicsResponse:
+        names = [topic.name for topic in request.topics]
+        asked.append(names)
+        code = E.THROTTLING_QUOTA_EXCEEDED if len(asked) == 1 else 0
+        codes = {"quota": code, "policy": E.POLICY_VIOLATION}
+        return answer(*(created(name, codes.get(name, 0)) for name in names))
+
+    cluster.on(ApiKey.CREATE_TOPICS, create)
+    wanted = [NewTopic(name) for name in ("good", "quota", "policy")]
+    with pytest.raises(BrokerError) as caught:
+        await admin.create_topics(wanted, wait=False)
+    assert caught.value.item == "policy"
+    assert list(caught.value.results) == ["good", "quota"]
+    assert asked == [["good", "quota", "policy"], ["quota"]]
+
+
+async def test_a_lost_answer_is_told_in_a_note(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    exists = answer(created("a", E.TOPIC_ALREADY_EXISTS))
+    cluster.on(ApiKey.CREATE_TOPICS, lambda *_: exists)
+    cluster.on(ApiKey.CREATE_TOPICS, DISCONNECT, times=1)
+    with pytest.raises(BrokerError) as caught:
+        await admin.create_topics([NewTopic("a")], wait=False)
+    assert caught.value.code == E.TOPIC_ALREADY_EXISTS
+    (note,) = caught.value.__notes__
+    assert "which may have taken effect" in note
+
+
+async def test_a_controller_that_does_not_answer(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    cluster.on(ApiKey.CREATE_TOPICS, HANG)
+    begun = asyncio.get_running_loop().time()
+    with pytest.raises(AdminErrors) as caught:
+        await admin.create_topics([NewTopic("a"), NewTopic("b")], timeout=3)
+    assert asyncio.get_running_loop().time() - begun < 4
+    assert [type(each) for each in caught.value.exceptions] == [RequestTimeout] * 2
+    assert [each.item for each in caught.value.exceptions] == ["a", "b"]
+
+
+async def test_a_call_that_is_cancelled_leaves_nothing(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    cluster.on(ApiKey.DELETE_TOPICS, HANG)
+    with anyio.move_on_after(1) as scope:
+        await admin.delete_topics(["t"])
+    assert scope.cancelled_caught
+    cluster.reset(ApiKey.DELETE_TOPICS)
+    cluster.on(
+        ApiKey.DELETE_TOPICS,
+        lambda *_: delete_api.DeleteTopicsResponse(
+            responses=[delete_api.DeletableTopicResult(name="t")]
+        ),
+    )
+    assert await admin.delete_topics(["t"]) == {"t": None}
+
+
+async def test_a_topic_that_no_broker_leads_in_time(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    cluster.on(ApiKey.CREATE_TOPICS, lambda *_: answer(created("slow")))
+    with pytest.raises(RequestTimeout, match="'slow' was created, but broker") as error:
+        await admin.create_topics([NewTopic("slow")], timeout=2)
+    assert error.value.item == "slow"
+
+
+async def test_a_broker_that_is_lost_in_a_fan_out(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    def listed(node: FakeNode, *_: object) -> list_api.ListGroupsResponse:
+        group = list_api.ListedGroup(
+            group_id=f"of-{node.node_id}", protocol_type="consumer", group_state="Empty"
+        )
+        return list_api.ListGroupsResponse(groups=[group])
+
+    cluster.on(ApiKey.LIST_GROUPS, listed)
+    assert list(await admin.list_groups()) == ["of-0", "of-1", "of-2"]
+    cluster.on(ApiKey.LIST_GROUPS, HANG, node=1)
+    with pytest.raises(RequestTimeout, match="broker 1") as caught:
+        await admin.list_groups(timeout=2)
+    assert caught.value.item == 1
+    assert list(caught.value.results) == [0, 2]
+
+
+async def test_groups_of_one_coordinator_share_a_request(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    def delete(
+        _: FakeNode, __: object, request: groups_api.DeleteGroupsRequest
+    ) -> groups_api.DeleteGroupsResponse:
+        return groups_api.DeleteGroupsResponse(
+            results=[
+                groups_api.DeletableGroupResult(group_id=name)
+                for name in reversed(request.groups_names)
+            ]
+        )
+
+    cluster.on(ApiKey.DELETE_GROUPS, delete)
+    names = [f"g{number}" for number in range(100)]
+    assert list(await admin.delete_consumer_groups(names)) == names
+    assert len(cluster.logged(ApiKey.DELETE_GROUPS)) == 3
+    assert len(cluster.logged(ApiKey.FIND_COORDINATOR)) <= 2
+
+
+async def test_an_old_broker_is_named(cluster: FakeCluster, admin: Admin) -> None:
+    cluster.limit_version(ApiKey.CREATE_TOPICS, 3)
+    with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.4"):
+        await admin.create_topics([NewTopic("a")])
+    assert not cluster.logged(ApiKey.CREATE_TOPICS)
+
+
+async def test_wrong_arguments_send_nothing(cluster: FakeCluster, admin: Admin) -> None:
+    before = len(cluster.logged(ApiKey.METADATA))
+    for call, error in (
+        (admin.create_topics("abc"), ArgumentTypeError),  # type: ignore[arg-type]
+        (admin.create_topics(["a"]), ArgumentTypeError),  # type: ignore[list-item]
+        (admin.create_topics([NewTopic("a"), NewTopic("a")]), ArgumentValueError),
+        (admin.create_topics([NewTopic("a", "3")]), ArgumentTypeError),  # type: ignore[arg-type]
+        (admin.create_topics([NewTopic("a", 1, assignments={})]), ArgumentValueError),
+        (admin.delete_topics(["a", "a"]), ArgumentValueError),
+        (admin.delete_topics([""]), ArgumentValueError),
+        (admin.create_partitions({"a": "3"}), ArgumentTypeError),  # type: ignore[dict-item]
+        (admin.delete_records({TopicPartition("a", 0): "end"}), ArgumentTypeError),  # type: ignore[dict-item]
+        (admin.describe_configs(["a"]), ArgumentTypeError),  # type: ignore[list-item]
+        (admin.list_offsets({TopicPartition("a", 0): "first"}), ArgumentValueError),  # type: ignore[dict-item]
+        (admin.reset_offsets("g", "earliest", shift_by=1), ArgumentValueError),
+        (admin.describe_topics(["a"], timeout=-1), ArgumentValueError),
+    ):
+        with pytest.raises(error):
+            await call
+    assert len(cluster.logged(ApiKey.METADATA)) == before
+
+
+async def test_after_its_end_nothing_can_be_asked(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    await admin.close()
+    resource = ConfigResource(ConfigResourceType.TOPIC, "t")
+    for call in (
+        admin.create_topics([NewTopic("a")]),
+        admin.describe_configs([resource]),
+        admin.list_groups(),
+        admin.lag(["g"]),
+    ):
+        with pytest.raises(ClosedError):
+            await call
