@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -40,15 +42,17 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.error_codes import ErrorCode as E
 from kafkaio.testing.kafka import Kafka
+from tests.support.java import Toolbox
 
 pytestmark = [
     pytest.mark.kafka_versions("4.3"),
+    pytest.mark.not_embedded("rights, tokens and controllers of a real broker"),
     pytest.mark.timeout(120),
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
 T = TypeVar("T")
-ALICE = "User:CN=alice"
+PROGRAM = Path(__file__).parents[1] / "java" / "admin" / "DescribeCluster.java"
 
 
 async def until(
@@ -351,3 +355,102 @@ async def test_controllers_alone(guarded: Kafka, admin: Admin) -> None:
             pytest.fail("it started")
     with pytest.raises(ConfigurationError, match="needs brokers"):
         kafkaio.Producer(bootstrap_controllers=where)
+
+
+# ---- beside Java's -------------------------------------------------------------------
+
+
+def fact(*parts: object) -> str:
+    return "\t".join("null" if part is None else str(part) for part in parts)
+
+
+def milliseconds(time: datetime | None) -> int | None:
+    return None if time is None else round(time.timestamp() * 1000)
+
+
+async def facts_of(admin: Admin, owner: Admin) -> list[str]:
+    """What there is to tell, but for times that change while Java asks."""
+    facts = [
+        fact(
+            *("acl", it.resource_type, it.resource_name, it.pattern_type),
+            *(it.principal, it.host, it.operation, it.permission),
+        )
+        for it in await admin.describe_acls()
+    ]
+    for entity, quotas in (await admin.describe_client_quotas()).items():
+        parts = {"user": entity.user, "client-id": entity.client_id, "ip": entity.ip}
+        names = [
+            f"{kind}={'default' if name is QuotaName.DEFAULT else name}"
+            for kind, name in sorted(parts.items())
+            if name is not None
+        ]
+        facts += [
+            fact("quota", ";".join(names), key, value) for key, value in quotas.items()
+        ]
+    for user, found in (await admin.describe_user_scram_credentials()).items():
+        facts += [fact("user", user, it.mechanism.name, it.iterations) for it in found]
+    facts += [
+        fact(
+            *("token", it.token_id, it.password, it.owner, it.requester),
+            *map(milliseconds, (it.issue_time, it.expiry_time, it.max_time)),
+            ";".join(it.renewers),
+        )
+        for it in await owner.describe_delegation_token()
+    ]
+    cluster = await admin.describe_cluster(include_authorized_operations=True)
+    operations = ";".join(sorted(cluster.authorized_operations or ()))
+    facts.append(fact("cluster", cluster.cluster_id, cluster.controller, operations))
+    facts += [fact("node", *astuple(it)) for it in cluster.brokers]
+    features = await admin.describe_features()
+    for kind, levels in (
+        ("finalized", features.finalized),
+        ("supported", features.supported),
+    ):
+        facts += [
+            fact(kind, name, it.min_level, it.max_level) for name, it in levels.items()
+        ]
+    quorum = await admin.describe_metadata_quorum()
+    facts.append(fact("quorum", quorum.leader, quorum.leader_epoch))
+    facts += [fact("voter", it.node_id) for it in quorum.voters]
+    facts += [
+        fact("endpoint", node, *astuple(it))
+        for node, found in quorum.endpoints.items()
+        for it in found
+    ]
+    return facts
+
+
+async def test_it_tells_what_javas_tells(guarded: Kafka, admin: Admin) -> None:
+    rights = [
+        AclBinding(AclResourceType.TOPIC, "java", "User:leo", AclOperation.READ),
+        AclBinding(
+            AclResourceType.TRANSACTIONAL_ID,
+            "java-",
+            "User:*",
+            AclOperation.TWO_PHASE_COMMIT,
+            AclPermission.DENY,
+            "10.0.0.1",
+            AclPatternType.PREFIXED,
+        ),
+    ]
+    await admin.create_acls(rights)
+    quotas = {
+        QuotaEntity(user="leo", client_id=QuotaName.DEFAULT): {
+            "producer_byte_rate": 1_000.0
+        },
+        QuotaEntity(ip=QuotaName.DEFAULT): {"connection_creation_rate": 7.0},
+    }
+    await admin.alter_client_quotas(quotas)
+    login = by_password(guarded, "alice", "a")
+    async with Admin(**login) as alice:
+        await alice.create_delegation_token(renewers=["User:bob"])
+        await until(alice.describe_delegation_token, len)
+        await until(admin.describe_client_quotas, lambda it: len(it) == 2)
+        await until(admin.describe_acls, lambda it: len(it) == 2)
+        ours = await facts_of(admin, alice)
+        program = Toolbox(guarded.options.release).program(PROGRAM)
+        output = await program.run(
+            guarded.bootstrap_servers, login["bootstrap_servers"], "alice", "a"
+        )
+    assert output.returncode == 0, output.stderr
+    assert sorted(ours) == sorted(output.lines)
