@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import field, replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
@@ -33,10 +33,14 @@ from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages.metadata import (
     MetadataResponse,
+    MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from kafkaio.types import Broker, TopicPartition
+
+if TYPE_CHECKING:  # few clients ask controllers
+    from kafkaio.protocol.messages.describe_cluster import DescribeClusterResponse
 
 __all__ = [
     "ClusterView",
@@ -46,6 +50,7 @@ __all__ = [
     "PartitionView",
     "TopicView",
     "UnavailableTopics",
+    "controllers_as_brokers",
     "merge",
     "with_leader",
 ]
@@ -370,6 +375,25 @@ def merge(
     progressed = view != old
     return Merged(
         replace(view, number=old.number + 1), progressed, frozenset(merger.unsettled)
+    )
+
+
+def controllers_as_brokers(response: DescribeClusterResponse) -> MetadataResponse:
+    """Return what a controller says of the quorum as an answer that `merge` takes.
+
+    The nodes of the next snapshot are then the controllers, and its controller is the
+    active one (KIP-919). Controllers describe no topics.
+    """
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(
+                node_id=it.broker_id, host=it.host, port=it.port, rack=it.rack
+            )
+            for it in response.brokers
+        ],
+        cluster_id=response.cluster_id,
+        controller_id=response.controller_id,
+        error_code=response.error_code,
     )
 
 

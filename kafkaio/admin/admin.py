@@ -8,6 +8,7 @@ by subject: `kafkaio.admin.transactions`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Literal, Self, TypeVar, Unpack, overload
 from uuid import UUID
@@ -29,12 +30,18 @@ from kafkaio._runtime.lifecycle import Closeable, Lifecycle
 from kafkaio.admin.asking import distinct, items_of, outcome
 from kafkaio.admin.transactions import Transactions
 from kafkaio.admin.types import (
+    AclBinding,
+    AclBindingFilter,
+    ClusterDescription,
     ConfigChange,
     ConfigEntry,
     ConfigResource,
     ConfigResourceType,
     CreatedTopic,
+    DelegationToken,
     ElectionType,
+    FeaturesDescription,
+    FeatureUpdate,
     GroupDescription,
     GroupLag,
     GroupListing,
@@ -49,6 +56,13 @@ from kafkaio.admin.types import (
     PartitionReassignment,
     ProducerIdAndEpoch,
     ProducerState,
+    QuorumDescription,
+    QuotaEntity,
+    QuotaFilter,
+    RaftEndpoint,
+    ScramCredential,
+    ScramDeletion,
+    ScramUpsertion,
     TopicDescription,
     TopicListing,
     TransactionDescription,
@@ -112,7 +126,9 @@ class Admin(Closeable):
 
     Args:
         bootstrap_servers: ``"host:port,host2:port"``, a sequence of such strings, or a
-            started `kafkaio.Client` to share. `close` leaves a shared client open.
+            started `kafkaio.Client` to share. `close` leaves a shared client open. With
+            ``bootstrap_controllers``, or a client that has them, it asks controllers
+            alone (KIP-919): what only brokers can answer raises UnsupportedVersion.
         observer: an object with any of the methods of `kafkaio.Observer`, or a list of
             such objects. Not allowed with a shared client, which has its own.
         options: see `kafkaio.ClientConfig`; none is allowed with a shared client.
@@ -1675,11 +1691,756 @@ class Admin(Closeable):
 
     # ---- access control lists ---------------------------------------------------
 
+    async def describe_acls(
+        self,
+        filter: AclBindingFilter | None = None,  # noqa: A002 - Java's name
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> list[AclBinding]:
+        """Return the entries of the access control lists that a filter matches.
+
+        Brokers learn of a change a moment after it was made.
+
+        Args:
+            filter: which entries; all by default.
+            timeout: seconds.
+
+        Returns:
+            The entries, sorted.
+
+        Raises:
+            AuthorizationError: the client may not describe the cluster.
+            BrokerError: SECURITY_DISABLED, if the brokers check no rights.
+            ArgumentTypeError: the filter is none.
+            ArgumentValueError: a part of it is impossible.
+            RequestTimeout: no broker answered in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.acls import Acls, check_filter
+
+        deadline = self._deadline(timeout)
+        wanted = check_filter(AclBindingFilter() if filter is None else filter)
+        return await Acls(self._cluster).described(wanted, deadline)
+
+    @overload
+    async def create_acls(
+        self,
+        bindings: Iterable[AclBinding],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[AclBinding, None]: ...
+
+    @overload
+    async def create_acls(
+        self,
+        bindings: Iterable[AclBinding],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[AclBinding, KafkaError | None]: ...
+
+    async def create_acls(
+        self,
+        bindings: Iterable[AclBinding],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[AclBinding, None] | dict[AclBinding, KafkaError | None]:
+        """Create entries of the access control lists.
+
+        Each entry is created for itself; one that exists stays as it is. Brokers heed
+        it a moment later. If the call is cancelled, entries may still be created.
+
+        Args:
+            bindings: the entries.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by entry, in the order of ``bindings``.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: SECURITY_DISABLED, if the brokers check no rights;
+                INVALID_REQUEST or another refusal.
+            ArgumentTypeError: a part of an entry has the wrong type.
+            ArgumentValueError: an entry is there twice, or a part of it is impossible.
+            RequestTimeout: there was no answer in time; entries may be created.
+            AdminErrors: several entries failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.acls import Acls, check_bindings
+
+        deadline = self._deadline(timeout)
+        wanted = check_bindings(bindings)
+        results = await Acls(self._cluster).create(wanted, deadline)
+        return outcome("create entries", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def delete_acls(
+        self,
+        filters: Iterable[AclBindingFilter],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[AclBindingFilter, tuple[AclBinding, ...]]: ...
+
+    @overload
+    async def delete_acls(
+        self,
+        filters: Iterable[AclBindingFilter],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[AclBindingFilter, tuple[AclBinding, ...] | KafkaError]: ...
+
+    async def delete_acls(
+        self,
+        filters: Iterable[AclBindingFilter],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[AclBindingFilter, tuple[AclBinding, ...]]
+        | dict[AclBindingFilter, tuple[AclBinding, ...] | KafkaError]
+    ):
+        """Delete the entries of the access control lists that filters match.
+
+        A filter without anything matches every entry. If the call is cancelled,
+        entries may still be deleted.
+
+        Args:
+            filters: which entries.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            The entries that were deleted by filter, in the order of ``filters``. If
+            the answer to the first attempt was lost, those that it deleted are missing.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: SECURITY_DISABLED, if the brokers check no rights; or an entry
+                could not be deleted: the message names it, and those that were.
+            ArgumentTypeError: a part of a filter has the wrong type.
+            ArgumentValueError: a filter is there twice, or a part of it is impossible.
+            RequestTimeout: there was no answer in time; entries may be deleted.
+            AdminErrors: several filters failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.acls import Acls, check_filters
+
+        deadline = self._deadline(timeout)
+        wanted = check_filters(filters)
+        results = await Acls(self._cluster).delete(wanted, deadline)
+        return outcome("delete entries", wanted, results, return_errors=return_errors)
+
     # ---- quotas -----------------------------------------------------------------
+
+    async def describe_client_quotas(
+        self,
+        filter: QuotaFilter | None = None,  # noqa: A002 - Java's name
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        """Return the quotas of clients that a filter matches (KIP-546).
+
+        It needs Kafka 2.6. Brokers learn of a change a moment after it was made.
+
+        Args:
+            filter: which quotas; all by default.
+            timeout: seconds.
+
+        Returns:
+            Numbers by the names of quotas, such as ``producer_byte_rate``, by entity.
+
+        Raises:
+            AuthorizationError: the client may not describe the configs of the cluster.
+            BrokerError: INVALID_REQUEST, if the filter is impossible.
+            ArgumentTypeError: the filter is none, or a name in it has the wrong type.
+            UnsupportedVersion: the broker is too old.
+            RequestTimeout: no broker answered in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.quotas import Quotas, check_filter
+
+        deadline = self._deadline(timeout)
+        wanted = check_filter(QuotaFilter() if filter is None else filter)
+        return await Quotas(self._cluster).described(wanted, deadline)
+
+    @overload
+    async def alter_client_quotas(
+        self,
+        alterations: Mapping[QuotaEntity, Mapping[str, float | None]],
+        *,
+        validate_only: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[QuotaEntity, None]: ...
+
+    @overload
+    async def alter_client_quotas(
+        self,
+        alterations: Mapping[QuotaEntity, Mapping[str, float | None]],
+        *,
+        validate_only: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[QuotaEntity, KafkaError | None]: ...
+
+    async def alter_client_quotas(
+        self,
+        alterations: Mapping[QuotaEntity, Mapping[str, float | None]],
+        *,
+        validate_only: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[QuotaEntity, None] | dict[QuotaEntity, KafkaError | None]:
+        """Set and remove quotas of clients (KIP-546).
+
+        It needs Kafka 2.6. Each entity is changed for itself, and all of its quotas
+        that are named, or none. Others stay as they are. If the call is cancelled,
+        quotas may still be changed.
+
+        Args:
+            alterations: by entity, a number for each quota to set, such as
+                ``producer_byte_rate``, and None for each quota to remove.
+            validate_only: whether the controller only checks whether it would do it.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by entity, in the order of ``alterations``.
+
+        Raises:
+            AuthorizationError: the client may not alter the configs of the cluster.
+            BrokerError: INVALID_REQUEST, if there is no such quota or entity.
+            ArgumentTypeError: an entity or a quota has the wrong type.
+            ArgumentValueError: an entity names nobody.
+            UnsupportedVersion: the broker is too old.
+            RequestTimeout: there was no answer in time; quotas may be changed.
+            AdminErrors: several entities failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.quotas import Quotas, check_alterations
+
+        deadline = self._deadline(timeout)
+        wanted = check_alterations(alterations)
+        results = await Quotas(self._cluster).alter(
+            wanted, deadline, validate_only=validate_only
+        )
+        return outcome("alter quotas", wanted, results, return_errors=return_errors)
 
     # ---- users and delegation tokens --------------------------------------------
 
+    @overload
+    async def describe_user_scram_credentials(
+        self,
+        users: Iterable[str] | None = None,
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, tuple[ScramCredential, ...]]: ...
+
+    @overload
+    async def describe_user_scram_credentials(
+        self,
+        users: Iterable[str] | None = None,
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, tuple[ScramCredential, ...] | KafkaError]: ...
+
+    async def describe_user_scram_credentials(
+        self,
+        users: Iterable[str] | None = None,
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[str, tuple[ScramCredential, ...]]
+        | dict[str, tuple[ScramCredential, ...] | KafkaError]
+    ):
+        """Return for which mechanisms of SCRAM users have a password (KIP-554).
+
+        It needs Kafka 2.7.
+
+        Args:
+            users: names of users; None for all that have a password.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            What there is by user, in the order of ``users``, or sorted.
+
+        Raises:
+            AuthorizationError: the client may not describe the cluster.
+            BrokerError: RESOURCE_NOT_FOUND, if a user has no password.
+            ArgumentTypeError: the name of a user is no str.
+            ArgumentValueError: a name is empty, or there twice.
+            UnsupportedVersion: the broker is too old.
+            RequestTimeout: no broker answered in time.
+            AdminErrors: several users failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.users import Users, check_users
+
+        deadline = self._deadline(timeout)
+        if users is None:
+            results = await Users(self._cluster).all(deadline)
+            wanted = sorted([*results.found, *results.failed])
+        else:
+            wanted = check_users(users)
+            results = await Users(self._cluster).described(wanted, deadline)
+        return outcome("describe users", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def alter_user_scram_credentials(
+        self,
+        alterations: Iterable[ScramUpsertion | ScramDeletion],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None]: ...
+
+    @overload
+    async def alter_user_scram_credentials(
+        self,
+        alterations: Iterable[ScramUpsertion | ScramDeletion],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, KafkaError | None]: ...
+
+    async def alter_user_scram_credentials(
+        self,
+        alterations: Iterable[ScramUpsertion | ScramDeletion],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None] | dict[str, KafkaError | None]:
+        """Set and delete the passwords of users for SCRAM (KIP-554).
+
+        It needs Kafka 2.7. Passwords are hashed in a thread and never sent. Each user
+        is changed for itself. Brokers take a new password a moment later; connections
+        that are open stay open, although the password is gone. If the call is
+        cancelled, passwords may still be changed.
+
+        Args:
+            alterations: what to set and what to delete.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by user, in the order of ``alterations``.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: RESOURCE_NOT_FOUND, if there is no password to delete;
+                UNACCEPTABLE_CREDENTIAL, if there are too few iterations or too many.
+            ArgumentTypeError: a part of an alteration has the wrong type.
+            ArgumentValueError: a user and a mechanism are there twice, or a part is
+                impossible.
+            UnsupportedVersion: the broker is too old.
+            RequestTimeout: there was no answer in time; passwords may be changed.
+            AdminErrors: several users failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.users import Users, check_alterations
+
+        deadline = self._deadline(timeout)
+        wanted = check_alterations(alterations)
+        results = await Users(self._cluster).alter(wanted, deadline)
+        names = list(dict.fromkeys(each.user for each in wanted))
+        return outcome("alter passwords", names, results, return_errors=return_errors)
+
+    async def create_delegation_token(
+        self,
+        *,
+        renewers: Iterable[str] = (),
+        owner: str | None = None,
+        max_lifetime: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> DelegationToken:
+        """Make a token with which other clients can log in as its owner (KIP-48).
+
+        Brokers learn of it a moment later: a login with it is refused until then. If
+        the call is cancelled or repeated by itself, because an answer was lost, there
+        may be a token that nobody uses; it expires.
+
+        Args:
+            renewers: who may renew and expire it besides the owner, such as
+                ``User:alice``.
+            owner: whom it is for; by default whoever the client is. Another needs
+                Kafka 3.3 and the right to create tokens for that user (KIP-373).
+            max_lifetime: seconds after which it expires although it is renewed; the
+                brokers' ``delegation.token.max.lifetime.ms`` by default.
+            timeout: seconds.
+
+        Raises:
+            BrokerError: DELEGATION_TOKEN_AUTH_DISABLED; or
+                DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, if the client came without a
+                login or logged in with a token; or another refusal.
+            AuthorizationError: the client may make no token for the owner.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: a principal has no type, or a time is impossible.
+            UnsupportedVersion: the broker knows no tokens for others.
+            RequestTimeout: there was no answer in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.single import milliseconds, principal_of
+        from kafkaio.admin.tokens import Tokens, check_principals
+
+        deadline = self._deadline(timeout)
+        lifetime = (
+            -1 if max_lifetime is None else milliseconds("max_lifetime", max_lifetime)
+        )
+        return await Tokens(self._cluster).create(
+            None if owner is None else principal_of("owner", owner),
+            check_principals("renewers", renewers),
+            lifetime,
+            deadline,
+        )
+
+    async def renew_delegation_token(
+        self,
+        token: DelegationToken | bytes,
+        *,
+        period: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> datetime:
+        """Let a token live on (KIP-48).
+
+        Args:
+            token: the token, or its hmac.
+            period: seconds from now after which it expires; the brokers'
+                ``delegation.token.expiry.time.ms`` by default.
+            timeout: seconds.
+
+        Returns:
+            When it expires; not after its ``max_time``.
+
+        Raises:
+            BrokerError: DELEGATION_TOKEN_AUTH_DISABLED; or
+                DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, if the client came without a
+                login or logged in with a token; or another refusal.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: a time is impossible.
+            RequestTimeout: there was no answer in time; it may be renewed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.single import milliseconds
+        from kafkaio.admin.tokens import Tokens, secret_of
+
+        deadline = self._deadline(timeout)
+        after = -1 if period is None else milliseconds("period", period)
+        return await Tokens(self._cluster).renew(secret_of(token), after, deadline)
+
+    async def expire_delegation_token(
+        self,
+        token: DelegationToken | bytes,
+        *,
+        period: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> datetime:
+        """Let a token expire at once, or soon (KIP-48).
+
+        Connections that were made with it stay open until they have to log in again.
+
+        Args:
+            token: the token, or its hmac.
+            period: seconds from now after which it expires; None deletes it now.
+            timeout: seconds.
+
+        Returns:
+            When it expires.
+
+        Raises:
+            BrokerError: DELEGATION_TOKEN_AUTH_DISABLED; or
+                DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, if the client came without a
+                login or logged in with a token; or another refusal.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: a time is impossible.
+            RequestTimeout: there was no answer in time; it may have expired.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.single import milliseconds
+        from kafkaio.admin.tokens import Tokens, secret_of
+
+        deadline = self._deadline(timeout)
+        after = -1 if period is None else milliseconds("period", period)
+        return await Tokens(self._cluster).expire(secret_of(token), after, deadline)
+
+    async def describe_delegation_token(
+        self,
+        owners: Iterable[str] | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> list[DelegationToken]:
+        """Return the tokens that the client may see (KIP-48).
+
+        It sees those that it owns or may renew, and those that it has the right to
+        describe. Brokers learn of a token a moment after it was made.
+
+        Args:
+            owners: whose tokens, such as ``User:alice``: those that they own, or may
+                renew. None for everybody's.
+            timeout: seconds.
+
+        Returns:
+            The tokens, the oldest first.
+
+        Raises:
+            BrokerError: DELEGATION_TOKEN_AUTH_DISABLED; or
+                DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, if the client came without a
+                login or logged in with a token; or another refusal.
+            ArgumentTypeError: an owner is no str.
+            ArgumentValueError: an owner has no type, or is there twice.
+            RequestTimeout: no broker answered in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.tokens import Tokens, check_principals
+
+        deadline = self._deadline(timeout)
+        wanted = None if owners is None else check_principals("owners", owners)
+        if wanted is not None and not wanted:
+            return []
+        return await Tokens(self._cluster).described(wanted, deadline)
+
     # ---- the cluster ------------------------------------------------------------
+
+    async def describe_cluster(
+        self,
+        *,
+        include_authorized_operations: bool = False,
+        include_fenced_brokers: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ClusterDescription:
+        """Describe the cluster: its id, its controller, its brokers (KIP-700).
+
+        With ``bootstrap_controllers`` it describes the controllers (KIP-919).
+
+        Args:
+            include_authorized_operations: whether to say what the client may do with
+                the cluster.
+            include_fenced_brokers: whether to list brokers that are registered and not
+                alive, too (KIP-1073, Kafka 4.0).
+            timeout: seconds.
+
+        Raises:
+            UnsupportedVersion: the broker knows no brokers that are not alive.
+            BrokerError: the broker refuses.
+            RequestTimeout: no broker answered in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.cluster import ClusterOperations
+
+        return await ClusterOperations(self._cluster).described(
+            self._deadline(timeout),
+            with_operations=include_authorized_operations,
+            with_fenced=include_fenced_brokers,
+        )
+
+    async def describe_features(
+        self,
+        *,
+        node_id: int | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> FeaturesDescription:
+        """Return the features in force, and those that a broker supports (KIP-584).
+
+        It needs Kafka 2.7.
+
+        Args:
+            node_id: the broker to ask; any by default.
+            timeout: seconds.
+
+        Raises:
+            UnsupportedVersion: the broker is too old.
+            RequestTimeout: there was no answer in time; or there is no such broker.
+            ArgumentTypeError: the node id is no int.
+            ArgumentValueError: it is negative.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.cluster import ClusterOperations, check_node
+
+        deadline = self._deadline(timeout)
+        if node_id is not None:
+            check_node(node_id)
+        return await ClusterOperations(self._cluster).features(node_id, deadline)
+
+    async def update_features(
+        self,
+        updates: Mapping[str, FeatureUpdate],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Put levels of features in force (KIP-584, KIP-778).
+
+        It needs Kafka 2.7. Since Kafka 4.0 all features are updated, or none. If the
+        call is cancelled, they may still be updated.
+
+        Args:
+            updates: the levels by the names of features, such as
+                ``metadata.version``.
+            validate_only: whether the controller only checks whether it would do it
+                (Kafka 3.3).
+            timeout: seconds.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: INVALID_UPDATE_VERSION or FEATURE_UPDATE_FAILED: the message
+                says which feature, and why. Before Kafka 4.0 the others are updated.
+            AdminErrors: several features failed, before Kafka 4.0.
+            UnsupportedVersion: the broker is too old.
+            ArgumentTypeError: ``updates`` has the wrong type.
+            ArgumentValueError: a level is impossible.
+            RequestTimeout: there was no answer in time; features may be updated.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.cluster import ClusterOperations, check_updates
+
+        deadline = self._deadline(timeout)
+        if wanted := check_updates(updates):
+            await ClusterOperations(self._cluster).update_features(
+                wanted, deadline, validate_only=validate_only
+            )
+
+    async def describe_metadata_quorum(
+        self,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> QuorumDescription:
+        """Describe the controllers, and how far each has come (KIP-836).
+
+        It needs Kafka 3.3, without ZooKeeper.
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            AuthorizationError: the client may not describe the cluster.
+            UnsupportedVersion: the cluster has no such quorum.
+            RequestTimeout: there was no answer in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.cluster import ClusterOperations
+
+        return await ClusterOperations(self._cluster).quorum(self._deadline(timeout))
+
+    async def add_raft_voter(
+        self,
+        node_id: int,
+        directory_id: UUID,
+        endpoints: Iterable[RaftEndpoint],
+        *,
+        cluster_id: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Make a controller a voter of the quorum (KIP-853).
+
+        It needs Kafka 3.9, and a quorum that was not formatted with static voters. If
+        the call is cancelled, it may still become one.
+
+        Args:
+            node_id: the node id of the controller.
+            directory_id: the id of the directory with its metadata, from its
+                ``meta.properties``.
+            endpoints: its listeners.
+            cluster_id: the cluster that it has to be; not checked by default.
+            timeout: seconds.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: DUPLICATE_VOTER, if it is one; INCONSISTENT_CLUSTER_ID;
+                UNSUPPORTED_VERSION, if the voters are static; or another refusal.
+            UnsupportedVersion: the brokers are too old.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: the node id is negative, or there is no endpoint.
+            RequestTimeout: there was no answer in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.cluster import (
+            ClusterOperations,
+            check_endpoints,
+            check_node,
+        )
+
+        deadline = self._deadline(timeout)
+        check_node(node_id, directory_id)
+        await ClusterOperations(self._cluster).add_voter(
+            node_id, directory_id, check_endpoints(endpoints), cluster_id, deadline
+        )
+
+    async def remove_raft_voter(
+        self,
+        node_id: int,
+        directory_id: UUID,
+        *,
+        cluster_id: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Take a controller's vote in the quorum away (KIP-853).
+
+        It needs Kafka 3.9, and a quorum that was not formatted with static voters. If
+        the call is cancelled, it may still lose it.
+
+        Args:
+            node_id: the node id of the controller.
+            directory_id: the id of the directory with its metadata, as
+                `describe_metadata_quorum` returns it.
+            cluster_id: the cluster that it has to be; not checked by default.
+            timeout: seconds.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: VOTER_NOT_FOUND, if it is none; INCONSISTENT_CLUSTER_ID;
+                UNSUPPORTED_VERSION, if the voters are static; or another refusal.
+            UnsupportedVersion: the brokers are too old.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: the node id is negative.
+            RequestTimeout: there was no answer in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.cluster import ClusterOperations, check_node
+
+        deadline = self._deadline(timeout)
+        check_node(node_id, directory_id)
+        await ClusterOperations(self._cluster).remove_voter(
+            node_id, directory_id, cluster_id, deadline
+        )
+
+    async def unregister_broker(
+        self,
+        node_id: int,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Forget a broker that was shut down for good (KIP-500).
+
+        It needs a cluster without ZooKeeper. A broker that runs registers again. If
+        the call is cancelled, it may still be forgotten.
+
+        Args:
+            node_id: the node id of the broker.
+            timeout: seconds.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: BROKER_ID_NOT_REGISTERED, if there is none.
+            UnsupportedVersion: the cluster has ZooKeeper.
+            ArgumentTypeError: the node id is no int.
+            ArgumentValueError: it is negative.
+            RequestTimeout: there was no answer in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.cluster import ClusterOperations, check_node
+
+        deadline = self._deadline(timeout)
+        check_node(node_id)
+        await ClusterOperations(self._cluster).unregister(node_id, deadline)
 
     # ---- transactions --------------------------------------------------------------
 

@@ -41,6 +41,7 @@ __all__ = [
     "distinct",
     "items_of",
     "member_of",
+    "need_brokers",
     "outcome",
 ]
 
@@ -53,6 +54,11 @@ EnumT = TypeVar("EnumT", bound=StrEnum)
 
 class AdminCluster(Cluster, Protocol):
     """What the operations need of the cluster."""
+
+    @property
+    def uses_controllers(self) -> bool:
+        """Whether it consists of the controllers alone (KIP-919)."""
+        ...
 
     async def request(
         self,
@@ -97,10 +103,10 @@ async def ask(
     for item, error in results.failed.items():
         if isinstance(error, UnsupportedVersion):
             api = operation.request.NAME.removesuffix("Request")
-            named = UnsupportedVersion(
-                f"{operation.named([item])}: {api} needs Kafka {since} or later: "
-                f"{error}"
-            )
+            needs = f"{api} needs Kafka {since} or later"
+            if cluster.uses_controllers:
+                needs += ", or brokers: this client has bootstrap_controllers"
+            named = UnsupportedVersion(f"{operation.named([item])}: {needs}: {error}")
             named.__cause__ = error
             results.failed[item] = named
     return results
@@ -111,12 +117,26 @@ async def brokers(cluster: AdminCluster, deadline: float) -> list[int]:
 
     Raises:
         RequestTimeout: no broker answered in time.
+        UnsupportedVersion: the client asks controllers alone.
     """
+    need_brokers(cluster, "ask all brokers")
     # One that is missing may have just what is looked for.
     attempts = Attempts("find all brokers", cluster.retry_policy, deadline - now())
     while not await cluster.refresh(attempts.within(deadline - now())):
         await attempts.pause(None)
     return sorted(cluster.view.brokers)
+
+
+def need_brokers(cluster: AdminCluster, what: str) -> None:
+    """Refuse what controllers do not do, or pretend to know and never answer.
+
+    Raises:
+        UnsupportedVersion: the client asks controllers alone (KIP-919).
+    """
+    if cluster.uses_controllers:
+        raise UnsupportedVersion(
+            f"{what}: that needs brokers, and this client has bootstrap_controllers"
+        )
 
 
 def items_of(name: str, items: object) -> list[Any]:

@@ -16,7 +16,14 @@ from uuid import UUID
 from kafkaio._arguments import check_topic, type_name
 from kafkaio._machines.reactions import Reaction, reaction
 from kafkaio._runtime.clock import now
-from kafkaio.admin.asking import AdminCluster, ask, brokers, distinct, items_of
+from kafkaio.admin.asking import (
+    AdminCluster,
+    ask,
+    brokers,
+    distinct,
+    items_of,
+    need_brokers,
+)
 from kafkaio.admin.types import (
     ConfigEntry,
     ConfigSource,
@@ -85,6 +92,7 @@ class Topics:
         wait: bool,
     ) -> Results[str, CreatedTopic]:
         """Create topics, as `kafkaio.Admin` documents it."""
+        need_brokers(self._cluster, "create topics")
         by_name = {topic.name: topic for topic in topics}
 
         def build(items: Sequence[str], terms: Terms) -> create_api.CreateTopicsRequest:
@@ -181,6 +189,7 @@ class Topics:
         self, topics: Iterable[TopicId], deadline: float
     ) -> Results[TopicId, None]:
         """Delete topics, as `kafkaio.Admin` documents it."""
+        need_brokers(self._cluster, "delete topics")
         operation: Operation[TopicId, None, delete_api.DeleteTopicsResponse] = (
             Operation(
                 what="delete topic",
@@ -198,6 +207,7 @@ class Topics:
 
     async def listed(self, deadline: float) -> list[TopicListing]:
         """List all topics that the client may describe, sorted by name."""
+        need_brokers(self._cluster, "list topics")
         request = metadata_api.MetadataRequest(
             topics=None, allow_auto_topic_creation=False
         )
@@ -220,6 +230,7 @@ class Topics:
         self, topics: Collection[TopicId], deadline: float, *, with_operations: bool
     ) -> Results[TopicId, TopicDescription]:
         """Describe topics, as `kafkaio.Admin` documents it."""
+        need_brokers(self._cluster, "describe topics")
         names = [topic for topic in topics if isinstance(topic, str)]
         others: list[TopicId] = [it for it in topics if not isinstance(it, str)]
         results = Results[TopicId, TopicDescription]()

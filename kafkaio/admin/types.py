@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from datetime import datetime, timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Literal, TypeAlias
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import BrokerError, KafkaError
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio.types import Broker, OffsetAndMetadata, TopicPartition
 
 __all__ = [
     "ACL_OPERATIONS",
+    "AclBinding",
+    "AclBindingFilter",
     "AclOperation",
+    "AclPatternType",
+    "AclPermission",
+    "AclResourceType",
+    "ClusterDescription",
     "ConfigChange",
     "ConfigChangeType",
     "ConfigEntry",
@@ -24,7 +32,12 @@ __all__ = [
     "ConfigSynonym",
     "ConfigType",
     "CreatedTopic",
+    "DelegationToken",
     "ElectionType",
+    "FeatureLevels",
+    "FeatureUpdate",
+    "FeatureUpgradeType",
+    "FeaturesDescription",
     "GroupDescription",
     "GroupLag",
     "GroupListing",
@@ -42,7 +55,17 @@ __all__ = [
     "PartitionReassignment",
     "ProducerIdAndEpoch",
     "ProducerState",
+    "QuorumDescription",
+    "QuorumReplica",
+    "QuotaEntity",
+    "QuotaFilter",
+    "QuotaName",
+    "RaftEndpoint",
     "ReplicaOnDisk",
+    "ScramCredential",
+    "ScramDeletion",
+    "ScramMechanism",
+    "ScramUpsertion",
     "TopicDescription",
     "TopicListing",
     "TransactionDescription",
@@ -592,7 +615,346 @@ def operations_of(bits: int) -> frozenset[AclOperation] | None:
     )
 
 
+class AclResourceType(StrEnum):
+    """What kind of thing an access control list is about."""
+
+    ANY = "ANY"  #: in filters: any kind
+    TOPIC = "TOPIC"
+    GROUP = "GROUP"
+    CLUSTER = "CLUSTER"  #: the cluster; its name is ``kafka-cluster``
+    TRANSACTIONAL_ID = "TRANSACTIONAL_ID"
+    DELEGATION_TOKEN = "DELEGATION_TOKEN"  # noqa: S105 - no password
+    USER = "USER"
+    UNKNOWN = "UNKNOWN"  #: a kind that this version of kafkaio does not know
+
+
+class AclPatternType(StrEnum):
+    """How the name in an access control list stands for names of resources."""
+
+    ANY = "ANY"  #: in filters: any type, with the name as it is
+    MATCH = "MATCH"  #: in filters: whatever applies to a resource of the name
+    LITERAL = "LITERAL"  #: the name itself; ``*`` stands for all names
+    PREFIXED = "PREFIXED"  #: names that begin so
+    UNKNOWN = "UNKNOWN"  #: a type that this version of kafkaio does not know
+
+
+class AclPermission(StrEnum):
+    """What an access control list does. One that denies wins over any that allows."""
+
+    ANY = "ANY"  #: in filters: either
+    DENY = "DENY"
+    ALLOW = "ALLOW"
+    UNKNOWN = "UNKNOWN"  #: a permission that this version of kafkaio does not know
+
+
+@dataclass(frozen=True, slots=True)
+class AclBinding:
+    """One entry of the access control lists: who may, or may not, do what with what.
+
+    Attributes:
+        resource_type: the kind of the resource.
+        resource_name: its name, which ``pattern_type`` says how to take.
+        principal: who: ``User:alice``, or ``User:*`` for everybody.
+        operation: what the principal does.
+        permission: whether that is allowed or denied.
+        host: the address that it comes from; ``*`` for any.
+        pattern_type: ``LITERAL`` or ``PREFIXED``.
+    """
+
+    resource_type: AclResourceType
+    resource_name: str
+    principal: str
+    operation: AclOperation
+    permission: AclPermission = AclPermission.ALLOW
+    host: str = "*"
+    pattern_type: AclPatternType = AclPatternType.LITERAL
+
+
+@dataclass(frozen=True, slots=True)
+class AclBindingFilter:
+    """Which entries of the access control lists are meant: all, if nothing is given.
+
+    Attributes:
+        resource_type: the kind of the resource.
+        resource_name: its name; None for any.
+        principal: who, such as ``User:alice``; None for any. ``User:*`` means entries
+            for everybody, and no others.
+        operation: what the principal does.
+        permission: whether that is allowed or denied.
+        host: the address; None for any. ``*`` means entries for any address.
+        pattern_type: how ``resource_name`` is compared with names in entries.
+    """
+
+    resource_type: AclResourceType = AclResourceType.ANY
+    resource_name: str | None = None
+    principal: str | None = None
+    operation: AclOperation = AclOperation.ANY
+    permission: AclPermission = AclPermission.ANY
+    host: str | None = None
+    pattern_type: AclPatternType = AclPatternType.ANY
+
+
+class QuotaName(Enum):
+    """What stands in the place of a name in entities and filters of quotas."""
+
+    #: The quota of all users, client ids or addresses that have none of their own.
+    DEFAULT = "DEFAULT"
+    #: In filters: any name, or the default.
+    ANY = "ANY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaEntity:
+    """Whom a quota is for: a user, a client id, both together, or an IP address.
+
+    Attributes:
+        user: the name of a user; None if the quota names none.
+        client_id: a client id; None likewise.
+        ip: an IP address, which goes with nothing else; None likewise.
+    """
+
+    user: str | Literal[QuotaName.DEFAULT] | None = None
+    client_id: str | Literal[QuotaName.DEFAULT] | None = None
+    ip: str | Literal[QuotaName.DEFAULT] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaFilter:
+    """Which quotas are meant: all, if nothing is given.
+
+    Attributes:
+        user: a name, the default, or any of them; None asks nothing of the user.
+        client_id: likewise for the client id.
+        ip: likewise for the IP address.
+        strict: whether an entity must have nothing but what is given here.
+    """
+
+    user: str | QuotaName | None = None
+    client_id: str | QuotaName | None = None
+    ip: str | QuotaName | None = None
+    strict: bool = False
+
+
+class ScramMechanism(StrEnum):
+    """A kind of SCRAM; the values are the names of the SASL mechanisms."""
+
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+    SCRAM_SHA_512 = "SCRAM-SHA-512"
+    UNKNOWN = "UNKNOWN"  #: a mechanism that this version of kafkaio does not know
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What brokers tell of a user's password.
+
+    Attributes:
+        mechanism: the mechanism that it is for.
+        iterations: how often it was hashed.
+    """
+
+    mechanism: ScramMechanism
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScramUpsertion:
+    """A password to set for a user and a mechanism.
+
+    Attributes:
+        user: the name of the user, who need not have had one.
+        mechanism: the mechanism.
+        password: the password. It is not sent: brokers get its salted hash.
+        iterations: how often to hash it. Brokers take 4,096 to 16,384.
+        salt: random bytes; None to have them made.
+    """
+
+    user: str
+    mechanism: ScramMechanism
+    password: str = field(repr=False)
+    iterations: int = 8_192
+    salt: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ScramDeletion:
+    """A password to delete.
+
+    Attributes:
+        user: the name of the user.
+        mechanism: the mechanism.
+    """
+
+    user: str
+    mechanism: ScramMechanism
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationToken:
+    """A token with which another client can log in as its owner (KIP-48).
+
+    Such a client has ``sasl_mechanism`` SCRAM-SHA-256 or SCRAM-SHA-512, the
+    ``token_id`` as ``sasl_username``, the `password` as ``sasl_password``, and
+    ``sasl_delegation_token=True``.
+
+    Attributes:
+        token_id: the id of the token.
+        hmac: its secret.
+        owner: whom it stands for, such as ``User:alice``.
+        requester: who asked for it; None from brokers before 3.3.
+        issue_time: when it was made.
+        expiry_time: when it expires, unless it is renewed.
+        max_time: when it expires although it is renewed.
+        renewers: who may renew it besides the owner.
+    """
+
+    token_id: str
+    hmac: bytes = field(repr=False)
+    owner: str
+    requester: str | None
+    issue_time: datetime
+    expiry_time: datetime
+    max_time: datetime
+    renewers: tuple[str, ...] = ()
+
+    @property
+    def password(self) -> str:
+        """The secret as ``sasl_password`` takes it."""
+        return b64encode(self.hmac).decode("ascii")
+
+
 # ---- the cluster ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """The cluster, as a broker describes it, or a controller.
+
+    Attributes:
+        cluster_id: the id of the cluster.
+        controller: the node id of the active controller, as far as the node says it:
+            brokers of a cluster without ZooKeeper name a broker that forwards to it.
+            None if there is none now.
+        brokers: the brokers, in the order of their node ids; with
+            ``bootstrap_controllers`` the controllers.
+        fenced: the node ids of the brokers that are registered and not alive. Empty
+            unless they were asked for.
+        authorized_operations: what the client may do with the cluster; None if that was
+            not asked for, or the broker is older than 2.3.
+    """
+
+    cluster_id: str | None
+    controller: int | None
+    brokers: tuple[Broker, ...]
+    fenced: frozenset[int] = frozenset()
+    authorized_operations: frozenset[AclOperation] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureLevels:
+    """A range of levels of a feature.
+
+    Attributes:
+        min_level: the lowest.
+        max_level: the highest.
+    """
+
+    min_level: int
+    max_level: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeaturesDescription:
+    """The features of the cluster, and of the broker that was asked (KIP-584).
+
+    Attributes:
+        finalized: the levels in force in the whole cluster, by the names of features.
+        finalized_epoch: grows whenever those change; None if the broker does not know
+            them.
+        supported: the levels that the broker supports, by the names of features.
+    """
+
+    finalized: Mapping[str, FeatureLevels]
+    finalized_epoch: int | None
+    supported: Mapping[str, FeatureLevels]
+
+
+class FeatureUpgradeType(StrEnum):
+    """What an update of a feature may do."""
+
+    UPGRADE = "UPGRADE"  #: raise the level
+    SAFE_DOWNGRADE = "SAFE_DOWNGRADE"  #: lower it, if no metadata is lost by that
+    UNSAFE_DOWNGRADE = "UNSAFE_DOWNGRADE"  #: lower it, whatever is lost
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureUpdate:
+    """A level to put in force.
+
+    Attributes:
+        max_level: the level; 0 switches the feature off, which is a downgrade.
+        upgrade_type: what it may do.
+    """
+
+    max_level: int
+    upgrade_type: FeatureUpgradeType = FeatureUpgradeType.UPGRADE
+
+
+@dataclass(frozen=True, slots=True)
+class RaftEndpoint:
+    """A listener of a controller.
+
+    Attributes:
+        listener: its name, such as ``CONTROLLER``.
+        host: its host name or address.
+        port: its port.
+    """
+
+    listener: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumReplica:
+    """A node that keeps the cluster's metadata.
+
+    Attributes:
+        node_id: its node id.
+        directory_id: the id of the directory with its metadata; None if the quorum has
+            static voters, and from brokers before 3.9.
+        log_end_offset: how far it has come in the log of the metadata; None if the
+            leader does not know.
+        last_fetch_time: when it last fetched from the leader; None if the leader does
+            not know, or is it.
+        last_caught_up_time: when it last had all of the log; None likewise.
+    """
+
+    node_id: int
+    directory_id: UUID | None
+    log_end_offset: int | None
+    last_fetch_time: datetime | None
+    last_caught_up_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumDescription:
+    """The controllers, which keep the cluster's metadata by Raft (KIP-595).
+
+    Attributes:
+        leader: the node id of the active controller; None if there is none now.
+        leader_epoch: how often it has changed.
+        high_watermark: the end of what is committed in the log of the metadata.
+        voters: the controllers, in the order of their node ids.
+        observers: the other nodes that read the log.
+        endpoints: the listeners of the voters by node id; empty before Kafka 3.9.
+    """
+
+    leader: int | None
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplica, ...]
+    observers: tuple[QuorumReplica, ...]
+    endpoints: Mapping[int, tuple[RaftEndpoint, ...]]
 
 
 # ---- transactions ----------------------------------------------------------------

@@ -45,7 +45,8 @@ class Client(Closeable):
     ResourceWarning.
 
     Args:
-        bootstrap_servers: ``"host:port,host2:port"``, or a sequence of ``"host:port"``.
+        bootstrap_servers: ``"host:port,host2:port"``, or a sequence of ``"host:port"``;
+            not given with ``bootstrap_controllers``.
         observer: an object with any of the methods of `kafkaio.Observer`, or a list of
             such objects.
         options: see `kafkaio.ClientConfig`.

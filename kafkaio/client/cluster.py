@@ -129,7 +129,7 @@ class Cluster:
         self._supervisor = Supervisor(config.client_id, self.life.crashed)
         self._pool = Pool(
             NetSettings.from_config(config),
-            config.bootstrap_servers,
+            config.first_nodes,
             self._supervisor.start_soon,
             dial=dial,
             observer=self.observer,
@@ -148,7 +148,13 @@ class Cluster:
         self.retry_policy: RetryPolicy = RetryPolicy.from_config(
             config, self.observer, self._sleep
         )
-        router = Router(self._pool, self._nodes, self._metadata, self._finder)
+        router = Router(
+            self._pool,
+            self._nodes,
+            self._metadata,
+            self._finder,
+            uses_controllers=self.uses_controllers,
+        )
         self._requester = Requester(config, self._metadata, router, self.retry_policy)
         self._fanout = Fanout(
             router, self.retry_policy, config.request_timeout_ms / 1000
@@ -159,6 +165,11 @@ class Cluster:
     def view(self) -> ClusterView:
         """What is known of the cluster: an immutable snapshot."""
         return self._metadata.view
+
+    @property
+    def uses_controllers(self) -> bool:
+        """Whether it consists of the controllers alone (KIP-919)."""
+        return bool(self.config.bootstrap_controllers)
 
     def feature_level(self, name: str) -> int:
         """The level of a finalized feature; 0 if there is none, or it is not known.

@@ -415,7 +415,11 @@ def sort_answers(
             results.found[item] = answer.value
             continue
         detail = f": {answer.message}" if answer.message else ""
-        error = broker_error(answer.code, f"{operation.named([item])}{detail}")
+        error = broker_error(
+            answer.code,
+            f"{operation.named([item])}{detail}",
+            api=operation.request.API_KEY,
+        )
         (results.again if what.retry else results.failed)[item] = error
         reactions[item] = what
     return results, reactions

@@ -16,15 +16,18 @@ import anyio
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import (
+    RELIABLE_EPOCHS_SINCE,
     ClusterView,
     Endpoint,
     Epochs,
     UnavailableTopics,
+    controllers_as_brokers,
     merge,
     with_leader,
 )
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._machines.refresh import RefreshRequest, RefreshSchedule, Topics
+from kafkaio._net.connection import Connection
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
@@ -38,10 +41,12 @@ from kafkaio.errors import (
     ConnectionLost,
     KafkaError,
     RequestTimeout,
+    UnsupportedVersion,
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, ResponseT
 from kafkaio.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -53,6 +58,9 @@ __all__ = ["MetadataUpdater", "undescribed"]
 
 Listener = Callable[[ClusterView], None]
 
+#: The version of DescribeCluster that lists controllers, and their type in it.
+CONTROLLERS_SINCE = 1
+_CONTROLLERS = 2
 #: Before this version, a request for a topic always creates the topic.
 AUTO_CREATION_SINCE = 4
 
@@ -213,24 +221,57 @@ class MetadataUpdater:
 
     async def _ask_any(self, ask: RefreshRequest) -> tuple[MetadataResponse, int]:
         connection = await self._nodes.any_connection()
+        if self._config.bootstrap_controllers:
+            return await self._ask_controller(connection), RELIABLE_EPOCHS_SINCE
         request = MetadataRequest(
             topics=None
             if ask.topics is None
             else [MetadataRequestTopic(name=name) for name in sorted(ask.topics)],
             allow_auto_topic_creation=True,
         )
-        version = connection.versions.usable(MetadataRequest)
+        try:
+            version = connection.versions.usable(MetadataRequest)
+        except UnsupportedVersion as error:
+            if connection.versions.max_version(ApiKey.DESCRIBE_QUORUM) is None:
+                raise
+            raise UnsupportedVersion(
+                f"{_address(connection)} is a controller, no broker: give it as "
+                f"bootstrap_controllers, or the address of a broker ({error})"
+            ) from error
         if version >= AUTO_CREATION_SINCE:
             request.allow_auto_topic_creation = self._config.allow_auto_create_topics
+        return await self._call(connection, request, version), version
+
+    async def _ask_controller(self, connection: Connection) -> MetadataResponse:
+        """Ask a controller for the others (KIP-919)."""
+        # Few clients need it.
+        from kafkaio.protocol.messages.describe_cluster import DescribeClusterRequest
+
+        version = connection.versions.usable(DescribeClusterRequest)
+        if version < CONTROLLERS_SINCE:
+            raise UnsupportedVersion(
+                f"{_address(connection)}: bootstrap_controllers needs Kafka 3.7"
+            )
+        request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
+        answer = await self._call(connection, request, version)
+        if answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
+            raise broker_error(
+                answer.error_code,
+                f"{_address(connection)} is a broker, no controller: give it as "
+                "bootstrap_servers",
+            )
+        return controllers_as_brokers(answer)
+
+    async def _call(
+        self, connection: Connection, request: Request[ResponseT], version: int
+    ) -> ResponseT:
         timeout = self._config.request_timeout_ms / 1000
         try:
-            answer = await connection.call(
-                request, timeout=timeout, max_version=version
-            )
+            return await connection.call(request, timeout=timeout, max_version=version)
         except (ConnectionLost, RequestTimeout) as error:
-            where = f"{connection.broker.host}:{connection.broker.port}"
-            raise ConnectionLost(f"{where}: fetch metadata: {error}") from error
-        return answer, version
+            raise ConnectionLost(
+                f"{_address(connection)}: fetch metadata: {error}"
+            ) from error
 
     def _apply(
         self, ask: RefreshRequest, response: MetadataResponse, version: int
@@ -290,7 +331,13 @@ class MetadataUpdater:
                 attempt to fetch metadata that ends so during the call.
             AuthorizationError: the client may not see a topic.
             BrokerError: no topic can have one of the names.
+            UnsupportedVersion: the client asks controllers.
         """
+        if self._config.bootstrap_controllers:
+            raise UnsupportedVersion(
+                "controllers describe no topics: a client with bootstrap_controllers "
+                "cannot ask for them"
+            )
         self.use(topics)
         began_at = self.view.number
         while True:
@@ -323,6 +370,10 @@ class MetadataUpdater:
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"the cluster did not describe {', '.join(map(repr, topics))}",
         )
+
+
+def _address(connection: Connection) -> str:
+    return f"{connection.broker.host}:{connection.broker.port}"
 
 
 def undescribed(topic: str, code: int) -> BrokerError:

@@ -10,8 +10,10 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio.client.destinations import (
+    ANY,
     AnyBroker,
     Broker,
+    Controller,
     ControllerType,
     Destination,
     GroupCoordinator,
@@ -22,7 +24,12 @@ from kafkaio.client.finder import CoordinatorFinder
 from kafkaio.client.metadata import MetadataUpdater
 from kafkaio.client.nodes import Nodes
 from kafkaio.client.retry import RetryLater
-from kafkaio.errors import BrokerNotAvailable, KafkaError, NetworkError
+from kafkaio.errors import (
+    BrokerNotAvailable,
+    KafkaError,
+    NetworkError,
+    UnsupportedVersion,
+)
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import TopicPartition
@@ -38,6 +45,9 @@ class Router:
         nodes: the brokers to choose from.
         metadata: the view of the cluster.
         finder: the coordinators.
+        uses_controllers: whether the nodes are controllers (KIP-919). Only the active
+            one answers all requests, so that it is any node. There are no leaders of
+            partitions and no coordinators.
     """
 
     def __init__(
@@ -46,7 +56,10 @@ class Router:
         nodes: Nodes,
         metadata: MetadataUpdater,
         finder: CoordinatorFinder,
+        *,
+        uses_controllers: bool = False,
     ) -> None:
+        self._uses_controllers = uses_controllers
         self._pool = pool
         self._nodes = nodes
         self._metadata = metadata
@@ -56,6 +69,8 @@ class Router:
 
     def known(self, to: Destination) -> int | None:
         """The node id of a destination, if it is known without asking a broker."""
+        if self._uses_controllers:
+            to = _at_controllers(to)
         match to:
             case AnyBroker.ANY:
                 return None
@@ -63,6 +78,8 @@ class Router:
                 found: int | None = node_id
             case ControllerType.CONTROLLER:
                 found = self._metadata.view.controller_id
+            case Leader() if self._uses_controllers:
+                return None
             case Leader(partition=tp):
                 self._metadata.use([tp.topic])
                 found = self._metadata.view.leader(tp)
@@ -77,8 +94,16 @@ class Router:
 
         Raises:
             RetryLater: the metadata does not tell it; ``wait`` waits for more.
+            UnsupportedVersion: controllers have no such thing.
             KafkaError: the lookup of the coordinator failed.
         """
+        if self._uses_controllers:
+            to = _at_controllers(to)
+            if isinstance(to, Leader | GroupCoordinator | TransactionCoordinator):
+                raise UnsupportedVersion(
+                    "controllers have no records and no groups: a client with "
+                    "bootstrap_controllers cannot ask for them"
+                )
         node_id = self.known(to)
         if node_id is not None:
             return node_id
@@ -182,6 +207,10 @@ class Router:
         if reaction.refresh_metadata:
             topics = [to.partition.topic] if isinstance(to, Leader) else []
             self._metadata.request(topics)
+
+
+def _at_controllers(to: Destination) -> Destination:
+    return Controller if to is ANY else to
 
 
 def _coordinator(

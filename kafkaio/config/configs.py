@@ -58,6 +58,8 @@ Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
 
 _DEFAULT_PORT = 9092
 
+#: The servers of a client that was given none.
+DEFAULT_SERVERS = f"localhost:{_DEFAULT_PORT}"
 _MAX = 2**31 - 1
 _FROM_0: tuple[float, float] = (0, _MAX)
 _FROM_1: tuple[float, float] = (1, _MAX)
@@ -137,6 +139,14 @@ class ClientConfig:
         "The client also starts again from ``bootstrap_servers`` after this time "
         "without a successful metadata update (KIP-1102).",
         bounds=_FROM_0,
+    )
+    bootstrap_controllers: tuple[tuple[str, int], ...] = option(
+        (),
+        "(host, port) pairs of controllers to connect to, in place of brokers "
+        "(KIP-919): for what an `Admin` or a `Client` asks of the controllers alone, "
+        "although no broker runs. It needs Kafka 3.7, and excludes "
+        "``bootstrap_servers``. As an argument and as a property likewise.",
+        keyword_type="str | Sequence[str]",
     )
     security_protocol: str = option(
         "PLAINTEXT",
@@ -338,12 +348,15 @@ class ClientConfig:
 
     @classmethod
     def of(
-        cls, bootstrap_servers: str | Sequence[str], options: Mapping[str, object]
+        cls,
+        bootstrap_servers: str | Sequence[str] | None,
+        options: Mapping[str, object],
     ) -> Self:
         """Make a configuration from keyword options.
 
         Args:
-            bootstrap_servers: ``"host:port,host2:port"`` or a sequence of such.
+            bootstrap_servers: ``"host:port,host2:port"`` or a sequence of such. With
+                ``bootstrap_controllers`` among the options it has to be the default.
             options: values by option name.
 
         Raises:
@@ -354,9 +367,19 @@ class ClientConfig:
         for name in options:
             if name not in known:
                 raise cls._unknown(name, name, {*known, *cls.ARGUMENTS})
-        servers = parse_servers(bootstrap_servers, cls._kind())
+        given = dict(options)
+        controllers = given.pop("bootstrap_controllers", ())
+        if controllers != ():
+            name = "bootstrap_controllers"
+            given[name] = parse_servers(controllers, cls._kind(), name)
+        is_default = bootstrap_servers == DEFAULT_SERVERS
+        given["bootstrap_servers"] = (
+            ()
+            if is_default and controllers != ()
+            else parse_servers(bootstrap_servers, cls._kind())
+        )
         # The mapping is checked field by field in __post_init__.
-        return cls(bootstrap_servers=servers, **options)  # type: ignore[arg-type]
+        return cls(**given)  # type: ignore[arg-type]
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, object]) -> Self:
@@ -377,9 +400,9 @@ class ClientConfig:
             if found is None:
                 raise cls._unknown(key, key.replace(".", "_"), dotted)
             options[found.name] = read_property(found, value)
-        if "bootstrap_servers" not in options:
+        if not options.keys() & {"bootstrap_servers", "bootstrap_controllers"}:
             raise ConfigurationError("bootstrap.servers is missing")
-        servers = options.pop("bootstrap_servers")
+        servers = options.pop("bootstrap_servers", DEFAULT_SERVERS)
         return cls.of(servers, options)  # type: ignore[arg-type]  # checked there
 
     @classmethod
@@ -412,14 +435,22 @@ class ClientConfig:
                     "to Client(...)"
                 )
         del inherited["bootstrap_servers"]
-        return cls.of(client.addresses, {**inherited, **options})
+        servers: str | list[str] = client.addresses
+        if client.bootstrap_controllers:
+            inherited["bootstrap_controllers"], servers = servers, DEFAULT_SERVERS
+        return cls.of(servers, {**inherited, **options})
+
+    @property
+    def first_nodes(self) -> tuple[tuple[str, int], ...]:
+        """The servers to connect to first: ``bootstrap_controllers``, or brokers."""
+        return self.bootstrap_controllers or self.bootstrap_servers
 
     @property
     def addresses(self) -> list[str]:
-        """The bootstrap servers, each as ``host:port`` or ``[ipv6]:port``."""
+        """The `first_nodes`, each as ``host:port`` or ``[ipv6]:port``."""
         return [
             f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            for host, port in self.bootstrap_servers
+            for host, port in self.first_nodes
         ]
 
     @classmethod
@@ -859,6 +890,8 @@ def _login_of(
 def _check(config: ClientConfig) -> None:
     for declared in fields(config):
         check_value(declared, getattr(config, declared.name))
+    if config.bootstrap_controllers:
+        _check_controllers(config)
     _check_sasl(config)
     _check_hosts(config.allowed_hosts)
     context: object = config.ssl_context
@@ -873,6 +906,20 @@ def _check(config: ClientConfig) -> None:
     if not config.security_protocol.endswith("SSL"):
         raise ConfigurationError(
             "ssl_context is not used without security_protocol='SSL' or 'SASL_SSL'"
+        )
+
+
+def _check_controllers(config: ClientConfig) -> None:
+    kind = config._kind()
+    if kind != "Client":
+        raise ConfigurationError(
+            f"bootstrap_controllers: a {kind.lower()} needs brokers, and controllers "
+            "serve no records; use bootstrap_servers"
+        )
+    if config.bootstrap_servers:
+        raise ConfigurationError(
+            "bootstrap_controllers and bootstrap_servers exclude each other: a client "
+            "asks controllers alone, or brokers"
         )
 
 
@@ -959,32 +1006,34 @@ def _check_hosts(hosts: object) -> None:
         )
 
 
-def parse_servers(servers: object, kind: str = "Client") -> tuple[tuple[str, int], ...]:
+def parse_servers(
+    servers: object, kind: str = "Client", name: str = "bootstrap_servers"
+) -> tuple[tuple[str, int], ...]:
     """Read ``host``, ``host:port`` or ``[ipv6]:port`` addresses.
 
     Args:
         servers: one text with commas, or a collection of texts.
         kind: the class that takes the servers, for messages.
+        name: the option, for messages.
 
     Raises:
         ConfigurationError: there is none, or one cannot be read.
     """
     if isinstance(servers, Mapping):
         raise ConfigurationError(
-            "bootstrap_servers is a mapping of options: pass it to "
-            f"{kind}.from_properties(...)"
+            f"{name} is a mapping of options: pass it to {kind}.from_properties(...)"
         )
     found = servers.split(",") if isinstance(servers, str) else servers
     given = list(found) if isinstance(found, Iterable) else [found]
     texts = [text for text in given if isinstance(text, str)]
     if len(texts) < len(given):
         raise ConfigurationError(
-            f"bootstrap_servers={servers!r}: use 'host:port', 'host:port,host2:port' "
+            f"{name}={servers!r}: use 'host:port', 'host:port,host2:port' "
             "or a list of such texts"
         )
     parsed = tuple(_parse_server(t.strip()) for t in texts if t.strip())
     if not parsed:
-        raise ConfigurationError("bootstrap_servers names no server")
+        raise ConfigurationError(f"{name} names no server")
     return parsed
 
 

@@ -20,6 +20,12 @@ from typing import Final
 
 #: By file. ``nox -s "integration(kafka='4.3')"``.
 ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
+    "test_admin_cluster.py": (
+        "test_controllers_alone",
+        "test_quotas_are_set_seen_and_removed",
+        "test_rights_come_and_go",
+        "test_the_life_of_a_token",
+    ),
     "test_admin_configs.py": ("test_single_configs_are_changed",),
     "test_admin_groups.py": ("test_a_group_is_described", "test_offsets_are_reset"),
     "test_admin_java.py": ("test_it_tells_what_javas_tells",),

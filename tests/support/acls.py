@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from kafkaio import Client, messages
-from kafkaio.client import Controller
+from kafkaio import AclBinding, AclOperation, AclResourceType, Admin
 from kafkaio.testing.kafka import Kafka
 
 __all__ = ["DESCRIBE", "GROUP", "READ", "TOPIC", "TRANSACTIONAL_ID", "WRITE", "allow"]
 
-TOPIC, GROUP, TRANSACTIONAL_ID = 2, 3, 5
-READ, WRITE, DESCRIBE = 3, 4, 8
-_LITERAL, _ALLOW = 3, 3
+TOPIC = AclResourceType.TOPIC
+GROUP = AclResourceType.GROUP
+TRANSACTIONAL_ID = AclResourceType.TRANSACTIONAL_ID
+READ, WRITE = AclOperation.READ, AclOperation.WRITE
+DESCRIBE = AclOperation.DESCRIBE
 
 
-async def allow(kafka: Kafka, user: str, *rights: tuple[int, str, int]) -> None:
+async def allow(
+    kafka: Kafka, user: str, *rights: tuple[AclResourceType, str, AclOperation]
+) -> None:
     """Let a user do something: type and name of a resource, and an operation."""
-    creations = [
-        messages.AclCreation(
-            resource_type=kind,
-            resource_name=name,
-            resource_pattern_type=_LITERAL,
-            principal=f"User:{user}",
-            host="*",
-            operation=operation,
-            permission_type=_ALLOW,
-        )
+    bindings = [
+        AclBinding(kind, name, f"User:{user}", operation)
         for kind, name, operation in rights
     ]
-    request = messages.CreateAclsRequest(creations=creations)
-    async with Client(kafka.bootstrap_servers) as client:
-        answer = await client.request(request, to=Controller)
-    assert [result.error_code for result in answer.results] == [0] * len(rights)
+    async with Admin(kafka.bootstrap_servers) as admin:
+        await admin.create_acls(bindings)

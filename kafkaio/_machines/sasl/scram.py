@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 from kafkaio._machines.sasl.mechanism import Outcome, has_surrogates
 from kafkaio.errors import AuthenticationError, ConfigurationError, ProtocolError
 
-__all__ = ["Keys", "SaltedPasswords", "Scram"]
+__all__ = ["Keys", "SaltedPasswords", "Scram", "salted_password"]
 
 #: The least number of iterations that RFC 7677 allows, and Kafka's own client takes.
 LEAST_ITERATIONS: Final = 4_096
@@ -55,6 +55,18 @@ class Keys(NamedTuple):
 
     def __repr__(self) -> str:
         return "<Keys>"
+
+
+def salted_password(name: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """Hash a password as ``Hi`` of RFC 5802 does.
+
+    Args:
+        name: ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``.
+        password: the password.
+        salt: random bytes.
+        iterations: how often; 10,000 take about 5 ms.
+    """
+    return hashlib.pbkdf2_hmac(_HASHES[name], password.encode(), salt, iterations)
 
 
 class SaltedPasswords:
@@ -206,8 +218,7 @@ class Scram:
         return number
 
     def _derive(self, salt: bytes, iterations: int) -> Keys:
-        password = self._password.encode()
-        salted = hashlib.pbkdf2_hmac(self._hash, password, salt, iterations)
+        salted = salted_password(self.name, self._password, salt, iterations)
         keys = Keys(
             self._hmac(salted, b"Client Key"), self._hmac(salted, b"Server Key")
         )

@@ -12,7 +12,7 @@ from kafkaio.testing.kafka.cluster import Cluster
 from kafkaio.testing.kafka.engine import Engine
 from kafkaio.testing.kafka.kdc import Kdc
 from kafkaio.testing.kafka.options import ClusterOptions, Options
-from kafkaio.testing.kafka.properties import JMX, PLAINTEXT
+from kafkaio.testing.kafka.properties import CONTROLLER, JMX, PLAINTEXT
 from kafkaio.testing.kafka.releases import DEFAULT_VERSION
 from kafkaio.testing.kafka.tools import Output, run_tool
 from kafkaio.testing.kafka.topics import NewTopic, make_topic, remove_topics
@@ -123,6 +123,15 @@ class Kafka:
     def bootstrap_servers(self) -> str:
         """``host:port`` of every node's PLAINTEXT listener, separated by commas."""
         return self.bootstrap(PLAINTEXT)
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """``host:port`` of every controller, separated by commas.
+
+        Raises:
+            KeyError: The cluster has ZooKeeper, is in Docker, or is the embedded one.
+        """
+        return self.bootstrap(CONTROLLER)
 
     def bootstrap(self, listener: str) -> str:
         """Return ``host:port`` of every node's listener, separated by commas.

@@ -1,12 +1,22 @@
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
 
 from tests.fakes.broker import FakeCluster
-from tests.virtual_loop import pytest_asyncio_loop_factories
+from tests.virtual_loop import VirtualClockLoop
 
 __all__ = ["cluster", "nothing_left", "pytest_asyncio_loop_factories"]
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run tests on virtual time, but for those that wait for threads."""
+    del config
+    if item.path.name == "test_users.py":
+        return {"real": asyncio.new_event_loop}
+    return {"virtual": VirtualClockLoop}
 
 
 @pytest.fixture

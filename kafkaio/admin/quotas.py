@@ -1,0 +1,234 @@
+"""The operations of `kafkaio.Admin` on quotas of clients (KIP-546).
+
+A change is acknowledged by the controller; brokers learn of it a moment later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal
+
+from kafkaio._arguments import type_name
+from kafkaio.admin.asking import AdminCluster, ask, need_brokers
+from kafkaio.admin.single import ask_one, reason
+from kafkaio.admin.types import QuotaEntity, QuotaFilter, QuotaName
+from kafkaio.client.destinations import ANY, Controller
+from kafkaio.client.fanout import Answer, Operation, Results, Terms
+from kafkaio.errors import ArgumentTypeError, ArgumentValueError, ProtocolError
+from kafkaio.protocol.messages import alter_client_quotas as alter_api
+from kafkaio.protocol.messages import describe_client_quotas as describe_api
+
+__all__ = ["Quotas", "check_alterations", "check_filter"]
+
+_SINCE = "2.6"
+#: The types of entities on the wire, by the attributes that have their names.
+_TYPES: Final[Mapping[str, str]] = {
+    "user": "user",
+    "client_id": "client-id",
+    "ip": "ip",
+}
+_EXACT, _DEFAULT, _ANY = 0, 1, 2
+
+
+class Quotas:
+    """The operations on quotas, each until a time of the loop's clock.
+
+    Args:
+        cluster: performs them.
+    """
+
+    def __init__(self, cluster: AdminCluster) -> None:
+        self._cluster = cluster
+
+    async def described(
+        self, wanted: QuotaFilter, deadline: float
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        """Return the quotas that a filter matches."""
+        need_brokers(self._cluster, "describe quotas")
+        request = describe_api.DescribeClientQuotasRequest(
+            components=[
+                _component(kind, getattr(wanted, name))
+                for name, kind in _TYPES.items()
+                if getattr(wanted, name) is not None
+            ],
+            strict=wanted.strict,
+        )
+        answer = await ask_one(
+            self._cluster,
+            ("describe", "the quotas of clients"),
+            describe_api.DescribeClientQuotasRequest,
+            lambda _: request,
+            lambda it: (it.error_code, it.error_message),
+            to=ANY,
+            deadline=deadline,
+            since=_SINCE,
+        )
+        return {
+            _entity((it.entity_type, it.entity_name) for it in entry.entity): {
+                value.key: value.value for value in entry.values
+            }
+            for entry in answer.entries or ()
+        }
+
+    async def alter(
+        self,
+        alterations: Mapping[QuotaEntity, Mapping[str, float | None]],
+        deadline: float,
+        *,
+        validate_only: bool,
+    ) -> Results[QuotaEntity, None]:
+        """Change quotas, as `kafkaio.Admin` documents it."""
+        need_brokers(self._cluster, "alter quotas")
+
+        def build(
+            items: Sequence[QuotaEntity], terms: Terms
+        ) -> alter_api.AlterClientQuotasRequest:
+            del terms
+            return alter_api.AlterClientQuotasRequest(
+                entries=[
+                    alter_api.AlterClientQuotasRequestEntryData(
+                        entity=[
+                            alter_api.AlterClientQuotasRequestEntityData(
+                                entity_type=kind, entity_name=name
+                            )
+                            for kind, name in _parts(item)
+                        ],
+                        ops=[
+                            alter_api.OpData(key=key, remove=True)
+                            if value is None
+                            else alter_api.OpData(key=key, value=float(value))
+                            for key, value in alterations[item].items()
+                        ],
+                    )
+                    for item in items
+                ],
+                validate_only=validate_only,
+            )
+
+        operation: Operation[QuotaEntity, None, alter_api.AlterClientQuotasResponse] = (
+            Operation(
+                what="alter the quotas of",
+                request=alter_api.AlterClientQuotasRequest,
+                destination=lambda _: Controller,
+                build=build,
+                read=_read_alteration,
+                name=_named,
+                is_exact=True,
+            )
+        )
+        return await ask(self._cluster, operation, alterations, deadline, _SINCE)
+
+
+def _read_alteration(
+    response: alter_api.AlterClientQuotasResponse, items: object
+) -> Iterator[Answer[QuotaEntity, None]]:
+    del items
+    for it in response.entries:
+        entity = _entity((part.entity_type, part.entity_name) for part in it.entity)
+        message = reason(it.error_code, it.error_message)
+        yield Answer(entity, None, it.error_code, message)
+
+
+def _component(kind: str, name: str | QuotaName) -> describe_api.ComponentData:
+    if name is QuotaName.DEFAULT:
+        how, match = _DEFAULT, None
+    elif name is QuotaName.ANY:
+        how, match = _ANY, None
+    else:
+        how, match = _EXACT, name
+    return describe_api.ComponentData(entity_type=kind, match_type=how, match=match)
+
+
+def _entity(parts: Iterator[tuple[str, str | None]]) -> QuotaEntity:
+    names: dict[str, str | Literal[QuotaName.DEFAULT]] = {
+        kind: QuotaName.DEFAULT if name is None else name for kind, name in parts
+    }
+    if unknown := names.keys() - set(_TYPES.values()):
+        raise ProtocolError(f"a quota is for an unknown {', '.join(sorted(unknown))}")
+    return QuotaEntity(
+        user=names.get("user"), client_id=names.get("client-id"), ip=names.get("ip")
+    )
+
+
+def _parts(entity: QuotaEntity) -> list[tuple[str, str | None]]:
+    given = {kind: getattr(entity, name) for name, kind in _TYPES.items()}
+    return [
+        (kind, None if name is QuotaName.DEFAULT else name)
+        for kind, name in given.items()
+        if name is not None
+    ]
+
+
+def _named(entity: QuotaEntity) -> str:
+    return ", ".join(
+        f"the default {kind}" if name is None else f"{kind} {name!r}"
+        for kind, name in _parts(entity)
+    )
+
+
+def check_filter(wanted: object) -> QuotaFilter:
+    """Check a filter.
+
+    Raises:
+        ArgumentTypeError: it is no `QuotaFilter`, or a name has the wrong type.
+    """
+    if not isinstance(wanted, QuotaFilter):
+        raise ArgumentTypeError(f"filter must be QuotaFilter, not {type_name(wanted)}")
+    for name in _TYPES:
+        value = getattr(wanted, name)
+        if value is not None and not isinstance(value, str | QuotaName):
+            raise ArgumentTypeError(
+                f"{name} must be str, QuotaName or None, not {type_name(value)}"
+            )
+    return wanted
+
+
+def check_alterations(
+    alterations: Mapping[QuotaEntity, Mapping[str, float | None]],
+) -> dict[QuotaEntity, dict[str, float | None]]:
+    """Check changes of quotas.
+
+    Raises:
+        ArgumentTypeError: the mapping, an entity, or a quota has the wrong type.
+        ArgumentValueError: an entity names nobody, or any.
+    """
+    if not isinstance(alterations, Mapping):
+        raise ArgumentTypeError(
+            "alterations must be a mapping of QuotaEntity to quotas, not "
+            f"{type_name(alterations)}"
+        )
+    return {
+        _checked_entity(entity): _checked_quotas(entity, quotas)
+        for entity, quotas in alterations.items()
+    }
+
+
+def _checked_entity(entity: object) -> QuotaEntity:
+    if not isinstance(entity, QuotaEntity):
+        raise ArgumentTypeError(
+            f"alterations must have QuotaEntity as keys, not {type_name(entity)}"
+        )
+    names = {name: getattr(entity, name) for name in _TYPES}
+    for name, value in names.items():
+        if value is QuotaName.ANY:
+            raise ArgumentValueError(f"{name}: QuotaName.ANY is for filters")
+        if value is not None and not isinstance(value, str | QuotaName):
+            raise ArgumentTypeError(f"{name} must be str, not {type_name(value)}")
+    if all(value is None for value in names.values()):
+        raise ArgumentValueError("an entity must have a user, a client_id or an ip")
+    return entity
+
+
+def _checked_quotas(entity: object, quotas: object) -> dict[str, float | None]:
+    if not isinstance(quotas, Mapping):
+        raise ArgumentTypeError(
+            f"the quotas of {entity} must be a mapping, not {type_name(quotas)}"
+        )
+    for key, value in quotas.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not isinstance(key, str) or not (value is None or is_number):
+            raise ArgumentTypeError(
+                f"the quotas of {entity} must be numbers or None by their names, not "
+                f"{key!r}: {value!r}"
+            )
+    return dict(quotas)

@@ -1,0 +1,280 @@
+"""The operations of `kafkaio.Admin` on users whose passwords brokers keep (KIP-554).
+
+Brokers never get a password: it is hashed here, in a thread, once for all attempts.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import anyio
+import anyio.to_thread
+
+from kafkaio._arguments import type_name
+from kafkaio._machines.sasl.scram import salted_password
+from kafkaio._runtime.clock import now
+from kafkaio.admin.asking import AdminCluster, ask, distinct, items_of, need_brokers
+from kafkaio.admin.single import ask_one, known_of, reason
+from kafkaio.admin.types import (
+    ScramCredential,
+    ScramDeletion,
+    ScramMechanism,
+    ScramUpsertion,
+)
+from kafkaio.client.destinations import ANY, Controller
+from kafkaio.client.fanout import Answer, Operation, Results, Terms
+from kafkaio.errors import ArgumentTypeError, ArgumentValueError, RequestTimeout
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.messages import alter_user_scram_credentials as alter_api
+from kafkaio.protocol.messages import describe_user_scram_credentials as describe_api
+
+__all__ = ["ScramAlteration", "Users", "check_alterations", "check_users"]
+
+#: A password to set, or to delete.
+ScramAlteration: TypeAlias = ScramUpsertion | ScramDeletion
+
+_SINCE = "2.7"
+_NUMBERS: Final[Mapping[ScramMechanism, int]] = MappingProxyType(
+    {ScramMechanism.SCRAM_SHA_256: 1, ScramMechanism.SCRAM_SHA_512: 2}
+)
+_MECHANISMS: Final = {number: mechanism for mechanism, number in _NUMBERS.items()}
+#: Bytes of a salt that is made here.
+_SALT: Final = 24
+#: The most iterations that the protocol can carry.
+_MOST_ITERATIONS: Final = 2**31 - 1
+
+
+class Users:
+    """The operations on users, each until a time of the loop's clock.
+
+    Args:
+        cluster: performs them.
+    """
+
+    def __init__(self, cluster: AdminCluster) -> None:
+        self._cluster = cluster
+
+    async def all(self, deadline: float) -> Results[str, tuple[ScramCredential, ...]]:
+        """Describe all users that have a password."""
+        need_brokers(self._cluster, "describe users")
+        answer = await ask_one(
+            self._cluster,
+            ("describe", "all users"),
+            describe_api.DescribeUserScramCredentialsRequest,
+            lambda _: describe_api.DescribeUserScramCredentialsRequest(users=None),
+            lambda it: (it.error_code, it.error_message),
+            to=ANY,
+            deadline=deadline,
+            since=_SINCE,
+        )
+        results = Results[str, tuple[ScramCredential, ...]]()
+        for it in sorted(answer.results, key=lambda each: each.user):
+            if it.error_code:
+                results.failed[it.user] = broker_error(
+                    it.error_code, f"describe user {it.user}: {it.error_message}"
+                )
+            else:
+                results.found[it.user] = _credentials(it)
+        return results
+
+    async def described(
+        self, users: Iterable[str], deadline: float
+    ) -> Results[str, tuple[ScramCredential, ...]]:
+        """Describe users, as `kafkaio.Admin` documents it."""
+        need_brokers(self._cluster, "describe users")
+
+        def build(
+            items: Sequence[str], terms: Terms
+        ) -> describe_api.DescribeUserScramCredentialsRequest:
+            del terms
+            return describe_api.DescribeUserScramCredentialsRequest(
+                users=[describe_api.UserName(name=item) for item in items]
+            )
+
+        def read(
+            response: describe_api.DescribeUserScramCredentialsResponse,
+            items: Sequence[str],
+        ) -> Iterator[Answer[str, tuple[ScramCredential, ...]]]:
+            code = response.error_code
+            if code:
+                message = reason(code, response.error_message)
+                for item in items:
+                    yield Answer(item, (), code, message)
+                return
+            for it in response.results:
+                yield Answer(it.user, _credentials(it), it.error_code, it.error_message)
+
+        operation: Operation[
+            str,
+            tuple[ScramCredential, ...],
+            describe_api.DescribeUserScramCredentialsResponse,
+        ] = Operation(
+            what="describe user",
+            request=describe_api.DescribeUserScramCredentialsRequest,
+            destination=lambda _: ANY,
+            build=build,
+            read=read,
+            is_exact=True,
+        )
+        return await ask(self._cluster, operation, users, deadline, _SINCE)
+
+    async def alter(
+        self, alterations: Collection[ScramAlteration], deadline: float
+    ) -> Results[str, None]:
+        """Set and delete passwords, as `kafkaio.Admin` documents it."""
+        need_brokers(self._cluster, "alter the passwords of users")
+        deletions: dict[str, list[alter_api.ScramCredentialDeletion]] = defaultdict(
+            list
+        )
+        upsertions = await self._hashed(alterations, deadline)
+        for each in alterations:
+            if isinstance(each, ScramDeletion):
+                deletions[each.user].append(
+                    alter_api.ScramCredentialDeletion(
+                        name=each.user, mechanism=_NUMBERS[each.mechanism]
+                    )
+                )
+
+        def build(
+            items: Sequence[str], terms: Terms
+        ) -> alter_api.AlterUserScramCredentialsRequest:
+            del terms
+            return alter_api.AlterUserScramCredentialsRequest(
+                deletions=[it for user in items for it in deletions.get(user, ())],
+                upsertions=[it for user in items for it in upsertions.get(user, ())],
+            )
+
+        operation: Operation[str, None, alter_api.AlterUserScramCredentialsResponse] = (
+            Operation(
+                what="alter the passwords of user",
+                request=alter_api.AlterUserScramCredentialsRequest,
+                destination=lambda _: Controller,
+                build=build,
+                read=lambda response, _: (
+                    Answer(
+                        it.user,
+                        None,
+                        it.error_code,
+                        reason(it.error_code, it.error_message),
+                    )
+                    for it in response.results
+                ),
+                is_exact=True,
+            )
+        )
+        users = dict.fromkeys(each.user for each in alterations)
+        return await ask(self._cluster, operation, users, deadline, _SINCE)
+
+    async def _hashed(
+        self, alterations: Iterable[ScramAlteration], deadline: float
+    ) -> Mapping[str, Sequence[alter_api.ScramCredentialUpsertion]]:
+        found: dict[str, list[alter_api.ScramCredentialUpsertion]] = defaultdict(list)
+        try:
+            with anyio.fail_after(deadline - now()):
+                for each in alterations:
+                    if isinstance(each, ScramUpsertion):
+                        # Hashlib lets other threads run meanwhile.
+                        hashed = await anyio.to_thread.run_sync(
+                            partial(_hash, each), abandon_on_cancel=True
+                        )
+                        found[each.user].append(hashed)
+        except TimeoutError as error:
+            raise RequestTimeout(
+                "alter passwords: they were not hashed in time; nothing was sent"
+            ) from error
+        return found
+
+
+def _hash(it: ScramUpsertion) -> alter_api.ScramCredentialUpsertion:
+    salt = secrets.token_bytes(_SALT) if it.salt is None else it.salt
+    return alter_api.ScramCredentialUpsertion(
+        name=it.user,
+        mechanism=_NUMBERS[it.mechanism],
+        iterations=it.iterations,
+        salt=salt,
+        salted_password=salted_password(it.mechanism, it.password, salt, it.iterations),
+    )
+
+
+def _credentials(
+    result: describe_api.DescribeUserScramCredentialsResult,
+) -> tuple[ScramCredential, ...]:
+    return tuple(
+        ScramCredential(
+            _MECHANISMS.get(it.mechanism, ScramMechanism.UNKNOWN), it.iterations
+        )
+        for it in sorted(result.credential_infos, key=lambda each: each.mechanism)
+    )
+
+
+def check_users(users: Iterable[str]) -> list[str]:
+    """Check names of users.
+
+    Raises:
+        ArgumentTypeError: one is no str.
+        ArgumentValueError: one is empty, or there twice.
+    """
+    found = items_of("users", users)
+    for user in found:
+        _check_user(user)
+    return distinct("users", found)
+
+
+def _check_user(user: object) -> None:
+    if not isinstance(user, str):
+        raise ArgumentTypeError(f"user must be str, not {type_name(user)}")
+    if not user:
+        raise ArgumentValueError("user must not be empty")
+
+
+def check_alterations(
+    alterations: Iterable[ScramAlteration],
+) -> list[ScramAlteration]:
+    """Check what is to be done with passwords.
+
+    Raises:
+        ArgumentTypeError: one is neither an upsertion nor a deletion, or a part of it
+            has the wrong type.
+        ArgumentValueError: a user and a mechanism are there twice, or a part is
+            impossible.
+    """
+    checked = [_checked(each) for each in items_of("alterations", alterations)]
+    distinct("alterations", ((each.user, str(each.mechanism)) for each in checked))
+    return checked
+
+
+def _checked(it: object) -> ScramAlteration:
+    if not isinstance(it, ScramUpsertion | ScramDeletion):
+        raise ArgumentTypeError(
+            "alterations must be a collection of ScramUpsertion and ScramDeletion, not "
+            f"of {type_name(it)}"
+        )
+    _check_user(it.user)
+    mechanism = known_of("mechanism", ScramMechanism, it.mechanism)
+    if isinstance(it, ScramDeletion):
+        return ScramDeletion(it.user, mechanism)
+    _check_secrets(it)
+    return ScramUpsertion(it.user, mechanism, it.password, it.iterations, it.salt)
+
+
+def _check_secrets(it: ScramUpsertion) -> None:
+    # No message shows what was given: it may be the password in the wrong place.
+    if not isinstance(it.password, str):
+        raise ArgumentTypeError(f"password must be str, not {type_name(it.password)}")
+    if not it.password:
+        raise ArgumentValueError("password must not be empty")
+    if type(it.iterations) is not int:
+        raise ArgumentTypeError(
+            f"iterations must be int, not {type_name(it.iterations)}"
+        )
+    if not 1 <= it.iterations <= _MOST_ITERATIONS:
+        raise ArgumentValueError(f"iterations must be between 1 and {_MOST_ITERATIONS}")
+    if it.salt is not None and not isinstance(it.salt, bytes):
+        raise ArgumentTypeError(f"salt must be bytes, not {type_name(it.salt)}")
+    if it.salt == b"":
+        raise ArgumentValueError("salt must not be empty")
