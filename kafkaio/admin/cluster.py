@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from kafkaio import __version__
 from kafkaio._arguments import type_name
 from kafkaio._machines.api_versions import software_version
+from kafkaio._version import __version__
 from kafkaio.admin.asking import AdminCluster, items_of, outcome
 from kafkaio.admin.single import ask_one, known_of, reason, time_of
 from kafkaio.admin.types import (
@@ -31,6 +31,7 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.message import ZERO_UUID
 from kafkaio.protocol.messages import add_raft_voter as add_api
@@ -232,24 +233,7 @@ class ClusterOperations:
             deadline=deadline,
             since="3.3" if needs_types else "2.7",
         )
-        # Up to version 1 each feature has a result of its own.
-        results = Results[str, None]()
-        for it in answer.results:
-            if it.feature not in updates:
-                raise ProtocolError(
-                    f"update features: the answer has {it.feature!r}, which was not "
-                    "asked for"
-                )
-            if it.error_code:
-                why = reason(it.error_code, it.error_message)
-                results.failed[it.feature] = broker_error(
-                    it.error_code,
-                    f"update feature {it.feature}{f': {why}' if why else ''}",
-                )
-        results.found.update(
-            (name, None) for name in updates if name not in results.failed
-        )
-        outcome("update the features", updates, results)
+        outcome("update the features", updates, _each_feature(answer, updates))
 
     # ---- controllers and brokers -----------------------------------------------------
 
@@ -361,6 +345,29 @@ class ClusterOperations:
             deadline=deadline,
             since="2.8",
         )
+
+
+def _each_feature(
+    answer: update_api.UpdateFeaturesResponse, updates: Mapping[str, FeatureUpdate]
+) -> Results[str, None]:
+    """Read the results of single features, which there are up to version 1."""
+    results = Results[str, None]()
+    for it in answer.results:
+        if it.feature not in updates:
+            raise ProtocolError(
+                f"update features: the answer has {it.feature!r}, which was not asked "
+                "for"
+            )
+        if it.error_code:
+            why = reason(it.error_code, it.error_message)
+            results.failed[it.feature] = broker_error(
+                it.error_code,
+                f"update feature {it.feature}{f': {why}' if why else ''}",
+                api=ApiKey.UPDATE_FEATURES,
+            )
+    good = [name for name in updates if name not in results.failed]
+    results.found.update(dict.fromkeys(good))
+    return results
 
 
 def _quorum_error(answer: quorum_api.DescribeQuorumResponse) -> tuple[int, str | None]:

@@ -17,14 +17,13 @@ import pytest
 import pytest_asyncio
 
 from kafkaio import (
+    Admin,
     AuthenticationError,
     Client,
     Consumer,
     KafkaError,
     Producer,
-    messages,
 )
-from kafkaio.client import ANY
 from kafkaio.security import ClientCredentials
 from kafkaio.testing.kafka import Kafka
 from kafkaio.types import Token
@@ -102,28 +101,22 @@ def login(kafka: Kafka, mechanism: str, **given: Any) -> dict[str, Any]:
 
 async def delegation_token(kafka: Kafka, life_ms: int = 60_000) -> dict[str, Any]:
     """Make a delegation token of alice; return how to log in with it."""
-    async with Client(**login(kafka, "PLAIN")) as client:
-        asked = messages.CreateDelegationTokenRequest(max_lifetime_ms=life_ms)
-        made = await client.request(asked, to=ANY)
-        assert made.error_code == 0
-        await until_listed(client, made.token_id, is_there=True)
+    async with Admin(**login(kafka, "PLAIN")) as admin:
+        made = await admin.create_delegation_token(max_lifetime=life_ms / 1000)
+        await until_listed(admin, made.token_id, is_there=True)
     return {
         "sasl_username": made.token_id,
-        "sasl_password": _base64(made.hmac),
+        "sasl_password": made.password,
         "sasl_delegation_token": True,
     }
 
 
-async def until_listed(client: Client, token_id: str, *, is_there: bool) -> None:
+async def until_listed(admin: Admin, token_id: str, *, is_there: bool) -> None:
     """Wait until the broker knows a delegation token, or knows it no more."""
-    owner = messages.DescribeDelegationTokenOwner(
-        principal_type="User", principal_name="alice"
-    )
-    asked = messages.DescribeDelegationTokenRequest(owners=[owner])
 
     async def is_so() -> bool:
-        answer = await client.request(asked, to=ANY)
-        return is_there == (token_id in {token.token_id for token in answer.tokens})
+        found = await admin.describe_delegation_token(["User:alice"])
+        return is_there == (token_id in {token.token_id for token in found})
 
     await until(is_so)
 
@@ -178,8 +171,8 @@ async def _token_as_user(kafka: Kafka) -> dict[str, Any]:
 
 async def _ended_token(kafka: Kafka) -> dict[str, Any]:
     made = await delegation_token(kafka, 1_000)
-    async with Client(**login(kafka, "PLAIN")) as client:
-        await until_listed(client, made["sasl_username"], is_there=False)
+    async with Admin(**login(kafka, "PLAIN")) as admin:
+        await until_listed(admin, made["sasl_username"], is_there=False)
     return made
 
 
@@ -362,12 +355,9 @@ async def test_a_delegation_token_that_is_revoked(guarded: Kafka) -> None:
     heard = Lost()
     async with Producer(observer=heard, **options) as made:
         assert set(await keep_sending(made, 1)) == {None}
-        async with Client(**login(guarded, "PLAIN")) as client:
+        async with Admin(**login(guarded, "PLAIN")) as admin:
             hmac = base64.b64decode(given["sasl_password"])
-            asked = messages.ExpireDelegationTokenRequest(
-                hmac=hmac, expiry_time_period_ms=-1
-            )
-            assert (await client.request(asked, to=ANY)).error_code == 0
+            await admin.expire_delegation_token(hmac)
         async with ListenerCounts(guarded) as counts:
             outcomes = await keep_sending(made, WATCHED)
     errors = [error for error in outcomes if error is not None]

@@ -226,7 +226,7 @@ async def test_an_answer_with_another_number_of_results(
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"operation": "raed"}, "AclOperation 'raed'; did you mean 'READ'"),
+        ({"operation": "reed"}, "AclOperation 'reed'; did you mean 'READ'"),
         ({"operation": AclOperation.ANY}, "operation='ANY' is for filters"),
         ({"operation": AclOperation.UNKNOWN}, "'UNKNOWN' stands for what is not"),
         ({"pattern_type": AclPatternType.MATCH}, "'MATCH' is for filters"),
