@@ -213,4 +213,4 @@ async def test_what_is_asked_of_nothing(admin: Admin) -> None:
     with pytest.raises(ArgumentValueError, match="'g' is there twice"):
         await admin.describe_consumer_groups(["g", "g"])
     with pytest.raises(ArgumentValueError, match="did you mean 'Stable'"):
-        await admin.list_groups(states=["stabel"])
+        await admin.list_groups(states=["stabl"])

@@ -140,7 +140,7 @@ async def test_elections(admin: Admin, cluster_topic: TopicFactory) -> None:
     assert caught.value.item == missing
     assert dict(caught.value.results) == {here: False}
     with pytest.raises(ArgumentValueError, match="did you mean 'preferred'"):
-        await admin.elect_leaders("prefered", [here])
+        await admin.elect_leaders("prefer", [here])
     assert await admin.elect_leaders(partitions=[]) == {}
 
 
