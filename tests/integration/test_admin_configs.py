@@ -140,7 +140,6 @@ async def test_configs_of_brokers(admin: Admin) -> None:
 
 
 @pytest.mark.kafka_versions("4.3")
-@pytest.mark.not_embedded("the embedded broker does not answer ListConfigResources")
 async def test_what_has_configs(admin: Admin, topic: TopicFactory) -> None:
     name = topic()
     listed = await admin.list_config_resources()

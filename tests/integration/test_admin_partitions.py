@@ -129,7 +129,6 @@ async def test_the_record_with_the_highest_timestamp(
 
 
 @pytest.mark.kafka_versions("2.8", "3.9", "4.3")
-@pytest.mark.not_embedded("the embedded broker does not answer ElectLeaders")
 async def test_elections(admin: Admin, cluster_topic: TopicFactory) -> None:
     topic = cluster_topic(partitions=2)
     here, missing = TopicPartition(topic, 0), TopicPartition("no-such-topic", 0)
@@ -146,7 +145,6 @@ async def test_elections(admin: Admin, cluster_topic: TopicFactory) -> None:
 
 
 @pytest.mark.kafka_versions("2.8", "3.9", "4.3")
-@pytest.mark.not_embedded("the embedded broker does not move replicas")
 async def test_replicas_are_moved(
     client: kafkaio.Client, admin: Admin, cluster_topic: TopicFactory
 ) -> None:

@@ -9,7 +9,7 @@ answer as they would from old metadata.
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -484,6 +484,29 @@ class Cluster:
         partition.set_isr([*partition.isr, node_id])
         self._elect(partition, node_id)
         self.save()
+
+    def set_replicas(self, partition: Partition, replicas: Sequence[int]) -> None:
+        """Move a partition to other nodes; its leader stays if it is among them."""
+        partition.replicas = list(replicas)
+        partition.set_isr(node for node in replicas if node in self.live)
+        if partition.leader not in partition.isr:
+            self._elect_one(partition)
+        self.save()
+
+    def elect_unclean(self, partition: Partition) -> bool:
+        """Let any replica that is up lead, with what it has of the log.
+
+        Returns:
+            False if none is up.
+        """
+        leader = next((node for node in partition.replicas if node in self.live), None)
+        if leader is None:
+            return False
+        partition.truncate_to_replica(leader)
+        partition.set_isr([leader])
+        self._elect(partition, leader)
+        self.save()
+        return True
 
     def set_isr(self, partition: Partition, isr: list[int]) -> None:
         """Set the in-sync replicas; the leader has to be among them."""

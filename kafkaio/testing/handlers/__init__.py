@@ -70,6 +70,8 @@ _BY_PARTITION: Final = frozenset(
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.ALTER_CONFIGS,
         ApiKey.CREATE_PARTITIONS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
     }
 )

@@ -1,0 +1,118 @@
+"""AlterPartitionReassignments, versions 0 and 1 (KIP-455, KIP-860).
+
+Replicas share one log, so that a move takes no time: it has ended when the answer is
+sent, and there is never one to cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.partition import Partition
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: AlterPartitionReassignmentsRequest,
+    connection: ServerConnection,
+) -> AlterPartitionReassignmentsResponse:
+    """Move the replicas of partitions."""
+    denied = rights_of(node, connection).denied(Operation.ALTER, ResourceType.CLUSTER)
+    if denied:
+        return AlterPartitionReassignmentsResponse(error_code=denied)
+    may_change = (
+        header.request_api_version == 0 or request.allow_replication_factor_change
+    )
+    return AlterPartitionReassignmentsResponse(
+        error_message=None,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _one(node, topic.name, asked, may_change=may_change)
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _one(
+    node: Node, name: str, asked: ReassignablePartition, *, may_change: bool
+) -> ReassignablePartitionResponse:
+    result = ReassignablePartitionResponse(
+        partition_index=asked.partition_index, error_message=None
+    )
+    try:
+        partition = _partition(node, name, asked.partition_index)
+        replicas = _checked(node, partition, asked.replicas, may_change=may_change)
+        node.cluster.set_replicas(partition, replicas)
+    except Refusal as refusal:
+        refusal.write_to(result)
+    return result
+
+
+def _partition(node: Node, name: str, number: int) -> Partition:
+    topic = node.cluster.topics.get(name)
+    if topic is None:
+        raise Refusal(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Unable to find a topic named {name}.",
+        )
+    if not 0 <= number < len(topic.partitions):
+        raise Refusal(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Unable to find partition {name}:{number}.",
+        )
+    return topic.partitions[number]
+
+
+def _checked(
+    node: Node,
+    partition: Partition,
+    replicas: Sequence[int] | None,
+    *,
+    may_change: bool,
+) -> Sequence[int]:
+    if replicas is None:
+        raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    problem = _problem(node, replicas)
+    if problem:
+        raise Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"The manual partition assignment includes {problem}.",
+        )
+    before, after = len(partition.replicas), len(replicas)
+    if before != after and not may_change:
+        raise Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {before} to {after}",
+        )
+    return replicas
+
+
+def _problem(node: Node, replicas: Sequence[int]) -> str | None:
+    if not replicas:
+        return "an empty replica list"
+    for node_id in sorted(replicas):
+        if node_id not in node.broker.nodes:
+            return f"broker {node_id}, but no such broker is registered"
+        if replicas.count(node_id) > 1:
+            return f"the broker {node_id} more than once"
+    return None

@@ -1,0 +1,118 @@
+"""ElectLeaders, versions 0 to 2 (KIP-183, KIP-460)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.cluster import Topic
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.partition import NO_LEADER, Partition
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
+
+_PREFERRED: Final = 0
+_UNCLEAN: Final = 1
+_TEXTS: Final = {
+    ErrorCode.ELECTION_NOT_NEEDED: "Leader election not needed for topic partition.",
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: (
+        "Eligible topic partition leaders are not available."
+    ),
+}
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: ElectLeadersRequest,
+    connection: ServerConnection,
+) -> ElectLeadersResponse:
+    """Elect the preferred leaders of partitions, or any replicas that are up."""
+    del header
+    denied = rights_of(node, connection).denied(Operation.ALTER, ResourceType.CLUSTER)
+    if denied:
+        return ElectLeadersResponse(error_code=denied)
+    kind = request.election_type
+    if request.topic_partitions is None:
+        return _all(node, kind)
+    is_known = kind in {_PREFERRED, _UNCLEAN} or not request.topic_partitions
+    return ElectLeadersResponse(
+        error_code=ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST,
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=asked.topic,
+                partition_result=[
+                    _one(node, kind, asked.topic, number) for number in asked.partitions
+                ],
+            )
+            for asked in request.topic_partitions
+        ],
+    )
+
+
+def _all(node: Node, kind: int) -> ElectLeadersResponse:
+    """Elect leaders of all partitions; those that need none are not answered for."""
+    if kind not in {_PREFERRED, _UNCLEAN}:
+        return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return ElectLeadersResponse(
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic.name, partition_result=list(_needed(node, kind, topic))
+            )
+            for topic in node.cluster.visible()
+        ]
+    )
+
+
+def _needed(node: Node, kind: int, topic: Topic) -> Iterable[PartitionResult]:
+    for partition in topic.partitions:
+        code = _elect(node, kind, partition)
+        if code != ErrorCode.ELECTION_NOT_NEEDED:
+            yield _result(partition.index, code)
+
+
+def _one(node: Node, kind: int, name: str, number: int) -> PartitionResult:
+    if kind not in {_PREFERRED, _UNCLEAN}:
+        text = f"Unknown election type {kind}"
+        return _result(number, ErrorCode.INVALID_REQUEST, text)
+    topic = node.cluster.topics.get(name)
+    if topic is None:
+        text = f"No such topic as {name}"
+        return _result(number, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    if not 0 <= number < len(topic.partitions):
+        text = f"No such partition as {name}-{number}"
+        return _result(number, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    return _result(number, _elect(node, kind, topic.partitions[number]))
+
+
+def _elect(node: Node, kind: int, partition: Partition) -> ErrorCode:
+    cluster = node.cluster
+    if kind == _UNCLEAN:
+        if partition.leader != NO_LEADER:
+            return ErrorCode.ELECTION_NOT_NEEDED
+        if cluster.elect_unclean(partition):
+            return ErrorCode.NONE
+        return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    preferred = partition.replicas[0]
+    if partition.leader == preferred:
+        return ErrorCode.ELECTION_NOT_NEEDED
+    if preferred not in partition.isr or preferred not in cluster.live:
+        return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    cluster.move_leader(partition, preferred)
+    return ErrorCode.NONE
+
+
+def _result(number: int, code: ErrorCode, text: str | None = None) -> PartitionResult:
+    return PartitionResult(
+        partition_id=number, error_code=code, error_message=text or _TEXTS.get(code)
+    )

@@ -1,0 +1,61 @@
+"""ListConfigResources, versions 0 and 1 (KIP-1000, KIP-1142).
+
+Version 0 lists subscriptions of client metrics, which this broker does not have.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.configs import BROKER, GROUP
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
+
+_TOPIC: Final = 2
+_LOGGER: Final = 8
+_CLIENT_METRICS: Final = 16
+_TYPES: Final = (_TOPIC, BROKER, _LOGGER, _CLIENT_METRICS, GROUP)
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: ListConfigResourcesRequest,
+    connection: ServerConnection,
+) -> ListConfigResourcesResponse:
+    """List what has configs."""
+    denied = rights_of(node, connection).denied(
+        Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER
+    )
+    if denied:
+        return ListConfigResourcesResponse(error_code=denied)
+    types = set(request.resource_types) or set(_TYPES)
+    if header.request_api_version == 0:
+        types = {_CLIENT_METRICS}
+    if not types <= set(_TYPES):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    nodes = [str(node_id) for node_id in node.broker.nodes]
+    names = {
+        _TOPIC: [topic.name for topic in node.cluster.visible()],
+        BROKER: nodes,
+        _LOGGER: nodes,
+        GROUP: [
+            name for kind, name, _ in node.cluster.configs.saved() if kind == GROUP
+        ],
+    }
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_type=kind, resource_name=name)
+            for kind in sorted(types)
+            for name in names.get(kind, ())
+        ]
+    )
