@@ -64,6 +64,8 @@ TopicId: TypeAlias = str | UUID
 #: Versions of requests that can say more: brokers' defaults for the number of
 #: partitions and replicas (CreateTopics), topics by their ids.
 _WITH_DEFAULTS, _DELETE_BY_ID, _DESCRIBE_BY_ID = 4, 6, 12
+#: The version of Metadata that tells what a client may do with a topic.
+_WITH_OPERATIONS = 8
 #: How many partitions one page of a description has.
 _PAGE = 2_000
 #: Topics whose absence is an answer, and nothing to wait for.
@@ -298,7 +300,8 @@ class Topics:
                     for item in items
                 ],
                 allow_auto_topic_creation=False,
-                include_topic_authorized_operations=with_operations,
+                include_topic_authorized_operations=with_operations
+                and terms.version >= _WITH_OPERATIONS,
             )
 
         def read(

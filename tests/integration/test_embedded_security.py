@@ -8,6 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from kafkaio.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclResourceType,
+    Admin,
+    ScramCredential,
+    ScramMechanism,
+    ScramUpsertion,
+)
 from kafkaio.testing import Broker
 from kafkaio.testing.security.acls import CLUSTER_NAME, AclFilter
 from tests.support.foreign_clients import (
@@ -215,3 +225,35 @@ def acls_of(broker: Broker) -> set[tuple[str, str, str, str]]:
         (acl.resource_type.name, acl.name, acl.pattern.name, acl.operation.name)
         for acl in broker.security.acls.find(AclFilter())
     }
+
+
+# ---- kafkaio's own Admin -------------------------------------------------------------
+
+
+async def test_admin_changes_rights_users_and_tokens() -> None:
+    sha = ScramMechanism.SCRAM_SHA_256
+    reads = AclBinding(AclResourceType.TOPIC, "t", "User:heidi", AclOperation.READ)
+    everything = AclBindingFilter()
+    async with Broker(sasl=True, acls=True) as broker:
+        async with Admin(broker.bootstrap_servers) as admin:
+            assert await admin.create_acls([reads]) == {reads: None}
+            assert await admin.describe_acls() == [reads]
+            assert await admin.delete_acls([everything]) == {everything: (reads,)}
+            assert await admin.describe_acls() == []
+            await admin.alter_user_scram_credentials(
+                [ScramUpsertion("heidi", sha, "pencil", 4_096)]
+            )
+            found = await admin.describe_user_scram_credentials(["heidi"])
+            assert found == {"heidi": (ScramCredential(sha, 4_096),)}
+        async with Admin(
+            broker.bootstrap("SASL"),
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="SCRAM-SHA-256",
+            sasl_username="heidi",
+            sasl_password="pencil",
+        ) as heidi:
+            token = await heidi.create_delegation_token(renewers=["User:bob"])
+            assert (token.owner, token.renewers) == ("User:heidi", ("User:bob",))
+            assert await heidi.describe_delegation_token() == [token]
+            await heidi.expire_delegation_token(token)
+            assert await heidi.describe_delegation_token() == []

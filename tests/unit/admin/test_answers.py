@@ -26,6 +26,7 @@ from kafkaio.protocol.messages import delete_topics as delete_api
 from kafkaio.protocol.messages import list_groups as list_api
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import DISCONNECT, HANG, FakeCluster, FakeNode
+from tests.unit.admin.support import admin_of
 
 
 @pytest.fixture
@@ -241,3 +242,13 @@ async def test_after_its_end_nothing_can_be_asked(
     ):
         with pytest.raises(ClosedError):
             await call
+
+
+async def test_old_brokers_tell_no_authorized_operations(cluster: FakeCluster) -> None:
+    for node in cluster.nodes.values():
+        node.versions[ApiKey.METADATA] = (0, 7)
+        del node.versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS]
+    async with admin_of(cluster) as admin:
+        found = await admin.describe_topics(["t"], include_authorized_operations=True)
+    assert found["t"].authorized_operations is None
+    assert len(found["t"].partitions) == 6
