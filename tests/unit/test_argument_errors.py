@@ -196,7 +196,9 @@ def example(name: str) -> KafkaError:
     return made
 
 
-@pytest.mark.parametrize("name", errors.__all__)
+@pytest.mark.parametrize(
+    "name", [each for each in errors.__all__ if each != "AdminErrors"]
+)
 def test_errors_are_pickled_and_copied_whole(name: str) -> None:
     error = example(name)
     for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
