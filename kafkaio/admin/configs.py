@@ -338,6 +338,8 @@ def _merged(
         BrokerError: a sensitive value would be lost, because it cannot be read.
     """
     own = _OWN[resource.type]
+    if resource.type is ConfigResourceType.BROKER and not resource.name:
+        own = ConfigSource.BROKER_DEFAULT  # what all brokers have in common
     merged: dict[str, str | None] = {}
     for entry in entries.values():
         if entry.source is not own:

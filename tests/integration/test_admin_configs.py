@@ -130,13 +130,17 @@ async def test_configs_of_brokers(admin: Admin) -> None:
     await admin.incremental_alter_configs({everyone: [change]})
     while (await own(admin, everyone)).get("log.cleaner.backoff.ms") != "20000":
         pass
-    await admin.incremental_alter_configs(
-        {
-            everyone: [
-                ConfigChange("log.cleaner.backoff.ms", None, ConfigChangeType.DELETE)
-            ]
-        }
-    )
+    # A change of another config keeps it, also where brokers replace all of them.
+    second = ConfigChange("log.cleaner.delete.retention.ms", "70000")
+    await admin.incremental_alter_configs({everyone: [second]})
+    while second.name not in (now := await own(admin, everyone)):
+        pass
+    assert now[change.name] == "20000"
+    deletions = [
+        ConfigChange(each.name, None, ConfigChangeType.DELETE)
+        for each in (change, second)
+    ]
+    await admin.incremental_alter_configs({everyone: deletions})
 
 
 @pytest.mark.kafka_versions("4.3")
