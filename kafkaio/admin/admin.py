@@ -1672,7 +1672,8 @@ class Admin(Closeable):
             RequestTimeout: a broker did not answer in time.
             AdminErrors: several partitions failed.
             ArgumentValueError: none, or both, of ``to`` and ``shift_by`` are given; a
-                datetime has no time zone; or there is no offset to shift.
+                datetime has no time zone or is before 1970; or there is no offset to
+                shift.
             ClosedError: the admin client is closed, or not started.
         """
         from kafkaio.admin.groups import Groups, check_reset

@@ -8,6 +8,7 @@ results into what the caller of `Admin` gets: a dict, in the order asked, or err
 from __future__ import annotations
 
 from collections.abc import (
+    Callable,
     Collection,
     Hashable,
     Iterable,
@@ -20,6 +21,7 @@ from typing import Any, Literal, Protocol, TypeVar, overload
 
 from kafkaio._arguments import type_name
 from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.reactions import Reaction, reaction
 from kafkaio._runtime.clock import now
 from kafkaio.client.destinations import Destination
 from kafkaio.client.fanout import Operation, Results
@@ -32,6 +34,7 @@ from kafkaio.errors import (
     KafkaError,
     UnsupportedVersion,
 )
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response
 
 __all__ = [
@@ -39,6 +42,7 @@ __all__ = [
     "ask",
     "brokers",
     "distinct",
+    "final_at",
     "items_of",
     "member_of",
     "need_brokers",
@@ -50,6 +54,7 @@ ValueT = TypeVar("ValueT")
 AnswerT = TypeVar("AnswerT", bound=Response)
 ResponseT = TypeVar("ResponseT", bound=Response)
 EnumT = TypeVar("EnumT", bound=StrEnum)
+_FINAL = Reaction()
 
 
 class AdminCluster(Cluster, Protocol):
@@ -81,6 +86,17 @@ class AdminCluster(Cluster, Protocol):
     ) -> ClusterView:
         """Wait until every topic is described in the view."""
         ...
+
+
+def final_at(api: int, *codes: ErrorCode) -> Callable[[int], Reaction]:
+    """Return what to do about error codes: what the table says, but never repeat some.
+
+    Args:
+        api: the API whose answers have the codes.
+        codes: what no repetition changes, although the table has it as retriable: a
+            broker that knows every topic says of one that it does not exist.
+    """
+    return lambda code: _FINAL if code in codes else reaction(api, code)
 
 
 async def ask(

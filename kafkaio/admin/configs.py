@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kafkaio._arguments import type_name
-from kafkaio._machines.reactions import Reaction, reaction
-from kafkaio.admin.asking import AdminCluster, ask, items_of
+from kafkaio.admin.asking import AdminCluster, ask, final_at, items_of
 from kafkaio.admin.types import (
     ConfigChange,
     ConfigChangeType,
@@ -71,7 +70,10 @@ _OWN: Final = {
 _WITH_DOCUMENTATION: Final = 3
 #: From this version on ListConfigResources has other types than client metrics.
 _ALL_TYPES: Final = 1
-_FINAL: Final = Reaction()
+#: What to do about a code: a topic that does not exist is an answer.
+_REACT: Final = final_at(
+    ApiKey.INCREMENTAL_ALTER_CONFIGS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+)
 
 
 class Configs:
@@ -119,7 +121,7 @@ class Configs:
             destination=_home,
             build=build,
             read=_read_description,
-            react=_react,
+            react=_REACT,
             is_exact=True,
         )
         return await ask(self._cluster, operation, resources, deadline, "2.1")
@@ -151,7 +153,7 @@ class Configs:
                 )
                 for it in response.responses
             ),
-            react=_react,
+            react=_REACT,
             is_exact=True,
         )
         results = await ask(self._cluster, operation, changes, deadline, "2.3")
@@ -216,7 +218,7 @@ class Configs:
                     )
                     for it in response.responses
                 ),
-                react=_react,
+                react=_REACT,
                 is_exact=True,
             )
         )
@@ -289,12 +291,6 @@ def _home(resource: ConfigResource) -> Destination:
     if resource.type in _OF_ONE_BROKER and resource.name:
         return Broker(int(resource.name))
     return ANY
-
-
-def _react(code: int) -> Reaction:
-    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return _FINAL
-    return reaction(ApiKey.INCREMENTAL_ALTER_CONFIGS, code)
 
 
 def _resource(number: int, name: str) -> ConfigResource:

@@ -11,14 +11,14 @@ older API then.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from kafkaio._arguments import type_name
 from kafkaio._machines.membership.subscription import decode_assignment
 from kafkaio._machines.reactions import BASE, Reaction
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.admin.asking import AdminCluster, ask, brokers
+from kafkaio.admin.asking import AdminCluster, ask, brokers, final_at
 from kafkaio.admin.types import (
     GroupDescription,
     GroupLag,
@@ -34,13 +34,14 @@ from kafkaio.admin.types import (
 from kafkaio.client.committed import fetch_operation
 from kafkaio.client.destinations import Broker, GroupCoordinator
 from kafkaio.client.fanout import Answer, Operation, Results, Terms
-from kafkaio.client.offsets import EARLIEST, LATEST, OffsetLookup
+from kafkaio.client.offsets import EARLIEST, LATEST, OffsetLookup, time_of
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     ProtocolError,
     UnsupportedVersion,
 )
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages import consumer_group_describe as consumer_api
 from kafkaio.protocol.messages import delete_groups as delete_api
@@ -60,8 +61,6 @@ _COMMIT_BY_NAME: Final = 9
 #: From this version on LeaveGroup is about several members (Kafka 2.4).
 _LEAVE_MANY: Final = 3
 _CONSUMER: Final = "consumer"
-_FINAL: Final = Reaction()
-_CODES: Final = frozenset(map(int, ErrorCode))
 #: The generation of who commits without being a member.
 _NO_GENERATION: Final = -1
 _IN_USE: Final = (
@@ -401,7 +400,9 @@ class Groups:
                 destination=lambda _: GroupCoordinator(group),
                 build=build,
                 read=read,
-                react=_final_without_topic,
+                react=final_at(
+                    ApiKey.OFFSET_DELETE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                ),
                 is_exact=True,
             )
         )
@@ -483,7 +484,7 @@ def check_reset(to: object, shift_by: object) -> None:
     Raises:
         ArgumentTypeError: one has the wrong type.
         ArgumentValueError: none or both are given, a word is unknown, or a datetime has
-            no time zone.
+            no time zone or is before 1970.
     """
     if not isinstance(shift_by, int) or isinstance(shift_by, bool):
         raise ArgumentTypeError(f"shift_by must be int, not {type_name(shift_by)}")
@@ -496,8 +497,8 @@ def check_reset(to: object, shift_by: object) -> None:
             "to must be 'earliest', 'latest', a datetime, a timedelta or a mapping, not"
             f" {type_name(to)}"
         )
-    if isinstance(to, datetime) and to.tzinfo is None:
-        raise ArgumentValueError(f"the datetime {to.isoformat()} has no time zone")
+    if isinstance(to, datetime):
+        time_of(to)
 
 
 def _place(
@@ -529,22 +530,15 @@ def _is_time(to: OffsetTarget | None) -> bool:
 
 
 def _time_of(to: object) -> int:
+    """The time that a datetime or a timedelta means, for ListOffsets."""
     if isinstance(to, timedelta):
         return wall_ms() - int(to / timedelta(milliseconds=1))
-    assert isinstance(to, datetime)
-    begin = datetime(1970, 1, 1, tzinfo=UTC)
-    return -((begin - to) // timedelta(milliseconds=1))
+    return time_of(to)
 
 
 def _base(code: int) -> Reaction:
     """What to do about a code, for who is no member of the group."""
-    return BASE.get(ErrorCode(code), _FINAL) if code in _CODES else _FINAL
-
-
-def _final_without_topic(code: int) -> Reaction:
-    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return _FINAL
-    return _base(code)
+    return BASE[ErrorCode(code)]
 
 
 def _listing(

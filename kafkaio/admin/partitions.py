@@ -8,13 +8,12 @@ and the leader of a partition deletes its records.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from kafkaio._arguments import partition_of, type_name
-from kafkaio._machines.reactions import Reaction, reaction
 from kafkaio._runtime.clock import now
-from kafkaio.admin.asking import AdminCluster, ask, brokers, items_of
+from kafkaio.admin.asking import AdminCluster, ask, brokers, final_at, items_of
 from kafkaio.admin.types import (
     ElectionType,
     LogDirectory,
@@ -42,7 +41,16 @@ __all__ = ["Partitions", "check_counts", "check_ends", "check_replicas"]
 _ELECTIONS: Final = {ElectionType.PREFERRED: 0, ElectionType.UNCLEAN: 1}
 #: From this version on there are elections of other than preferred leaders.
 _UNCLEAN: Final = 1
-_FINAL: Final = Reaction()
+#: The controller knows every partition, and a broker all of its replicas.
+_MISSING: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+)
+#: No replica can become the leader: an answer, and nothing to wait for.
+_NO_LEADERS: Final = (
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+)
 #: The end of a log, as DeleteRecords has it.
 _HIGH_WATERMARK: Final = -1
 _ALL: Final = "the partitions of the cluster"
@@ -88,7 +96,7 @@ class Partitions:
                     Answer(it.name, None, it.error_code, it.error_message)
                     for it in response.results
                 ),
-                react=_reactions(ApiKey.CREATE_PARTITIONS),
+                react=final_at(ApiKey.CREATE_PARTITIONS, *_MISSING),
                 is_exact=True,
             )
         )
@@ -116,7 +124,7 @@ class Partitions:
                 destination=lambda _: Controller,
                 build=lambda items, terms: _election(election, items, terms),
                 read=_read_election,
-                react=_reactions(ApiKey.ELECT_LEADERS, is_election=True),
+                react=final_at(ApiKey.ELECT_LEADERS, *_MISSING, *_NO_LEADERS),
                 is_exact=True,
             )
         )
@@ -195,7 +203,7 @@ class Partitions:
             destination=lambda _: Controller,
             build=build,
             read=_read_moves,
-            react=_reactions(ApiKey.ALTER_PARTITION_REASSIGNMENTS),
+            react=final_at(ApiKey.ALTER_PARTITION_REASSIGNMENTS, *_MISSING),
             is_exact=True,
         )
         return await ask(self._cluster, operation, replicas, deadline, "2.4")
@@ -327,7 +335,7 @@ class Partitions:
             build=build,
             read=read,
             name=lambda item: f"{item[0].topic}-{item[0].partition} on {item[1]}",
-            react=_reactions(ApiKey.ALTER_REPLICA_LOG_DIRS),
+            react=final_at(ApiKey.ALTER_REPLICA_LOG_DIRS, *_MISSING),
             is_exact=True,
         )
         return await ask(self._cluster, operation, directories, deadline, "2.1")
@@ -474,17 +482,6 @@ def _by_topic(
     for tp in partitions:
         found[tp.topic].append(tp)
     return found
-
-
-def _reactions(api: int, *, is_election: bool = False) -> Callable[[int], Reaction]:
-    """What to do about a code of the controller, which knows every partition."""
-    final = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.REPLICA_NOT_AVAILABLE}
-    if is_election:
-        final |= {
-            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
-            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-        }
-    return lambda code: _FINAL if code in final else reaction(api, code)
 
 
 # ---- arguments -----------------------------------------------------------------------

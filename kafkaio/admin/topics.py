@@ -9,7 +9,7 @@ Brokers answer in an order of their own, so that answers are matched by name or 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from kafkaio.admin.asking import (
     ask,
     brokers,
     distinct,
+    final_at,
     items_of,
     need_brokers,
 )
@@ -70,7 +71,6 @@ _WITH_OPERATIONS = 8
 _PAGE = 2_000
 #: Topics whose absence is an answer, and nothing to wait for.
 _MISSING = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-_FINAL = Reaction()
 
 
 class Topics:
@@ -199,7 +199,7 @@ class Topics:
                 destination=lambda _: Controller,
                 build=_deletion,
                 read=_read_deletion,
-                react=_missing_is_final(ApiKey.DELETE_TOPICS),
+                react=final_at(ApiKey.DELETE_TOPICS, *_MISSING),
                 is_exact=True,
             )
         )
@@ -322,7 +322,7 @@ class Topics:
             destination=lambda _: ANY,
             build=build,
             read=read,
-            react=_missing_is_final(ApiKey.METADATA),
+            react=final_at(ApiKey.METADATA, *_MISSING),
             is_exact=True,
         )
         return await ask(self._cluster, operation, topics, deadline, "3.1")
@@ -600,10 +600,3 @@ def _description(
 
 def _id_of(topic_id: UUID) -> UUID | None:
     return topic_id if topic_id != ZERO_UUID else None
-
-
-def _missing_is_final(api: int) -> Callable[[int], Reaction]:
-    def react(code: int) -> Reaction:
-        return _FINAL if code in _MISSING else reaction(api, code)
-
-    return react

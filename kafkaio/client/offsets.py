@@ -42,6 +42,7 @@ __all__ = [
     "Moment",
     "OffsetLookup",
     "places_of",
+    "time_of",
     "times_of",
 ]
 
@@ -315,7 +316,7 @@ def times_of(moments: Mapping[TopicPartition, Moment]) -> dict[TopicPartition, i
             is before 1970.
     """
     _check_mapping(moments)
-    return {partition_of(tp): _time_of(moment) for tp, moment in moments.items()}
+    return {partition_of(tp): time_of(moment) for tp, moment in moments.items()}
 
 
 def places_of(
@@ -331,7 +332,7 @@ def places_of(
     return {
         partition_of(tp): _OTHERS[moment]
         if isinstance(moment, str) and moment in _OTHERS
-        else _time_of(moment)
+        else time_of(moment)
         for tp, moment in moments.items()
     }
 
@@ -344,7 +345,13 @@ def _check_mapping(moments: object) -> None:
         )
 
 
-def _time_of(moment: object) -> int:
+def time_of(moment: object) -> int:
+    """Return the time to ask for, from one value of `times_of`.
+
+    Raises:
+        ArgumentTypeError: as `times_of`.
+        ArgumentValueError: as `times_of`.
+    """
     if moment == "earliest":
         return EARLIEST
     if moment == "latest":
