@@ -512,8 +512,10 @@ class Connection:
         """A ``Work`` of the mechanism has ended in its thread."""
         if work.cancelled():
             return  # the connection is closed
-        self._work = None
         error = work.exception()
+        if self._work is not work:
+            return  # closed when the work was done, and this not yet called
+        self._work = None
         if error is None:
             closing = self._machine.worked(work.result(), self._loop.time())
         else:

@@ -387,6 +387,25 @@ async def test_closing_while_work_runs(threads: Side) -> None:
     assert threads.peer.authenticated == {}
 
 
+async def test_closing_when_work_has_just_ended(threads: Side) -> None:
+    """What was computed is dropped, and is not computed again."""
+    loop = asyncio.get_running_loop()
+    computed: list[bytes] = []
+
+    def compute(message: bytes) -> bytes:
+        computed.append(message)
+        # Before the connection hears of the result.
+        loop.call_soon(threads.connections[0].close)
+        return message
+
+    threads.login.make = lambda: Rounds(in_thread=True, compute=compute)
+    with pytest.raises(BrokerNotAvailable, match="closed"):
+        await threads.open()
+    await asyncio.sleep(10)
+    assert len(computed) == 1
+    assert threads.peer.authenticated == {}
+
+
 @pytest.mark.parametrize(
     ("raised", "expected", "match"),
     [
