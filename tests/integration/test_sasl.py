@@ -253,7 +253,9 @@ def check(counts: ListenerCounts, works: list[Work]) -> None:
     # closes says so to its leader in a Fetch; behind a long poll, the broker may read
     # it after the end of the session.
     assert counts.of("expired-connections-killed-count") <= len(heard)
-    assert counts.succeeded == sum(sessions.logins for sessions in heard)
+    # A client that closes while a login is under way does not hear how it ends.
+    unheard = counts.succeeded - sum(sessions.logins for sessions in heard)
+    assert 0 <= unheard <= len(heard)
     for work in works:
         # A session is renewed after 0.85 of its two seconds at the earliest. The first
         # login is one more, and so is another connection of the same kind.
