@@ -78,6 +78,7 @@ class MetadataUpdater:
         failure: why the last attempt failed; None if it succeeded.
         updated: happens after every attempt that succeeded.
         attempted: happens after every attempt.
+        updated_at: when the view was refreshed; ``-inf`` before the first time.
     """
 
     def __init__(self, config: ClientConfig, nodes: Nodes, observer: Observer) -> None:
@@ -85,6 +86,7 @@ class MetadataUpdater:
         self.failure: KafkaError | None = None
         self.updated: Broadcast = Broadcast()
         self.attempted: Broadcast = Broadcast()
+        self.updated_at: float = -inf
         self._config = config
         self._nodes = nodes
         self._observer = observer
@@ -292,6 +294,7 @@ class MetadataUpdater:
         if merged is None:
             raise BrokerNotAvailable("a Metadata answer names no broker")
         self.failure = None
+        self.updated_at = now()
         self._schedule.succeeded(ask, merged, now(), roll())
         self._publish(merged.view)
         self._report_unavailable()

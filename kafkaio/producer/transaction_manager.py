@@ -168,6 +168,7 @@ class Run:
         ended: told when the outcome is known, and the consumer was moved.
         is_late: whether EndTxn has no answer after ``max_block_ms``.
         late_at: when that is to be noted; infinity before EndTxn is sent.
+        ends_since: when its end was decided on; 0 before.
     """
 
     __slots__ = (
@@ -176,6 +177,7 @@ class Run:
         "commits",
         "consumer",
         "ended",
+        "ends_since",
         "is_commit_lost",
         "is_done",
         "is_ending",
@@ -200,6 +202,7 @@ class Run:
         self.ended: Broadcast = Broadcast()
         self.is_late: bool = False
         self.late_at: float = inf
+        self.ends_since: float = 0.0
         # Whether its end was asked for, and whether it is complete.
         self.is_ending: bool = False
         self.is_done: bool = False
@@ -286,11 +289,13 @@ class TransactionManager:
             BrokerError: it was refused for another reason.
         """
         self._sender = sender
+        began = now()
         machine = self._machine
         machine.initialise()
         await self._initialise(Initialise(None), within)
         if machine.state is not State.READY:
             raise self._refusal or self._why_over()
+        self._report_step("init", began)
 
     async def close(self, deadline: float) -> None:
         """Abort what is open, and wait for the end until ``deadline``.
@@ -330,6 +335,7 @@ class TransactionManager:
             KafkaError: the producer is over: Fenced, for example.
         """
         self._check_over()
+        began = now()
         await self._turn(run)
         try:
             await self._until_ready()
@@ -344,6 +350,7 @@ class TransactionManager:
         run.is_open = True
         self._accumulator.gate.remove_barrier(Barrier.NO_TRANSACTION)
         self._perform(self._machine.begin(now(), protocol))
+        self._report_step("begin", began)
 
     def not_begun(self, run: Run) -> None:
         """Note that the begin of a run has failed: nothing of it was written."""
@@ -524,6 +531,7 @@ class TransactionManager:
             return
         run.is_open = False
         run.is_ending = True
+        run.ends_since = now()
         run.on_closed()
         self._accumulator.gate.raise_barrier(Barrier.NO_TRANSACTION)
 
@@ -755,6 +763,11 @@ class TransactionManager:
         tp = TopicPartition(receipt.topic, receipt.partition)
         self._cluster.observer.record_failed(tp, receipt.error, receipt.count)
 
+    def _report_step(self, step: str, began: float) -> None:
+        self._cluster.observer.transaction_step(
+            self.transactional_id, step, now() - began
+        )
+
     def _ended(self, outcome: TransactionOutcome) -> None:
         run = self._run
         assert run is not None
@@ -770,12 +783,16 @@ class TransactionManager:
             run.reason = "timed out"
         consumer = run.consumer
         if outcome is TransactionOutcome.COMMITTED:
+            self._report_step("commit", run.ends_since)
             for offsets in run.offsets:
                 offsets.committed()
             if consumer is not None:
                 consumer.end()
             self._done(run)
-        elif consumer is None:
+            return
+        if outcome is TransactionOutcome.ABORTED:
+            self._report_step("abort", run.ends_since)
+        if consumer is None:
             self._done(run)
         else:
             self._start_rewind(run, consumer)
@@ -1214,6 +1231,7 @@ class TransactionManager:
                 is over.
         """
         self._check_committable(run)
+        began = now()
         group_id = offsets.identity().group_id
         rpc = self._groups.get(group_id)
         if rpc is None:
@@ -1247,6 +1265,7 @@ class TransactionManager:
                 self._machine.harmed(has_late=True)
             self._look()
         run.offsets.append(offsets)
+        self._report_step("send_offsets", began)
 
     async def _check_fencing(self, rpc: CoordinatorRpc, offsets: GroupOffsets) -> None:
         if not offsets.is_fenced:
