@@ -263,7 +263,7 @@ class Connection:
 
     def _session_left(self) -> float:
         session = self._machine.session
-        return inf if session is None else max(0.0, session.ends_at - now())
+        return inf if session is None else max(0.0, session.ends_at - self._loop.time())
 
     # ---- requests ----------------------------------------------------------------
 

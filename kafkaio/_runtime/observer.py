@@ -17,7 +17,7 @@ from functools import wraps
 from typing import NamedTuple, ParamSpec, Protocol
 
 from kafkaio._dataclass import dataclass
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio.types import Headers, OffsetAndMetadata, TopicPartition
 
 __all__ = [
     "AcknowledgedBatch",
@@ -91,6 +91,13 @@ class Observer:
     class. An observer that raises does not affect the client: the exception goes to the
     event loop's exception handler.
     """
+
+    #: Called by a producer with the topic and the headers of each record that is sent,
+    #: by an observer that has this method: it returns the headers to write, which
+    #: tracing extends by its context. This is the only call for each record. Records of
+    #: such a producer take the way of those that are serialized. Rows of tables are
+    #: left out. A method that raises changes no headers.
+    inject: Callable[[str, Headers], Headers]
 
     def started(self, kind: str, name: str, source: Observed) -> None:
         """A ``"client"``, ``"producer"``, ``"consumer"`` or ``"admin"`` has started.
@@ -380,6 +387,10 @@ def add_observer(
             before = vars(guard).get(name)
             notify = _contained(method, name)
             setattr(guard, name, notify if before is None else _both(before, notify))
+    inject = getattr(observer, "inject", None)
+    if callable(inject) and "inject" not in leave_out:
+        before = vars(guard).get("inject")
+        guard.inject = _injecting(inject, before)
 
 
 def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, None]:
@@ -390,17 +401,34 @@ def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, No
     return notify
 
 
+def _injecting(
+    inject: Callable[[str, Headers], Headers],
+    before: Callable[[str, Headers], Headers] | None,
+) -> Callable[[str, Headers], Headers]:
+    def extended(topic: str, headers: Headers) -> Headers:
+        if before is not None:
+            headers = before(topic, headers)
+        try:
+            return inject(topic, headers)
+        except Exception as error:  # noqa: BLE001  (see the class)
+            _tell("inject", error)
+            return headers
+
+    return extended
+
+
 def _contained(method: Callable[P, object], name: str) -> Callable[P, None]:
     @wraps(method)
     def notify(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             method(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  (see the class)
-            asyncio.get_running_loop().call_exception_handler(
-                {
-                    "message": f"observer failed in {name}",
-                    "exception": error,
-                }
-            )
+            _tell(name, error)
 
     return notify
+
+
+def _tell(name: str, error: Exception) -> None:
+    asyncio.get_running_loop().call_exception_handler(
+        {"message": f"observer failed in {name}", "exception": error}
+    )

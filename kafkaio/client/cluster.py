@@ -198,7 +198,7 @@ class Cluster:
             topics=len(view.topics),
             view_number=view.number,
             coordinators=len(self._finder.cache),
-            metadata_age=now() - self._metadata.updated_at,
+            metadata_age=self._metadata.age,
             connections=self._pool.statistics(),
         )
 

@@ -158,6 +158,7 @@ class Core:
         # How long reads have waited for records, and since when one does.
         self._waited = 0.0
         self._waits_since = inf
+        self._clock: Callable[[], float] = float
         self.reader: Reader = Reader(
             config, on_change=self.look, on_news=self._news.notify
         )
@@ -238,6 +239,7 @@ class Core:
     async def start(self, within: float | None) -> None:
         """Start; return when there is an assignment and every position is known."""
         self.life.begin()
+        self._clock = asyncio.get_running_loop().time
         self.time_slice.start()
         try:
             limit = self.config.default_api_timeout_ms / 1000
@@ -573,9 +575,14 @@ class Core:
             fetches_in_flight=self.fetcher.in_flight,
             buffered_bytes=self.reader.buffers.unread,
             stale_answers=self.fetcher.stale_answers,
-            idle_seconds=self._waited + max(0.0, now() - self._waits_since),
+            idle_seconds=self._idle_seconds(),
             partitions={tp: self._place_of(tp) for tp in tuple(self.reader.positions)},
         )
+
+    def _idle_seconds(self) -> float:
+        since = self._waits_since
+        # The caller may be in another thread, without an event loop.
+        return self._waited + (0.0 if since == inf else self._clock() - since)
 
     def _place_of(self, tp: TopicPartition) -> PartitionStatistics:
         at, ends = self.reader.positions[tp].position, self.fetcher.ends_of(tp)

@@ -168,7 +168,13 @@ class Producer(Closeable):
         self._space = BufferSpace(
             self._budget, self._accumulator.gate, config.max_block_ms / 1000
         )
-        self._intake = Intake(config, self._accumulator, self._space, self._life.check)
+        self._intake = Intake(
+            config,
+            self._accumulator,
+            self._space,
+            self._life.check,
+            getattr(cluster.observer, "inject", None),
+        )
         self._open_batches = self._intake.open_batches
         # Records of a transactional producer come by its transactions alone.
         is_plain = self._intake.is_plain and not is_transactional
