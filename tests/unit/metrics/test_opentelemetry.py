@@ -388,7 +388,7 @@ def test_the_current_context_is_written_unless_there_is_one(backend: Backend) ->
         assert inject("one", pairs) is pairs
     state = trace.TraceState([("vendor", "1")])
     foreign = trace.NonRecordingSpan(
-        trace.SpanContext(*SENT_IN, True, trace.TraceFlags(1), state)  # noqa: FBT003
+        trace.SpanContext(*SENT_IN, True, trace.TraceFlags(1), state)
     )
     with trace.use_span(foreign):
         assert inject("one", ()) == (
