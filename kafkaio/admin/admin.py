@@ -246,7 +246,7 @@ class Admin(Closeable):
         except BaseException:
             await self.close(timeout=0)
             raise
-        cluster.observer.started("admin", self.config.client_id)
+        cluster.observer.started("admin", self.config.client_id, self)
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Close the connections of its own client. May be called again.
@@ -277,7 +277,7 @@ class Admin(Closeable):
                 await self._cluster.close(timeout)
         finally:
             if self._life.ended():
-                self._cluster.observer.closed("admin", self.config.client_id)
+                self._cluster.observer.closed("admin", self.config.client_id, self)
 
     def _abandon(self) -> None:
         self._life.soon(partial(_call_all, self._undo))

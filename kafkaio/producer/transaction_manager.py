@@ -170,6 +170,7 @@ class Run:
         ended: told when the outcome is known, and the consumer was moved.
         is_late: whether EndTxn has no answer after ``max_block_ms``.
         late_at: when that is to be noted; infinity before EndTxn is sent.
+        ends_since: when its end was decided on; 0 before.
     """
 
     __slots__ = (
@@ -177,6 +178,7 @@ class Run:
         "commits",
         "consumer",
         "ended",
+        "ends_since",
         "is_commit_lost",
         "is_done",
         "is_ending",
@@ -201,6 +203,7 @@ class Run:
         self.ended: Broadcast = Broadcast()
         self.is_late: bool = False
         self.late_at: float = inf
+        self.ends_since: float = 0.0
         # Whether its end was asked for, and whether it is complete.
         self.is_ending: bool = False
         self.is_done: bool = False
@@ -292,11 +295,13 @@ class TransactionManager:
         """
         self._sender = sender
         self._now = asyncio.get_running_loop().time
+        began = self._now()
         machine = self._machine
         machine.initialise()
         await self._initialise(Initialise(None), within)
         if machine.state is not State.READY:
             raise self._refusal or self._why_over()
+        self._report_step("init", began)
 
     async def close(self, deadline: float) -> None:
         """Abort what is open, and wait for the end until ``deadline``.
@@ -336,6 +341,7 @@ class TransactionManager:
             KafkaError: the producer is over: Fenced, for example.
         """
         self._check_over()
+        began = self._now()
         if self._run is not None:
             await self._turn()
         self._run = run
@@ -353,6 +359,7 @@ class TransactionManager:
         run.is_open = True
         self._accumulator.gate.remove_barrier(Barrier.NO_TRANSACTION)
         self._perform(self._machine.begin(self._now(), protocol))
+        self._report_step("begin", began)
 
     def not_begun(self, run: Run) -> None:
         """Note that the begin of a run has failed: nothing of it was written."""
@@ -537,6 +544,7 @@ class TransactionManager:
             return
         run.is_open = False
         run.is_ending = True
+        run.ends_since = self._now()
         run.on_closed()
         self._accumulator.gate.raise_barrier(Barrier.NO_TRANSACTION)
 
@@ -772,6 +780,11 @@ class TransactionManager:
         tp = TopicPartition(receipt.topic, receipt.partition)
         self._cluster.observer.record_failed(tp, receipt.error, receipt.count)
 
+    def _report_step(self, step: str, began: float) -> None:
+        self._cluster.observer.transaction_step(
+            self.transactional_id, step, self._now() - began
+        )
+
     def _ended(self, outcome: TransactionOutcome) -> None:
         run = self._run
         assert run is not None
@@ -787,12 +800,16 @@ class TransactionManager:
             run.reason = "timed out"
         consumer = run.consumer
         if outcome is TransactionOutcome.COMMITTED:
+            self._report_step("commit", run.ends_since)
             for offsets in run.offsets:
                 offsets.committed()
             if consumer is not None:
                 consumer.end()
             self._done(run)
-        elif consumer is None:
+            return
+        if outcome is TransactionOutcome.ABORTED:
+            self._report_step("abort", run.ends_since)
+        if consumer is None:
             self._done(run)
         else:
             self._start_rewind(run, consumer)
@@ -1235,6 +1252,7 @@ class TransactionManager:
                 is over.
         """
         self._check_committable(run)
+        began = self._now()
         group_id = offsets.identity().group_id
         rpc = self._groups.get(group_id)
         if rpc is None:
@@ -1268,6 +1286,7 @@ class TransactionManager:
                 self._machine.harmed(has_late=True)
             self._look()
         run.offsets.append(offsets)
+        self._report_step("send_offsets", began)
 
     async def _check_fencing(self, rpc: CoordinatorRpc, offsets: GroupOffsets) -> None:
         if not offsets.is_fenced:
@@ -1494,7 +1513,7 @@ class _Busy:
         if code != ErrorCode.CONCURRENT_TRANSACTIONS:
             self._since = None
             return None
-        at = now()
+        at = self._now()
         if self._since is None:
             self._since = at
         waited = at - self._since

@@ -146,8 +146,10 @@ class Sessions:
         self.again: Counter[tuple[int, str]] = Counter()
         self.lost: list[object] = []
 
-    def authenticated(self, node: int, kind: str, *facts: object) -> None:
-        del facts
+    def authenticated(
+        self, node: int, kind: str, *facts: object, is_renewal: bool
+    ) -> None:
+        del facts, is_renewal
         self.logins += 1
         self.again[node, kind] += 1
 

@@ -448,8 +448,8 @@ class Heard(Observer):
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
 
-    def authenticated(self, *event: Any) -> None:
-        self.events.append(event)
+    def authenticated(self, *event: Any, is_renewal: bool) -> None:
+        self.events.append((*event, is_renewal))
 
     def credentials_exposed(self, *event: Any) -> None:
         self.events.append(event)
@@ -479,7 +479,7 @@ async def test_short_sessions_change_the_connection_under_the_traffic(
         await connection.call(MetadataRequest(), timeout=1)
         await asyncio.sleep(0.05)
     assert side.cluster.connections_accepted == pytest.approx(11, abs=1)
-    assert heard.events[0] == (0, "shared", "ROUNDS", 1.0)
+    assert heard.events[0] == (0, "shared", "ROUNDS", 1.0, 0.0, False)
     assert len(heard.events) == side.cluster.connections_accepted
     await pool.aclose()
 
