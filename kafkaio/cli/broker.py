@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TextIO
 
-from kafkaio.cli.parsing import CommandFailed
+from kafkaio.cli.exits import CommandFailed
 from kafkaio.testing.broker.configs import base_name, facts
 from kafkaio.testing.broker.properties import read_properties
 from kafkaio.testing.broker.refusal import Refusal

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from kafkaio._records.batch import Batch
-from kafkaio.cli.parsing import CommandFailed
+from kafkaio.cli.exits import CommandFailed
 from kafkaio.errors import CorruptRecord
 from kafkaio.testing.log.epochs import EPOCH_FILE, read_epochs
 from kafkaio.testing.log.formats import read_producer_snapshot, read_transaction_index

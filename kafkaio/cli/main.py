@@ -1,50 +1,106 @@
-"""The command ``kafkaio``: parses the command line and runs a subcommand."""
+"""The command ``kafkaio``: runs a subcommand, and ends as a command should.
+
+``broker`` and ``log`` work without the extra ``cli``; every other command says then
+what to install.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
-from kafkaio import __version__
-from kafkaio.cli import broker, log
-from kafkaio.cli.parsing import CommandFailed, Parser
+from kafkaio.cli.exits import CommandFailed, Exit, code_of, lines_of
+from kafkaio.cli.registry import BARE, COMMANDS
+from kafkaio.errors import KafkaError
 
 __all__ = ["main"]
 
-_REFUSED = 2
-_INTERRUPTED = 130
+_INSTALL = "needs more packages: pip install 'kafkaio[cli]'"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code.
+    """Run a command and return its exit code; see `kafkaio.cli.exits`.
 
-    A command that fails prints one line to stderr, and the exit code is 2. After Ctrl+C
-    the exit code is 130.
+    A command that fails prints one line to stderr.
 
     Args:
         arguments: the arguments of the command; None for those of the process.
 
     Raises:
-        SystemExit: after ``--help`` or ``--version``, or for invalid arguments.
+        SystemExit: after ``--help`` or ``--version`` of ``broker`` and ``log``, or for
+            invalid arguments of theirs.
     """
-    parser = Parser(
-        prog="kafkaio", description="Tools of kafkaio, the Kafka client for asyncio."
-    )
-    parser.add_argument("--version", action="version", version=f"kafkaio {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    broker.add_command(commands)
-    log.add_commands(commands)
-    chosen = parser.parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code: int = chosen.run(chosen, sys.stdout)
-    except CommandFailed as failure:
-        sys.stderr.write(f"{chosen.command}: {failure}\n")
-        return _REFUSED
+        code = _run(words)
+        sys.stdout.flush()
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return Exit.INTERRUPTED
     except BrokenPipeError:
         # The reader of the output has closed it, for example `head`. Python would
-        # print an error at exit when it flushes stdout; stderr is closed to hide it.
-        sys.stderr.close()
-        return 1
+        # print an error at exit when it flushes stdout.
+        _forget_output()
+        return Exit.FAILED
     return code
+
+
+def _run(words: list[str]) -> int:
+    is_completion = "_KAFKAIO_COMPLETE" in os.environ
+    if words and words[0] in BARE and not is_completion:
+        from kafkaio.cli.bare import run_bare
+
+        return run_bare(words)
+    if find_spec("click") is not None and find_spec("rich") is not None:
+        return _run_root(words)
+    name = next((each for each in words if not each.startswith("-")), "")
+    if any(name in section for section in COMMANDS.values()):
+        sys.stderr.write(f"kafkaio {name}: {_INSTALL}\n")
+        return Exit.USAGE
+    from kafkaio.cli.bare import run_bare
+
+    return run_bare(words)
+
+
+def _run_root(words: list[str]) -> int:
+    import click
+
+    from kafkaio.cli.connection import Given
+    from kafkaio.cli.root import root
+
+    given = Given()
+    try:
+        code = root.main(words, "kafkaio", standalone_mode=False, obj=given)
+    except click.exceptions.NoArgsIsHelpError as error:
+        sys.stderr.write(error.format_message() + "\n")
+        return Exit.USAGE
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "kafkaio"
+        sys.stderr.write(f"{path}: {error.format_message()}\n")
+        return Exit.USAGE
+    except click.Abort as error:
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            return Exit.INTERRUPTED
+        return Exit.FAILED
+    except BrokenPipeError:
+        raise
+    except (CommandFailed, KafkaError, ExceptionGroup, OSError) as error:
+        return _failed(error, given.command, is_verbose=given.verbose)
+    return code if isinstance(code, int) else Exit.OK
+
+
+def _failed(error: Exception, command: str, *, is_verbose: bool) -> int:
+    """Print an error: a line, or with ``-v`` where it came from."""
+    if is_verbose:
+        import traceback
+
+        sys.stderr.write("".join(traceback.format_exception(error)))
+    for line in lines_of(error):
+        sys.stderr.write(f"{command}: {line}\n")
+    return code_of(error)
+
+
+def _forget_output() -> None:
+    """Let stdout lead nowhere, and close stderr: nothing is printed at exit."""
+    sys.stderr.close()

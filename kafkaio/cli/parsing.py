@@ -1,15 +1,11 @@
-"""The parser and the error of all commands: a failure is one line and exit code 2."""
+"""The parser of the commands that need no extra."""
 
 from __future__ import annotations
 
 import argparse
 from typing import NoReturn
 
-__all__ = ["CommandFailed", "Parser"]
-
-
-class CommandFailed(Exception):
-    """A command failed; the message says why in one line."""
+__all__ = ["Parser"]
 
 
 class Parser(argparse.ArgumentParser):

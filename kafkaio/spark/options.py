@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -29,7 +30,7 @@ from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.config.declaration import option_of
 from kafkaio.config.jaas import LoginModule, parse_jaas
 from kafkaio.errors import ConfigurationError
-from kafkaio.spark.references import has_reference, is_reference, resolve
+from kafkaio.security.references import has_reference, is_reference, resolve
 from kafkaio.types import TopicPartition
 
 __all__ = [
@@ -186,11 +187,13 @@ class KafkaProperties:
                 is impossible; the message does not have the value.
         """
         values: dict[str, object] = {
-            n: resolve(f"kafka.{n}", v) for n, v in self._given if n != _JAAS
+            n: _resolved(f"kafka.{n}", v) for n, v in self._given if n != _JAAS
         }
         jaas = self.get(_JAAS)
         if jaas is not None:
-            values[_JAAS] = _module(jaas, lambda text: resolve(f"kafka.{_JAAS}", text))
+            values[_JAAS] = _module(
+                jaas, lambda text: _resolved(f"kafka.{_JAAS}", text)
+            )
         by_reference = [n for n, v in self._given if has_reference(v)]
         try:
             return _configured(config, {**defaults, **values})
@@ -200,6 +203,18 @@ class KafkaProperties:
         names = ", ".join(f"kafka.{name}" for name in by_reference)
         raise ConfigurationError(
             f"a value that a reference stands for is impossible: one of {names}"
+        ) from None
+
+
+def _resolved(name: str, value: str) -> str:
+    """Return a value with its references resolved; an error says in which process."""
+    try:
+        return resolve(name, value)
+    except ConfigurationError as error:
+        host, process = os.uname().nodename, os.getpid()
+        raise ConfigurationError(
+            f"{error} (in process {process} on host {host}); it must exist on the "
+            "driver and on every executor"
         ) from None
 
 

@@ -464,6 +464,7 @@ def test_references_are_not_resolved_to_be_checked() -> None:
     with pytest.raises(ConfigurationError) as caught:
         options.client_config(in_task=True)
     assert "no variable 'KAFKAIO_TEST_NONE'" in str(caught.value)
+    assert "on the driver and on every executor" in str(caught.value)
     with pytest.raises(ConfigurationError, match="unknown option"):
         batch(**kafka("nonsense", "${env:X}"))
     assert batch(**kafka("broker.rack", "${env:X}")).topics.names == ("t",)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kafkaio.errors import ConfigurationError
 
-__all__ = ["has_reference", "is_reference", "resolve"]
+__all__ = ["has_reference", "is_reference", "parse_properties", "resolve"]
 
 _REFERENCE = re.compile(r"\$\{(env|file|dir):([^}]*)\}")
 _SEPARATOR = re.compile(r"(?<!\\)[=:\s]")
@@ -60,11 +60,7 @@ def _look_up(name: str, found: re.Match[str]) -> str:
         path, _, key = place.rpartition(":")
         value, missing = (_of_file if kind == "file" else _of_directory)(path, key)
     if value is None:
-        host, process = os.uname().nodename, os.getpid()
-        raise ConfigurationError(
-            f"{name}: {found[0]} cannot be resolved in process {process} on host "
-            f"{host}: {missing}; it must exist on the driver and on every executor"
-        )
+        raise ConfigurationError(f"{name}: {found[0]} cannot be resolved: {missing}")
     return value
 
 
@@ -72,7 +68,7 @@ def _of_file(path: str, key: str) -> tuple[str | None, str]:
     text, missing = _text_of(path)
     if text is None:
         return None, missing
-    return _properties(text).get(key), f"{path!r} has no key {key!r}"
+    return parse_properties(text).get(key), f"{path!r} has no key {key!r}"
 
 
 def _of_directory(path: str, file: str) -> tuple[str | None, str]:
@@ -87,8 +83,8 @@ def _text_of(path: str) -> tuple[str | None, str]:
         return None, f"{path!r} cannot be read ({reason})"
 
 
-def _properties(text: str) -> dict[str, str]:
-    """Read a file of Java properties: comments, continued lines and escapes."""
+def parse_properties(text: str) -> dict[str, str]:
+    """Read the text of Java properties: comments, continued lines and escapes."""
     found: dict[str, str] = {}
     joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t\f]*", r"\1", text)
     for raw in joined.splitlines():

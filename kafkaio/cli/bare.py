@@ -1,0 +1,38 @@
+"""The commands that need nothing but kafkaio itself: ``broker`` and ``log``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from kafkaio._version import __version__
+from kafkaio.cli.exits import CommandFailed, Exit
+from kafkaio.cli.parsing import Parser
+
+__all__ = ["run_bare"]
+
+
+def run_bare(arguments: Sequence[str]) -> int:
+    """Run ``broker`` or ``log``; return the exit code.
+
+    A command that fails prints one line to stderr, and the exit code is 2.
+
+    Raises:
+        SystemExit: after ``--help`` or ``--version``, or for invalid arguments.
+    """
+    from kafkaio.cli import broker, log
+
+    parser = Parser(
+        prog="kafkaio", description="Tools of kafkaio, the Kafka client for asyncio."
+    )
+    parser.add_argument("--version", action="version", version=f"kafkaio {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    broker.add_command(commands)
+    log.add_commands(commands)
+    chosen = parser.parse_args(arguments)
+    try:
+        code: int = chosen.run(chosen, sys.stdout)
+    except CommandFailed as failure:
+        sys.stderr.write(f"{chosen.command}: {failure}\n")
+        return Exit.USAGE
+    return code

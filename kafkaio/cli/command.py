@@ -1,0 +1,239 @@
+"""How commands are written: classes with the options of all, and async functions.
+
+The classes are click's, at a terminal rich-click's: that one takes twice the time to
+load and draws boxes, so what a program reads has click's plain help.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
+
+import click
+
+from kafkaio.cli.connection import Given
+from kafkaio.cli.registry import BARE, COMMANDS
+from kafkaio.cli.session import Session
+
+if TYPE_CHECKING or not sys.stdout.isatty():
+    from click import Command as _Command
+    from click import Group as _Group
+else:
+    from rich_click import RichCommand as _Command
+    from rich_click import RichGroup as _Group
+
+__all__ = [
+    "COMMON",
+    "Command",
+    "Group",
+    "Root",
+    "asynchronous",
+    "command",
+    "common_options",
+    "pairs",
+]
+
+P = ParamSpec("P")
+
+#: Options of every command, which no command may use for something else.
+COMMON: Final = frozenset(
+    {
+        *("-b", "--bootstrap-server", "-X", "--config", "--profile", "--timeout"),
+        *("--json", "--jsonl", "-v", "--verbose", "-h", "--help"),
+    }
+)
+_WITHOUT: Final = "Without a cluster"
+SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+def common_options(*, hidden: bool = False) -> list[click.Option]:
+    """Return the options that every command has, before and after its name."""
+
+    def option(*names: str, help: str, **more: Any) -> click.Option:  # noqa: A002
+        return click.Option(
+            names, help=help, callback=_keep, expose_value=False, hidden=hidden, **more
+        )
+
+    return [
+        option(
+            "-b",
+            "--bootstrap-server",
+            metavar="HOST:PORT,...",
+            help="Brokers to connect to first.",
+        ),
+        option(
+            "-X",
+            "properties",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="An option by Java's or librdkafka's name; can be repeated.",
+        ),
+        option("--config", metavar="FILE", help="Options from .properties or .toml."),
+        option("--profile", metavar="NAME", help="A profile of config.toml."),
+        option(
+            "--timeout",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="SECONDS",
+            help="Time for each call of the cluster (default: 30).",
+        ),
+        option("--json", is_flag=True, help="Print one JSON document."),
+        option("--jsonl", is_flag=True, help="Print a line of JSON for each row."),
+        option("-v", "--verbose", is_flag=True, help="Show tracebacks and the log."),
+    ]
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Keep the value of a common option where `Session` finds it."""
+    if value is None or value is False or value == ():
+        return
+    given = context.find_root().ensure_object(Given)
+    name = str(parameter.name)
+    if name == "properties":
+        given.properties.update(pairs(context, parameter, value))
+    elif name in {"json", "jsonl"}:
+        if given.format not in {"", name}:
+            raise click.UsageError("--json and --jsonl exclude each other", context)
+        given.format = name
+    else:
+        setattr(given, name, value)
+
+
+def pairs(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    """Read ``KEY=VALUE`` of an option that can be repeated: a callback for click."""
+    found = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not name.strip() or not equals:
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE", context, parameter)
+        found[name.strip()] = value
+    return found
+
+
+class Command(_Command):
+    """A command with the options that all commands have."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        more.setdefault("context_settings", SETTINGS)
+        more["params"] = [*(more.get("params") or ()), *common_options()]
+        super().__init__(*args, **more)
+
+
+class Group(_Group):
+    """A command with subcommands; takes the common options before their names."""
+
+    command_class: type[click.Command] | None = Command
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        more.setdefault("context_settings", SETTINGS)
+        more["params"] = [*(more.get("params") or ()), *common_options(hidden=True)]
+        super().__init__(*args, **more)
+
+
+class Root(_Group):
+    """Finds commands in `kafkaio.cli.registry`."""
+
+    _is_helping = False
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help without importing any command."""
+        self._is_helping = True
+        super().format_help(ctx, formatter)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, in the order of the help."""
+        del ctx
+        return [*(n for section in COMMANDS.values() for n in section), *BARE]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command."""
+        if self._is_helping:
+            return _outline(cmd_name)
+        if cmd_name in BARE:
+            return _bare(cmd_name)
+        for section in COMMANDS.values():
+            if cmd_name in section:
+                module = import_module(section[cmd_name].module)
+                found = getattr(module, cmd_name.replace("-", "_"))
+                assert isinstance(found, click.Command)
+                return found
+        return None
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the list of commands, by section."""
+        del ctx
+        for title, section in COMMANDS.items():
+            if section:
+                with formatter.section(title):
+                    formatter.write_dl([(n, each.help) for n, each in section.items()])
+        with formatter.section(_WITHOUT):
+            formatter.write_dl(list(BARE.items()))
+
+
+def _outline(name: str) -> click.Command:
+    """Return a command that only has a help, in its panel of rich-click's."""
+    made = _Command(name, help=BARE.get(name))
+    made.panel = _WITHOUT  # type: ignore[attr-defined]  # rich-click's
+    for title, section in COMMANDS.items():
+        if name in section:
+            made.help = section[name].help
+            made.panel = title  # type: ignore[attr-defined]
+    return made
+
+
+def _bare(name: str) -> click.Command:
+    """Return a command that hands its arguments to its own parser."""
+
+    def run(words: tuple[str, ...]) -> None:
+        from kafkaio.cli.bare import run_bare
+
+        code = run_bare([name, *words])
+        if code:
+            click.get_current_context().exit(code)
+
+    return _Command(
+        name,
+        callback=run,
+        params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
+        help=BARE[name] + ".",
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
+
+
+def command(name: str, **more: Any) -> Callable[[Callable[..., None]], Command]:
+    """Make a command without subcommands, such as ``lag``, of a function."""
+    return click.command(name, cls=Command, **more)
+
+
+def asynchronous(
+    function: Callable[Concatenate[Session, P], Awaitable[None]],
+) -> Callable[P, None]:
+    """Make a coroutine function the body of a command.
+
+    It gets a `Session` and then the command's own options and arguments.
+    """
+
+    @wraps(function)
+    def run(*args: P.args, **options: P.kwargs) -> None:
+        context = click.get_current_context()
+        given = context.find_root().ensure_object(Given)
+        given.command = context.command_path
+        session = Session(given)
+
+        async def work() -> None:
+            await function(session, *args, **options)
+
+        asyncio.run(work())
+        code = session.finish()
+        if code:
+            context.exit(int(code))
+
+    return run

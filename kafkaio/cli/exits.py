@@ -1,0 +1,90 @@
+"""Exit codes, and what a person reads when a command fails.
+
+| code | means |
+|---|---|
+| 0 | everything that was asked for was done |
+| 1 | it failed: nothing was done, or the answer is "no" |
+| 2 | the command line, a file of it or an option of it is wrong; nothing was sent |
+| 3 | some items failed, the others were done |
+| 130 | ended by Ctrl+C |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+
+from kafkaio.errors import AdminErrors, KafkaError, UnsupportedVersion, UsageError
+
+__all__ = [
+    "CommandFailed",
+    "Exit",
+    "code_of",
+    "code_of_items",
+    "lines_of",
+    "short",
+]
+
+
+class Exit(IntEnum):
+    """The exit codes of all commands."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    PARTIAL = 3
+    INTERRUPTED = 130
+
+
+class CommandFailed(Exception):
+    """A command failed; the message says why in one line.
+
+    Attributes:
+        code: the exit code.
+    """
+
+    def __init__(self, message: str, code: Exit = Exit.FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+#: What brokers tell of their own insides before the words "needs DESCRIBE permission".
+_INSIDES = re.compile(r"Request\(processor=.*\) (?=needs )", re.DOTALL)
+_CODE = re.compile(r" \[([A-Z_]+), code -?\d+\]")
+
+
+def short(error: BaseException) -> str:
+    """Return the message of an error in one line, without the broker's insides."""
+    text = " ".join(str(error).split())
+    text = _CODE.sub(r" [\1]", _INSIDES.sub("", text))
+    return text or type(error).__name__
+
+
+def lines_of(error: BaseException) -> Iterator[str]:
+    """Yield one line for an error, or for each error of a group."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from lines_of(each)
+        return
+    text = short(error)
+    item = getattr(error, "item", None)
+    yield text if item is None or str(item) in text else f"{item}: {text}"
+
+
+def code_of(error: BaseException) -> Exit:
+    """Return the exit code for an error that ends a command."""
+    if isinstance(error, CommandFailed):
+        return error.code
+    if isinstance(error, AdminErrors):
+        return Exit.PARTIAL if error.results else Exit.FAILED
+    if isinstance(error, UsageError) and not isinstance(error, UnsupportedVersion):
+        return Exit.USAGE
+    return Exit.FAILED
+
+
+def code_of_items(errors: Iterable[KafkaError], *, succeeded: bool) -> Exit:
+    """Return the exit code of a command on several items."""
+    if not any(True for _ in errors):
+        return Exit.OK
+    return Exit.PARTIAL if succeeded else Exit.FAILED

@@ -1,0 +1,42 @@
+"""The commands: where each is defined, and its line in ``kafkaio --help``.
+
+A module is imported when one of its commands is used. So that the list of commands
+costs nothing, the line is written here and not taken from the module; a test compares
+the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+__all__ = ["BARE", "COMMANDS", "Entry"]
+
+
+class Entry(NamedTuple):
+    """Where a command is, and what it does in a few words.
+
+    Attributes:
+        module: the module, which has the command as an attribute of the command's name,
+            with ``_`` for ``-``.
+        help: the first sentence of its help, without the full stop.
+    """
+
+    module: str
+    help: str
+
+
+#: Commands that work without the extra ``cli``; `kafkaio.cli.main` has their parsers.
+BARE: Final[Mapping[str, str]] = {
+    "broker": "Run a Kafka cluster for development and tests",
+    "log": "Show or check the files of a log",
+}
+
+#: All others, by section of the help.
+COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
+    "Topics and groups": {
+        "topics": Entry("kafkaio.cli.topics", "List, create, change and delete topics"),
+    },
+    "Records": {},
+    "Cluster": {},
+}

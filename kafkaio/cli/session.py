@@ -1,0 +1,207 @@
+"""What a running command works with: clients, output, questions, failures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import click
+
+from kafkaio.cli.connection import Connection, Given
+from kafkaio.cli.exits import CommandFailed, Exit, code_of_items, lines_of
+from kafkaio.cli.output import Output, Row, Table
+from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kafkaio.admin import Admin
+    from kafkaio.client import Client
+    from kafkaio.consumer import Consumer
+    from kafkaio.producer import Producer
+    from kafkaio.types import TopicPartition
+
+__all__ = ["Session"]
+
+#: How long a command waits for connections to close.
+_CLOSE_SECONDS = 0.5
+
+
+class _Startable(Protocol):
+    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Connect."""
+
+    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Disconnect."""
+
+
+S = TypeVar("S", bound=_Startable)
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Session:
+    """One run of a command.
+
+    Args:
+        given: the options that all commands have.
+
+    Attributes:
+        given: as above.
+        connection: how the cluster is reached.
+        out: prints results to stdout.
+    """
+
+    def __init__(self, given: Given) -> None:
+        self.given = given
+        ask = _ask_secret if sys.stdin.isatty() else None
+        self.connection = Connection(given, ask=ask)
+        self.out = Output(sys.stdout, given.format, is_terminal=sys.stdout.isatty())
+        self._failures: list[KafkaError] = []
+        self._succeeded = 0
+        self._code = Exit.OK
+
+    # ---- clients -------------------------------------------------------------------
+
+    def admin(self) -> AbstractAsyncContextManager[Admin]:
+        """Return a started `kafkaio.Admin`, for ``async with``."""
+        from kafkaio.admin import Admin
+
+        return self.started(Admin.from_properties(self.properties()))
+
+    def client(self) -> AbstractAsyncContextManager[Client]:
+        """Return a started `kafkaio.Client`, for ``async with``."""
+        from kafkaio.client import Client
+
+        return self.started(Client.from_properties(self.properties()))
+
+    def producer(
+        self, defaults: Mapping[str, object] | None = None
+    ) -> AbstractAsyncContextManager[Producer]:
+        """Return a started `kafkaio.Producer`, for ``async with``.
+
+        Args:
+            defaults: options by name, unless the user gives them.
+        """
+        from kafkaio.producer import Producer
+
+        made = Producer.from_properties(self.properties(ProducerConfig, defaults))
+        return self.started(made)
+
+    def consumer(
+        self,
+        defaults: Mapping[str, object] | None = None,
+        *,
+        topics: Sequence[str] | None = None,
+        assign: Iterable[TopicPartition] | None = None,
+    ) -> AbstractAsyncContextManager[Consumer]:
+        """Return a started `kafkaio.Consumer`, for ``async with``.
+
+        Args:
+            defaults: options by name, unless the user gives them.
+            topics: topics to subscribe to.
+            assign: partitions, instead.
+        """
+        from kafkaio.consumer import Consumer
+
+        options = self.properties(ConsumerConfig, defaults)
+        made = Consumer.from_properties(options, topics=topics, assign=assign)
+        return self.started(made)
+
+    def properties(
+        self,
+        config: type[ClientConfig] = ClientConfig,
+        defaults: Mapping[str, object] | None = None,
+    ) -> dict[str, object]:
+        """Return options by dotted names, for ``from_properties`` of a client."""
+        return self.connection.properties(config, defaults)
+
+    @asynccontextmanager
+    async def started(self, unstarted: S) -> AsyncIterator[S]:
+        """Start a client or whatever starts as they do, and close it in the end."""
+        for name in self.connection.secrets_on_the_command_line():
+            self.note(
+                f"warning: other users of this machine can read {name} on the command "
+                "line; use ${env:NAME}, ${file:PATH:KEY} or ?"
+            )
+        await unstarted.start(self.connection.start_timeout)
+        try:
+            yield unstarted
+        finally:
+            await unstarted.close(_CLOSE_SECONDS)
+
+    # ---- results -------------------------------------------------------------------
+
+    def show(self, document: Mapping[str, object], *tables: Table) -> None:
+        """Print a result; see `Output.show`.
+
+        Failures noted by `good` are in the document, as a list ``errors``.
+        """
+        self.out.show({**document, "errors": self._failures}, *tables)
+
+    def emit(self, row: Row, columns: Sequence[str]) -> None:
+        """Print one row of a stream at once; see `Output.emit`."""
+        self.out.emit(row, columns)
+
+    def good(self, results: Mapping[K, V | KafkaError]) -> dict[K, V]:
+        """Return what succeeded of an answer, and note what failed.
+
+        The failures are printed to stderr when the command ends; the exit code is 3
+        if some succeeded, else 1.
+
+        Args:
+            results: of an operation of `kafkaio.Admin` with ``return_errors=True``.
+        """
+        found: dict[K, V] = {}
+        for item, value in results.items():
+            if isinstance(value, KafkaError):
+                value.item = item if value.item is None else value.item
+                self._failures.append(value)
+            else:
+                found[item] = value
+        self._succeeded += len(found)
+        return found
+
+    def exit_with(self, code: Exit) -> None:
+        """Choose the exit code of a command that does not fail otherwise."""
+        self._code = code
+
+    def finish(self) -> Exit:
+        """Print the failures that were noted; return the exit code."""
+        for error in self._failures:
+            for line in lines_of(error):
+                self.note(line)
+        code = code_of_items(self._failures, succeeded=self._succeeded > 0)
+        return code or self._code
+
+    # ---- people --------------------------------------------------------------------
+
+    def note(self, text: str) -> None:
+        """Write a line to stderr."""
+        click.echo(f"{self.given.command}: {text}", err=True)
+
+    def confirm(self, effects: Sequence[str], *, yes: bool) -> None:
+        """Show what a command would do, and ask whether to do it.
+
+        Args:
+            effects: what it would do, a line each.
+            yes: whether ``--yes`` was given: then nothing is shown or asked.
+
+        Raises:
+            CommandFailed: the answer is no (exit code 1), or nobody is there to answer
+                (exit code 2).
+        """
+        if yes:
+            return
+        for line in effects:
+            click.echo(line, err=True)
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise CommandFailed("nothing was done: confirm it with --yes", Exit.USAGE)
+        if not click.confirm("Go on?", err=True):
+            raise CommandFailed("nothing was done")
+
+
+def _ask_secret(name: str) -> str:
+    answer: str = click.prompt(name, hide_input=True, err=True)
+    return answer
