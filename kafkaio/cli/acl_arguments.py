@@ -65,12 +65,14 @@ class Who:
         deny: principals that are denied it.
         allow_hosts: the addresses from which the first are; any by default.
         deny_hosts: likewise for the others.
+        either: in filters, principals that are allowed or denied something.
     """
 
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
     allow_hosts: Sequence[str] = ()
     deny_hosts: Sequence[str] = ()
+    either: Sequence[str] = ()
 
 
 def operation_of(text: str) -> AclOperation:
@@ -177,6 +179,7 @@ def filters_of(
     ):
         if principals or hosts:
             subjects += product([permission], principals or _NONE, hosts or _NONE)
+    subjects += product([AclPermission.ANY], who.either, _NONE)
     kinds: Sequence[tuple[AclResourceType, str | None]] = resources or _ANY_RESOURCE
     return [
         AclBindingFilter(

@@ -1,47 +1,21 @@
 """From options to quotas: whom they are for, and how much.
 
-Pure. Sizes are numbers, or have a unit: ``10MB`` is 10,000,000 and ``10MiB`` is
-10,485,760.
+Pure.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 from kafkaio.admin.types import QuotaEntity, QuotaFilter, QuotaName
+from kafkaio.cli.sizes import BadSize, size_of
 
-__all__ = ["BadQuota", "entity_of", "filter_of", "quota_of", "quotas_of", "size_of"]
-
-_NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([A-Za-z]*)")
-_UNITS: Final[Mapping[str, int]] = {
-    "": 1,
-    "b": 1,
-    **{f"{prefix}b": 1000**at for at, prefix in enumerate("kmgt", 1)},
-    **{f"{prefix}ib": 1024**at for at, prefix in enumerate("kmgt", 1)},
-}
+__all__ = ["BadQuota", "entity_of", "filter_of", "quota_of", "quotas_of"]
 
 
 class BadQuota(Exception):
     """Options make no quota; the message says why in one line."""
-
-
-def size_of(text: str) -> float:
-    """Return a number that may have a unit of bytes.
-
-    Raises:
-        BadQuota: it is none.
-    """
-    found = _NUMBER.fullmatch(text.strip())
-    if found is None:
-        raise BadQuota(f"{text!r} is not a number, nor a size such as 10MB or 10MiB")
-    unit = _UNITS.get(found[2].casefold())
-    if unit is None:
-        raise BadQuota(
-            f"{text!r}: the unit must be one of B, kB, KiB, MB, MiB, GB, GiB"
-        )
-    return float(found[1]) * unit
 
 
 def quota_of(text: str) -> tuple[str, float]:
@@ -53,7 +27,10 @@ def quota_of(text: str) -> tuple[str, float]:
     name, equals, value = text.partition("=")
     if not name.strip() or not equals:
         raise BadQuota(f"{text!r} is not NAME=NUMBER, such as producer_byte_rate=10MB")
-    return name.strip(), size_of(value)
+    try:
+        return name.strip(), size_of(value)
+    except BadSize as error:
+        raise BadQuota(str(error)) from None
 
 
 def quotas_of(texts: Iterable[str]) -> dict[str, float]:

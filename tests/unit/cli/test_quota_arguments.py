@@ -8,8 +8,8 @@ from kafkaio.cli.quota_arguments import (
     entity_of,
     filter_of,
     quotas_of,
-    size_of,
 )
+from kafkaio.cli.sizes import size_of
 
 
 @pytest.mark.parametrize(
