@@ -95,7 +95,7 @@ async def _set(
 @asynchronous
 async def _delete(session: Session, name: str, *, yes: bool) -> None:
     """Delete a subscription."""
-    from kafkaio.admin import ConfigChange
+    from kafkaio.admin import ConfigChange, ConfigChangeType
 
     async with session.admin() as admin:
         if name not in await _names(admin):
@@ -103,7 +103,9 @@ async def _delete(session: Session, name: str, *, yes: bool) -> None:
         session.confirm([f"delete: subscription {name}"], yes=yes)
         configs = (await admin.describe_configs([_resource(name)]))[_resource(name)]
         changes = [
-            ConfigChange(each.name, None) for each in configs.values() if _is_set(each)
+            ConfigChange(each.name, None, ConfigChangeType.DELETE)
+            for each in configs.values()
+            if _is_set(each)
         ]
         await admin.incremental_alter_configs({_resource(name): changes})
     row = {"name": name}

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 
-from kafkaio.admin import ConfigChange, ConfigResource, ConfigResourceType
+from kafkaio.admin import (
+    ConfigChange,
+    ConfigChangeType,
+    ConfigResource,
+    ConfigResourceType,
+)
 from kafkaio.cli.reassignment_files import (
     BROKER_THROTTLES,
     TOPIC_THROTTLES,
@@ -26,11 +31,13 @@ __all__ = [
     "replicas_of",
     "set_throttle",
     "wait_until_moved",
+    "wait_until_seen",
 ]
 
 Replicas: TypeAlias = Mapping[TopicPartition, tuple[int, ...]]
 
 _POLL_SECONDS: Final = 0.25
+_SEEN_SECONDS: Final = 5.0
 
 
 async def replicas_of(
@@ -78,7 +85,9 @@ async def clear_throttle(admin: Admin, topics: Iterable[str]) -> None:
         names[resource] = BROKER_THROTTLES
     await admin.incremental_alter_configs(
         {
-            resource: [ConfigChange(name, None) for name in configs]
+            resource: [
+                ConfigChange(name, None, ConfigChangeType.DELETE) for name in configs
+            ]
             for resource, configs in names.items()
         }
     )
@@ -102,6 +111,20 @@ async def wait_until_moved(
             done(len(partitions) - len(moving))
             await anyio.sleep(_POLL_SECONDS)
         done(len(partitions))
+
+
+async def wait_until_seen(admin: Admin, wanted: Replicas) -> None:
+    """Wait until the brokers tell the replicas that are wanted, for a few seconds.
+
+    The controller ends a move first, and the brokers learn of it a moment later.
+    """
+    topics = sorted({tp.topic for tp in wanted})
+    with anyio.move_on_after(_SEEN_SECONDS):
+        while True:
+            there = await replicas_of(admin, topics)
+            if all(there.get(tp) == replicas for tp, replicas in wanted.items()):
+                return
+            await anyio.sleep(_POLL_SECONDS)
 
 
 @contextmanager

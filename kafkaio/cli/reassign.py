@@ -149,7 +149,12 @@ async def _execute(
     A throttle is removed when all have moved; with --no-wait, or if it is interrupted,
     ``verify --clear-throttle`` removes it.
     """
-    from kafkaio.cli.moves import clear_throttle, set_throttle, wait_until_moved
+    from kafkaio.cli.moves import (
+        clear_throttle,
+        set_throttle,
+        wait_until_moved,
+        wait_until_seen,
+    )
 
     wanted, rate = _read(file), _rate(throttle)
     async with session.admin() as admin:
@@ -169,6 +174,7 @@ async def _execute(
         done = await _start(session, admin, wanted)
         if not no_wait:
             await wait_until_moved(admin, list(done))
+            await wait_until_seen(admin, {tp: wanted[tp] for tp in done})
             if rate is not None:
                 await clear_throttle(admin, {tp.topic for tp in wanted})
     document["partitions"] = rows = _rows(current, {tp: wanted[tp] for tp in done})
@@ -196,12 +202,13 @@ async def _verify(session: Session, file: str, *, wait: bool, clear: bool) -> No
 
     The exit code is 1 unless all replicas are where the file wants them.
     """
-    from kafkaio.cli.moves import clear_throttle, wait_until_moved
+    from kafkaio.cli.moves import clear_throttle, wait_until_moved, wait_until_seen
 
     wanted = _read(file)
     async with session.admin() as admin:
         if wait:
             await wait_until_moved(admin, list(wanted))
+            await wait_until_seen(admin, wanted)
         current = await _current(admin, wanted)
         moving = await admin.list_partition_reassignments(wanted)
         rows = [
