@@ -538,6 +538,8 @@ class Admin(Closeable):
 
         deadline = self._deadline(timeout)
         names = topics_of(topics)
+        if not names:
+            return
         missing = await Topics(self._cluster).unled(names, deadline)
         ready = dict.fromkeys(name for name in names if name not in missing)
         outcome("wait for topics", names, Results(ready, dict(missing)))
@@ -1116,7 +1118,7 @@ class Admin(Closeable):
             timeout: seconds.
 
         Returns:
-            None by resource, in the order of ``changes``.
+            None by resource, in the order of ``changes``, also for one without changes.
 
         Raises:
             UnknownTopicOrPartition: there is no such topic.
@@ -1168,8 +1170,13 @@ class Admin(Closeable):
         kinds = (
             None
             if types is None
-            else [member_of("types", ConfigResourceType, each) for each in types]
+            else [
+                member_of("types", ConfigResourceType, each)
+                for each in items_of("types", types)
+            ]
         )
+        if kinds == []:
+            return []
         return await Configs(self._cluster).listed(kinds, deadline)
 
     # ---- groups -----------------------------------------------------------------
