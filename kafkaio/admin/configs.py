@@ -179,17 +179,7 @@ class Configs:
         validate_only: bool,
     ) -> Results[ConfigResource, None]:
         """Read the configs, merge the changes, and write all of them."""
-        present = await self.described(changes, deadline)
-        results = Results[ConfigResource, None](failed=present.failed)
-        configs: dict[ConfigResource, dict[str, str | None]] = {}
-        for resource, entries in present.found.items():
-            if not changes[resource]:
-                results.found[resource] = None
-                continue
-            try:
-                configs[resource] = _merged(resource, entries, changes[resource])
-            except BrokerError as error:
-                results.failed[resource] = error
+        results, configs = await self._merged(changes, deadline)
 
         def build(
             items: Sequence[ConfigResource], terms: Terms
@@ -231,6 +221,30 @@ class Configs:
         )
         results.add(await ask(self._cluster, operation, configs, deadline, "2.1"))
         return results
+
+    async def _merged(
+        self,
+        changes: Mapping[ConfigResource, Sequence[ConfigChange]],
+        deadline: float,
+    ) -> tuple[
+        Results[ConfigResource, None], dict[ConfigResource, dict[str, str | None]]
+    ]:
+        """Read the configs of resources, and return what is to be written of each.
+
+        A resource without changes is done then, and one that cannot be read failed.
+        """
+        present = await self.described(changes, deadline)
+        results = Results[ConfigResource, None](failed=present.failed)
+        configs: dict[ConfigResource, dict[str, str | None]] = {}
+        for resource, entries in present.found.items():
+            if not changes[resource]:
+                results.found[resource] = None
+                continue
+            try:
+                configs[resource] = _merged(resource, entries, changes[resource])
+            except BrokerError as error:
+                results.failed[resource] = error
+        return results, configs
 
     async def listed(
         self, types: Collection[ConfigResourceType] | None, deadline: float
