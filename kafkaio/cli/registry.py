@@ -70,6 +70,9 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "tokens": Entry(
             "kafkaio.cli.tokens", "Create, renew, expire and list delegation tokens"
         ),
+        "share-groups": Entry(
+            "kafkaio.cli.share_groups", "List, describe, reset and delete share groups"
+        ),
         "client-metrics": Entry(
             "kafkaio.cli.client_metrics", "Show and change client metrics subscriptions"
         ),

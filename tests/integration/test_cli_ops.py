@@ -435,6 +435,54 @@ async def _show_and_terminate(
         assert ended["fenced"][0]["transactional_id"] == name
 
 
+# ---- share groups --------------------------------------------------------------------
+
+
+@REAL
+async def test_the_offsets_of_a_share_group(
+    servers: tuple[str, str], cluster_topic: TopicFactory
+) -> None:
+    topic = cluster_topic(partitions=2)
+    group = f"{topic}-group"
+    async with kafkaio.Producer(servers[1]) as producer:
+        for _ in range(3):
+            await producer.send(topic, b"x", partition=0)
+    # The group is made by setting its offsets.
+    reset = ("share-groups", "reset", group, "--json", *servers)
+    nothing = await run_beside(*reset, "--to-earliest")
+    assert "has no offsets: name a topic" in nothing.check(1).err
+    words: tuple[str, ...] = (*reset, "--topic", topic, "--to-latest")
+    dry = (await run_beside(*words)).check()
+    assert dry.document["executed"] is False
+    assert (
+        dry.err
+        == "kafkaio share-groups reset: nothing was done: do it with --execute\n"
+    )
+    done = (await run_beside(*words, "--execute")).check().document
+    assert [(row["before"], row["after"]) for row in done["partitions"]] == [
+        (None, 3),
+        (None, 0),
+    ]
+    listed = (await run_beside("share-groups", "list", "--json", *servers)).check()
+    assert group in {each["group"] for each in listed.document["groups"]}
+    described = await run_beside("share-groups", "describe", group, "nobody", *servers)
+    assert described.check(3).rows[1][:2] == [group, "Empty"]
+    shown = ("share-groups", "offsets", group, "--json", *servers)
+    await until(
+        shown, lambda it: [row["start_offset"] for row in it["offsets"]] == [3, 0]
+    )
+    words = (*reset, "--topic", f"{topic}:0", "--to-datetime", "2020-01-01T00:00:00Z")
+    back = (await run_beside(*words)).check().document["partitions"]
+    assert [(row["before"], row["after"]) for row in back] == [(3, 0)]
+    assert "is no time" in (await run_beside(*words, "--to-datetime", "x")).check(2).err
+    words = ("share-groups", "delete", group, *servers)
+    refused = (await run_beside(*words)).check(2)
+    assert refused.err.startswith(f"delete: share group {group}\n")
+    assert (await run_beside(*words, "--yes")).check().rows == [["GROUP"], [group]]
+    gone = await run_beside("share-groups", "delete", group, "--yes", *servers)
+    assert "GROUP_ID_NOT_FOUND" in gone.check(1).err
+
+
 # ---- quotas and client metrics -------------------------------------------------------
 
 
