@@ -1513,7 +1513,7 @@ class _Busy:
         if code != ErrorCode.CONCURRENT_TRANSACTIONS:
             self._since = None
             return None
-        at = self._now()
+        at = now()
         if self._since is None:
             self._since = at
         waited = at - self._since
