@@ -102,6 +102,11 @@ def connect(kind: str, way: str, servers: str) -> None:
     prefix = "sasl_" if way == "kafkaio" else "sasl_plain_"
     options = login(servers, "SCRAM-SHA-256")
     options |= {f"{prefix}username": USER, f"{prefix}password": PASSWORD}
+    if way == "kafkaio":
+        # All begin at once, and the cluster has one processor: as aiokafka, which has
+        # no such limit, none tries again.
+        limit = "socket_connection_setup_timeout"
+        options |= {f"{limit}_ms": 60_000, f"{limit}_max_ms": 60_000}
     asyncio.run(CONNECT[kind, way](options))
 
 
