@@ -34,7 +34,7 @@ KIP_848: Final = ("range/848", "sticky/848", "sticky/848/static")
 _ENDED: Final = re.compile(r"^\s*--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
 
 
-class Tests(NamedTuple):
+class Compiled(NamedTuple):
     """The compiled tests, and the folder of their source."""
 
     program: Path
@@ -50,24 +50,24 @@ def go(*arguments: str, folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def tests(tmp_path_factory: pytest.TempPathFactory) -> Tests:
+def kgo(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     folder = tmp_path_factory.mktemp("franz-go")
     go("mod", "init", "example.com/tests", folder=folder)
     go("get", f"{PACKAGE}@{VERSION}", folder=folder)
     program = folder / "kgo.test"
     go("test", "-c", "-o", str(program), PACKAGE, folder=folder)
     module = go("list", "-m", "-f", "{{.Dir}}", MODULE, folder=folder)
-    return Tests(program, Path(module) / "pkg/kgo")
+    return Compiled(program, Path(module) / "pkg/kgo")
 
 
-async def run(tests: Tests, broker: Broker, pattern: str) -> Mapping[str, str]:
+async def run(kgo: Compiled, broker: Broker, pattern: str) -> Mapping[str, str]:
     """Run the tests whose name the pattern finds; return how each of them ended."""
     process = await asyncio.create_subprocess_exec(
-        tests.program,
+        kgo.program,
         f"-test.run={pattern}",
         "-test.v",
         "-test.timeout=800s",
-        cwd=tests.folder,
+        cwd=kgo.folder,
         env={
             **os.environ,
             "KGO_SEEDS": broker.bootstrap_servers,
@@ -89,9 +89,9 @@ async def run(tests: Tests, broker: Broker, pattern: str) -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize("release", ["2.8", "3.9", "4.0", "4.3"])
-async def test_chains_of_consumers(tests: Tests, release: str) -> None:
+async def test_chains_of_consumers(kgo: Compiled, release: str) -> None:
     async with Broker(nodes=3, as_version=release) as broker:
-        ended = await run(tests, broker, f"^({'|'.join(CHAINS)})$")
+        ended = await run(kgo, broker, f"^({'|'.join(CHAINS)})$")
     has_848 = release >= "4.0"
     passed = {*CHAINS, *(f"{c}/{p}" for c in CHAINS for p in CLASSIC)}
     if has_848:
@@ -99,10 +99,10 @@ async def test_chains_of_consumers(tests: Tests, release: str) -> None:
     assert passed <= {name for name, how in ended.items() if how == "PASS"}
 
 
-async def test_everything(tests: Tests) -> None:
+async def test_everything(kgo: Compiled) -> None:
     # Share groups are not served, and logins need brokers of their own: it skips both.
     async with Broker(nodes=3) as broker:
-        ended = await run(tests, broker, ".")
+        ended = await run(kgo, broker, ".")
     skipped = {name for name, how in ended.items() if how == "SKIP"}
     others = {name for name in skipped if not re.search("Share|SCRAM|OAuth", name)}
     assert others <= {"TestIssueProduceBrokerTooOldFailsRecords"}
