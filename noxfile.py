@@ -420,6 +420,14 @@ def on_aws(session: nox.Session) -> None:
     session.run("pytest", "tests/aws", *session.posargs)
 
 
+def on_franz_go(session: nox.Session) -> None:
+    """Run the tests of franz-go on the embedded broker; needs Go, and fetches them."""
+    install(session)
+    groups(session, "test")
+    env = {"PYTHONASYNCIODEBUG": "1"}
+    session.run("pytest", "tests/franz_go", *session.posargs, env=env)
+
+
 def on_brokers(session: nox.Session, *arguments: str, **which: str) -> None:
     """Run the suite that needs a broker; the variables say which."""
     install(session, "[kafka]")
@@ -635,6 +643,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "codec-python": lambda s: run_unit(s, "python", "tests/unit"),
     "coverage": coverage,
     "power-cut": power_cut,
+    "franz-go": on_franz_go,
     "gssapi": on_kerberos,
     "aws": on_aws,
     "fuzz": lambda s: run_fuzz(s, "--seconds", "3300"),
