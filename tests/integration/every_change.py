@@ -42,6 +42,10 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_who_may_not_use_a_transactional_id",
         "test_who_may_only_see_a_topic_gets_no_id",
     ),
+    "test_cli_ops.py": (
+        "test_quotas_are_set_seen_and_removed",
+        "test_the_quorum_is_shown",
+    ),
     "test_client.py": (
         "test_every_destination",
         "test_many_at_once",
