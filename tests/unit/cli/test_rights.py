@@ -103,8 +103,8 @@ async def test_what_a_consumer_needs_is_granted(servers: tuple[str, str]) -> Non
     [
         (["create", "--topic", "t"], "name a resource, an operation"),
         (
-            ["create", "--topic", "t", "--operation", "raed"],
-            "there is no operation 'raed'; did you mean READ?",
+            ["create", "--topic", "t", "--operation", "reads"],
+            "there is no operation 'reads'; did you mean READ?",
         ),
         (
             ["create", "--topic", "t", "--operation", "any", "--deny-principal", "a"],
