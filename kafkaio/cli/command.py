@@ -11,7 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -36,8 +36,6 @@ __all__ = [
     "common_options",
     "pairs",
 ]
-
-P = ParamSpec("P")
 
 #: Options of every command, which no command may use for something else.
 COMMON: Final = frozenset(
@@ -213,16 +211,14 @@ def command(name: str, **more: Any) -> Callable[[Callable[..., None]], Command]:
     return click.command(name, cls=Command, **more)
 
 
-def asynchronous(
-    function: Callable[Concatenate[Session, P], Awaitable[None]],
-) -> Callable[P, None]:
+def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """Make a coroutine function the body of a command.
 
     It gets a `Session` and then the command's own options and arguments.
     """
 
     @wraps(function)
-    def run(*args: P.args, **options: P.kwargs) -> None:
+    def run(*args: object, **options: object) -> None:
         context = click.get_current_context()
         given = context.find_root().ensure_object(Given)
         given.command = context.command_path

@@ -121,6 +121,7 @@ class Connection:
         self,
         config: type[ClientConfig] = ClientConfig,
         defaults: Mapping[str, object] | None = None,
+        forced: Mapping[str, object] | None = None,
     ) -> dict[str, object]:
         """Return the options for a client, by dotted names, references resolved.
 
@@ -129,6 +130,8 @@ class Connection:
         Args:
             config: the kind of the client.
             defaults: what the command prefers, unless it is given.
+            forced: what the command needs, whatever is given; None takes an option
+                away.
 
         Raises:
             CommandFailed: a file, a profile or a reference does not exist.
@@ -144,8 +147,14 @@ class Connection:
             found[_dotted(name)] = value
         for layer in self._layers():
             found.update((_dotted(name), value) for name, value in layer.items())
+        for name, value in (forced or {}).items():
+            found[_dotted(name)] = value
         foreign = _names(*_CONFIGS) - _names(config)
-        wanted = {n: v for n, v in found.items() if n not in foreign}
+        wanted = {
+            name: value
+            for name, value in found.items()
+            if name not in foreign and value is not None
+        }
         return {name: self._plain(name, value) for name, value in wanted.items()}
 
     def _layers(self) -> Iterator[Mapping[str, object]]:

@@ -77,17 +77,21 @@ class Session:
         return self.started(Client.from_properties(self.properties()))
 
     def producer(
-        self, defaults: Mapping[str, object] | None = None
+        self,
+        defaults: Mapping[str, object] | None = None,
+        *,
+        forced: Mapping[str, object] | None = None,
     ) -> AbstractAsyncContextManager[Producer]:
         """Return a started `kafkaio.Producer`, for ``async with``.
 
         Args:
             defaults: options by name, unless the user gives them.
+            forced: options by name, whatever the user gives.
         """
         from kafkaio.producer import Producer
 
-        made = Producer.from_properties(self.properties(ProducerConfig, defaults))
-        return self.started(made)
+        options = self.properties(ProducerConfig, defaults, forced)
+        return self.started(Producer.from_properties(options))
 
     def consumer(
         self,
@@ -95,6 +99,7 @@ class Session:
         *,
         topics: Sequence[str] | None = None,
         assign: Iterable[TopicPartition] | None = None,
+        forced: Mapping[str, object] | None = None,
     ) -> AbstractAsyncContextManager[Consumer]:
         """Return a started `kafkaio.Consumer`, for ``async with``.
 
@@ -102,10 +107,11 @@ class Session:
             defaults: options by name, unless the user gives them.
             topics: topics to subscribe to.
             assign: partitions, instead.
+            forced: options by name, whatever the user gives.
         """
         from kafkaio.consumer import Consumer
 
-        options = self.properties(ConsumerConfig, defaults)
+        options = self.properties(ConsumerConfig, defaults, forced)
         made = Consumer.from_properties(options, topics=topics, assign=assign)
         return self.started(made)
 
@@ -113,9 +119,10 @@ class Session:
         self,
         config: type[ClientConfig] = ClientConfig,
         defaults: Mapping[str, object] | None = None,
+        forced: Mapping[str, object] | None = None,
     ) -> dict[str, object]:
-        """Return options by dotted names, for ``from_properties`` of a client."""
-        return self.connection.properties(config, defaults)
+        """Return options for ``from_properties``; see `Connection.properties`."""
+        return self.connection.properties(config, defaults, forced)
 
     @asynccontextmanager
     async def started(self, unstarted: S) -> AsyncIterator[S]:
