@@ -188,6 +188,10 @@ async def test_leaders_are_elected(
         "UNKNOWN_TOPIC_OR_PARTITION",
     )
     assert len(some.err.splitlines()) == 1
+    one = await run_beside("elect", "preferred", f"{topic}:0-1", *servers)
+    assert len(one.check().rows) == 3
+    wrong = await run_beside("elect", "preferred", f"{topic}:x", *servers)
+    assert "is not TOPIC or TOPIC:0,1,4-6" in wrong.check(2).err
     everything = await run_beside("elect", "preferred", "--all", "--json", *servers)
     assert everything.check().document["errors"] == []
 

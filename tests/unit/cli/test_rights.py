@@ -200,7 +200,7 @@ async def test_every_mechanism_can_be_chosen() -> None:
 
 @pytest.mark.usefixtures("logged_in")
 async def test_the_life_of_a_token() -> None:
-    words = ("tokens", "create", "--renewer", "bob", "--max-lifetime", "3600", "--json")
+    words = ("tokens", "create", "--renewer", "bob", "--max-lifetime", "1h", "--json")
     (made,) = (await run_beside(*words)).check().document["tokens"]
     assert (made["owner"], made["renewers"]) == ("User:alice", ["User:bob"])
     assert made["hmac"] == "[hidden]"
@@ -213,7 +213,7 @@ async def test_the_life_of_a_token() -> None:
     assert listed.rows[1][0] == name
     assert secret["hmac"] not in listed.out
 
-    renewed = await run_beside("tokens", "renew", name, "--period", "60", "--json")
+    renewed = await run_beside("tokens", "renew", name, "--period", "60s", "--json")
     (row,) = renewed.check().document["tokens"]
     assert row["expiry_time"] < made["expiry_time"]
     refused = (await run_beside("tokens", "expire", name)).check(2)
