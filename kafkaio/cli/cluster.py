@@ -18,7 +18,7 @@ __all__ = ["cluster"]
 _BROKERS: Final = ("node_id", "host", "port", "rack", "is_controller", "is_fenced")
 
 
-cluster = Group(
+cluster: Group = Group(
     "cluster", help="Describe the cluster and its brokers; forget a broker."
 )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["elect"]
 
 
-elect = Group("elect", help="Elect the leaders of partitions.")
+elect: Group = Group("elect", help="Elect the leaders of partitions.")
 
 
 @elect.command("preferred")

@@ -43,7 +43,9 @@ _EXECUTE: Final = click.option(
 )
 
 
-reassign = Group("reassign", help="Plan, start, watch and cancel moves of replicas.")
+reassign: Group = Group(
+    "reassign", help="Plan, start, watch and cancel moves of replicas."
+)
 
 
 # ---- plan ----------------------------------------------------------------------------

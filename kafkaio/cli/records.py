@@ -28,7 +28,7 @@ _COLUMNS: Final = ("topic", "partition", "start_before", "start", "deleted")
 Ends: TypeAlias = dict[TopicPartition, int | Literal["latest"]]
 
 
-records = Group("records", help="Delete records of partitions.")
+records: Group = Group("records", help="Delete records of partitions.")
 
 
 @records.command("delete")

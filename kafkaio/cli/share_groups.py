@@ -29,7 +29,7 @@ _MEMBERS: Final = (
 _OFFSETS: Final = ("group", "topic", "partition", "start_offset", "lag")
 _RESET: Final = ("topic", "partition", "before", "after")
 
-share_groups = Group(
+share_groups: Group = Group(
     "share-groups", help="List, describe, reset and delete share groups."
 )
 

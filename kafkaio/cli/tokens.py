@@ -29,7 +29,9 @@ _SHOW: Final = click.option(
 )
 
 
-tokens = Group("tokens", help="Create, renew, expire and list delegation tokens.")
+tokens: Group = Group(
+    "tokens", help="Create, renew, expire and list delegation tokens."
+)
 
 
 @tokens.command("list")

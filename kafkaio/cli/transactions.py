@@ -34,7 +34,7 @@ _HANGING: Final = (
 _FENCED: Final = ("transactional_id", "producer_id", "epoch")
 
 
-transactions = Group("transactions", help="List, describe and end transactions.")
+transactions: Group = Group("transactions", help="List, describe and end transactions.")
 
 
 @transactions.command("list")

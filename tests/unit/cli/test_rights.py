@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from kafkaio.admin import Admin, ScramMechanism
-from kafkaio.cli.users import users
+from kafkaio.admin import Admin
 from kafkaio.testing import Broker
 from tests.support.cli import Result, environment, run_beside, terminal
 
@@ -185,14 +184,6 @@ async def test_a_password_is_typed_twice_and_not_shown(
         assert await shown.ended() == 0
         assert "SCRAM-SHA-512" in shown.text
         assert "pencil" not in shown.raw
-
-
-async def test_every_mechanism_can_be_chosen() -> None:
-    (choice,) = (
-        each.type for each in users.commands["set"].params if each.name == "mechanism"
-    )
-    known = [each.value for each in ScramMechanism if each.name != "UNKNOWN"]
-    assert getattr(choice, "choices", None) == tuple(known)
 
 
 # ---- tokens --------------------------------------------------------------------------
