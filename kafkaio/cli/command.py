@@ -6,7 +6,6 @@ load and draws boxes, so what a program reads has click's plain help.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -15,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkaio.cli.connection import Given
+from kafkaio.cli.given import Given
 from kafkaio.cli.registry import BARE, COMMANDS
-from kafkaio.cli.session import Session
 
 if TYPE_CHECKING or not sys.stdout.isatty():
     from click import Command as _Command
@@ -219,6 +217,11 @@ def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None
 
     @wraps(function)
     def run(*args: object, **options: object) -> None:
+        # Loaded when a command runs: a help needs no client.
+        import asyncio
+
+        from kafkaio.cli.session import Session
+
         context = click.get_current_context()
         given = context.find_root().ensure_object(Given)
         given.command = context.command_path

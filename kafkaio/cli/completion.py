@@ -9,8 +9,8 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from kafkaio.cli.command import command
-from kafkaio.cli.connection import Given
 from kafkaio.cli.exits import CommandFailed
+from kafkaio.cli.given import Given
 from kafkaio.cli.session import Session
 from kafkaio.errors import KafkaError
 

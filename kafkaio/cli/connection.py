@@ -27,11 +27,12 @@ from pathlib import Path
 from typing import Final
 
 from kafkaio.cli.exits import CommandFailed, Exit
+from kafkaio.cli.given import Given
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.config.declaration import option_of
 from kafkaio.security.references import has_reference, parse_properties, resolve
 
-__all__ = ["VARIABLES", "Connection", "Given", "config_file", "secret_names"]
+__all__ = ["VARIABLES", "Connection", "config_file", "secret_names"]
 
 #: Variables of the environment, and the option that each of them stands for.
 VARIABLES: Final[Mapping[str, str]] = {
@@ -52,31 +53,6 @@ _CONFIGS: Final[tuple[type[ClientConfig], ...]] = (
     ProducerConfig,
     ConsumerConfig,
 )
-
-
-@dataclass
-class Given:
-    """The options of the command line that all commands have.
-
-    Attributes:
-        bootstrap_server: ``-b``.
-        properties: ``-X``, by name.
-        config: ``--config``.
-        profile: ``--profile``.
-        timeout: ``--timeout`` in seconds.
-        format: ``--json``, ``--jsonl``, or neither.
-        verbose: ``-v``.
-        command: the name of the command that runs, such as ``kafkaio topics list``.
-    """
-
-    bootstrap_server: str | None = None
-    properties: dict[str, str] = field(default_factory=dict)
-    config: str | None = None
-    profile: str | None = None
-    timeout: float | None = None
-    format: str = ""
-    verbose: bool = False
-    command: str = "kafkaio"
 
 
 @dataclass(frozen=True)

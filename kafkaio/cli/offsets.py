@@ -113,7 +113,9 @@ async def partitions_of(
         patterns = [pattern] if wanted else []
         names = chosen("topic", patterns, known, regex=regex)
         numbers.update(dict.fromkeys(names, given))
-    described = session.good(await admin.describe_topics(numbers, return_errors=True))
+    described = session.good(
+        await admin.describe_topics(numbers, return_errors=True), is_lookup=True
+    )
     return [
         TopicPartition(each.name, number)
         for each in described.values()
@@ -132,7 +134,8 @@ async def ends_of(
         for each in topic.partitions
     ]
     starts = session.good(
-        await admin.list_offsets(dict.fromkeys(wanted, "earliest"), return_errors=True)
+        await admin.list_offsets(dict.fromkeys(wanted, "earliest"), return_errors=True),
+        is_lookup=True,
     )
     ends = session.good(
         await admin.list_offsets(dict.fromkeys(starts, "latest"), return_errors=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -158,7 +159,7 @@ async def _target(
     if options["to_datetime"] is not None:
         return time_of(options["to_datetime"])
     if options["by_duration"] is not None:
-        return duration_of(options["by_duration"])
+        return _since(options["by_duration"])
     if options["from_file"] is not None:
         own = given.get(group, {})
         return {
@@ -171,6 +172,13 @@ async def _target(
     if options["to_current"]:
         return current
     return dict.fromkeys(partitions or current, options["to_offset"])
+
+
+def _since(text: str) -> timedelta:
+    duration = duration_of(text)
+    if duration > datetime.now(UTC) - datetime.fromtimestamp(0, UTC):
+        raise click.UsageError(f"{text!r} ago is before 1970")
+    return duration
 
 
 def _read_file(

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import click
 
-from kafkaio.cli.connection import Connection, Given
+from kafkaio.cli.connection import Connection
 from kafkaio.cli.exits import CommandFailed, Exit, code_of_items, lines_of
+from kafkaio.cli.given import Given
 from kafkaio.cli.output import Output, Row, Table
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.errors import KafkaError
@@ -151,7 +158,9 @@ class Session:
         """Print one row of a stream at once; see `Output.emit`."""
         self.out.emit(row, columns)
 
-    def good(self, results: Mapping[K, V | KafkaError]) -> dict[K, V]:
+    def good(
+        self, results: Mapping[K, V | KafkaError], *, is_lookup: bool = False
+    ) -> dict[K, V]:
         """Return what succeeded of an answer, and note what failed.
 
         The failures are printed to stderr when the command ends; the exit code is 3
@@ -159,6 +168,8 @@ class Session:
 
         Args:
             results: of an operation of `kafkaio.Admin` with ``return_errors=True``.
+            is_lookup: whether the command only needs them to go on: then what succeeds
+                here is no success of the command.
         """
         found: dict[K, V] = {}
         for item, value in results.items():
@@ -167,7 +178,8 @@ class Session:
                 self._failures.append(value)
             else:
                 found[item] = value
-        self._succeeded += len(found)
+        if not is_lookup:
+            self._succeeded += len(found)
         return found
 
     def exit_with(self, code: Exit) -> None:
@@ -205,10 +217,30 @@ class Session:
             click.echo(line, err=True)
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise CommandFailed("nothing was done: confirm it with --yes", Exit.USAGE)
-        if not click.confirm("Go on?", err=True):
+        with _interruptible():
+            agreed = click.confirm("Go on?", err=True)
+        if not agreed:
             raise CommandFailed("nothing was done")
 
 
 def _ask_secret(name: str) -> str:
-    answer: str = click.prompt(name, hide_input=True, err=True)
+    with _interruptible():
+        answer: str = click.prompt(name, hide_input=True, err=True)
     return answer
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl+C end a prompt.
+
+    While an event loop runs, asyncio's handler cancels its task and does not interrupt
+    what waits for input.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["topics"]
+
+#: How long to wait for sizes: a broker that is down is worth no more.
+_LOG_DIRS_SECONDS = 5.0
 
 topics = Group("topics", help="List, create, change and delete topics.")
 
@@ -152,8 +156,7 @@ async def describe_topics(
     async with session.admin() as admin:
         names = await _names(admin, patterns, regex=regex, internal=internal)
         described = session.good(await admin.describe_topics(names, return_errors=True))
-        logs = await admin.describe_log_dirs(return_errors=True)
-    sizes = _sizes(logs)
+        sizes = await _sizes(admin)
     documents: list[dict[str, object]] = []
     every: list[dict[str, object]] = []
     for each in described.values():
@@ -177,10 +180,16 @@ async def describe_topics(
     session.show({"topics": documents}, Table(every, _DESCRIBED))
 
 
-def _sizes(
-    logs: Mapping[int, Mapping[str, LogDirectory] | KafkaError],
-) -> dict[tuple[str, int, int | None], int]:
-    """Return the size of each replica by topic, partition and broker."""
+async def _sizes(admin: Admin) -> dict[tuple[str, int, int | None], int]:
+    """Return the size of each replica by topic, partition and broker.
+
+    There is none of brokers that do not answer soon, or do not tell.
+    """
+    logs: Mapping[int, Mapping[str, LogDirectory] | KafkaError] = {}
+    with suppress(KafkaError):
+        logs = await admin.describe_log_dirs(
+            return_errors=True, timeout=_LOG_DIRS_SECONDS
+        )
     return {
         (tp.topic, tp.partition, node): replica.size
         for node, directories in logs.items()
@@ -217,7 +226,9 @@ async def topic_offsets(
     """Show the first and the last offset of each partition."""
     async with session.admin() as admin:
         names = await _names(admin, patterns, regex=regex, internal=internal)
-        described = session.good(await admin.describe_topics(names, return_errors=True))
+        described = session.good(
+            await admin.describe_topics(names, return_errors=True), is_lookup=True
+        )
         rows = await ends_of(session, admin, described.values())
     session.show(
         {"partitions": rows},
@@ -480,7 +491,9 @@ async def add_partitions(
     if (num is None) == (total is None):
         raise click.UsageError("say either --num or --total")
     async with session.admin() as admin:
-        described = session.good(await admin.describe_topics(names, return_errors=True))
+        described = session.good(
+            await admin.describe_topics(names, return_errors=True), is_lookup=True
+        )
         counts = {
             each.name: total or len(each.partitions) + (num or 0)
             for each in described.values()

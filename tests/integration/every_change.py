@@ -42,10 +42,15 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_who_may_not_use_a_transactional_id",
         "test_who_may_only_see_a_topic_gets_no_id",
     ),
+    "test_cli_groups.py": (
+        "test_lag",
+        "test_where_offsets_go",
+    ),
     "test_cli_ops.py": (
         "test_quotas_are_set_seen_and_removed",
         "test_the_quorum_is_shown",
     ),
+    "test_cli_topics.py": ("test_the_life_of_topics",),
     "test_client.py": (
         "test_every_destination",
         "test_many_at_once",

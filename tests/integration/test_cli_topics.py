@@ -141,7 +141,14 @@ async def test_offsets(shell: Shell, name: str, topic: TopicFactory) -> None:
 
 async def test_in_a_terminal(shell: Shell, name: str) -> None:
     await shell(f"topics create {name} -p 1")
-    async with terminal("topics", "delete", name, "-b", shell.servers) as shown:
+    words = ("topics", "delete", name, "-b", shell.servers)
+    async with terminal(*words) as shown:
+        await shown.until("Go on? [y/N]")
+        shown.type("\x03")
+        assert await shown.ended() == 130
+        assert "Traceback" not in shown.text
+    assert name in (await shell("topics list")).out
+    async with terminal(*words) as shown:
         await shown.until("Go on? [y/N]")
         shown.type("y\n")
         assert await shown.ended() == 0
