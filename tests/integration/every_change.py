@@ -47,8 +47,8 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_where_offsets_go",
     ),
     "test_cli_ops.py": (
-        "test_quotas_are_set_seen_and_removed",
-        "test_the_quorum_is_shown",
+        "test_a_throttle_goes_when_all_have_moved",
+        "test_subscriptions_of_client_metrics",
     ),
     "test_cli_topics.py": ("test_the_life_of_topics",),
     "test_client.py": (
