@@ -43,7 +43,10 @@ COMMON: Final = frozenset(
     }
 )
 _WITHOUT: Final = "Without a cluster"
-SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+SETTINGS: Final[dict[str, Any]] = {
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 100,
+}
 
 
 def common_options(*, hidden: bool = False) -> list[click.Option]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "config_changes", "configs"]
 
-configs = Group("configs", help="Show and change configs.")
+configs: Group = Group("configs", help="Show and change configs.")
 
 #: What has configs, by the word of the command line; see `kafkaio.ConfigResourceType`.
-KINDS = {
+KINDS: Final[Mapping[str, str]] = {
     "topic": "topic",
     "broker": "broker",
     "logger": "broker logger",

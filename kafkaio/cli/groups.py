@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["STATES", "TYPES", "groups"]
 
-groups = Group("groups", help="List, describe, reset and delete groups.")
+groups: Group = Group("groups", help="List, describe, reset and delete groups.")
 
 #: The values of `kafkaio.GroupType` and `kafkaio.GroupState`, which are not loaded for
 #: the help.
-TYPES = ("classic", "consumer", "share", "streams")
-STATES = (
+TYPES: Final = ("classic", "consumer", "share", "streams")
+STATES: Final = (
     "PreparingRebalance",
     "CompletingRebalance",
     "Assigning",

@@ -63,8 +63,10 @@ class Session:
     def __init__(self, given: Given) -> None:
         self.given = given
         ask = _ask_secret if sys.stdin.isatty() else None
-        self.connection = Connection(given, ask=ask)
-        self.out = Output(sys.stdout, given.format, is_terminal=sys.stdout.isatty())
+        self.connection: Connection = Connection(given, ask=ask)
+        self.out: Output = Output(
+            sys.stdout, given.format, is_terminal=sys.stdout.isatty()
+        )
         self._failures: list[KafkaError] = []
         self._succeeded = 0
         self._code = Exit.OK

@@ -31,7 +31,7 @@ __all__ = ["topics"]
 #: How long to wait for sizes: a broker that is down is worth no more.
 _LOG_DIRS_SECONDS = 5.0
 
-topics = Group("topics", help="List, create, change and delete topics.")
+topics: Group = Group("topics", help="List, create, change and delete topics.")
 
 
 def _selecting(function: Callable[..., None]) -> Callable[..., None]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import anyio
 
@@ -24,7 +24,7 @@ from kafkaio.errors import KafkaError, UsageError
 __all__ = ["LOOK_SECONDS", "Look", "watch"]
 
 #: How long one look may take before the watch says that there is no answer.
-LOOK_SECONDS = 5.0
+LOOK_SECONDS: Final = 5.0
 
 
 class Look(NamedTuple):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from uuid import uuid4
 
+import click
 import pytest
 
 import kafkaio
+from kafkaio.cli.completion import complete_groups, complete_topics
+from kafkaio.cli.given import Given
+from kafkaio.cli.root import root
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.support.cli import Result, run_beside, terminal
@@ -137,6 +142,22 @@ async def test_offsets(shell: Shell, name: str, topic: TopicFactory) -> None:
     assert at.document["offsets"][0]["timestamp"] == "2023-11-14T22:13:22+00:00"
     assert "UNKNOWN_TOPIC" in (await shell(f"offsets {place} {name}", code=3)).err
     assert "is no time" in (await shell(f"offsets {place} --at soon", code=2)).err
+
+
+async def test_names_are_completed(shell: Shell, name: str) -> None:
+    await shell(f"topics create {name}-a {name}-b")
+    async with kafkaio.Admin(shell.servers) as admin:
+        await admin.alter_consumer_group_offsets(
+            f"{name}-g", {kafkaio.TopicPartition(f"{name}-a", 0): 0}
+        )
+    context = click.Context(root, obj=Given(bootstrap_server=shell.servers))
+    argument = click.Argument(["names"])
+    for complete, found in [
+        (complete_topics, [f"{name}-a", f"{name}-b"]),
+        (complete_groups, [f"{name}-g"]),
+    ]:
+        items = await asyncio.to_thread(complete, context, argument, name)
+        assert [each.value for each in items] == found
 
 
 async def test_in_a_terminal(shell: Shell, name: str) -> None:
