@@ -37,7 +37,7 @@ _KINDS: Final = {
 }
 
 
-acls = Group("acls", help="List, create and delete ACLs.")
+acls: Group = Group("acls", help="List, create and delete ACLs.")
 
 
 def _repeated(name: str, metavar: str, text: str) -> Callable[[F], F]:

@@ -23,7 +23,9 @@ def run_bare(arguments: Sequence[str]) -> int:
     from kafkaio.cli import broker, log
 
     parser = Parser(
-        prog="kafkaio", description="Tools of kafkaio, the Kafka client for asyncio."
+        prog="kafkaio",
+        description="Tools of kafkaio, the Kafka client for asyncio.",
+        epilog="There are more commands: pip install 'kafkaio[cli]'",
     )
     parser.add_argument("--version", action="version", version=f"kafkaio {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -21,7 +21,7 @@ _COLUMNS: Final = ("name", "metrics", "interval_ms", "match")
 _CONFIGS: Final = {"metrics": "metrics", "interval_ms": "interval.ms", "match": "match"}
 
 
-client_metrics = Group(
+client_metrics: Group = Group(
     "client-metrics", help="Show and change client metrics subscriptions."
 )
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["cluster"]
 
-_BROKERS: Final = ("node_id", "host", "port", "rack", "is_controller", "is_fenced")
+_BROKERS: Final = ("node_id", "host", "port", "rack", "is_fenced")
 
 
-cluster = Group(
+cluster: Group = Group(
     "cluster", help="Describe the cluster and its brokers; forget a broker."
 )
 
@@ -26,7 +26,11 @@ cluster = Group(
 @cluster.command("describe")
 @asynchronous
 async def _describe(session: Session) -> None:
-    """Show the id of the cluster, its controller and what you may do with it."""
+    """Show the id of the cluster, its controller and what you may do with it.
+
+    Without ZooKeeper brokers name one that forwards to the controller, which
+    ``kafkaio quorum status`` names.
+    """
     async with session.admin() as admin:
         found = await admin.describe_cluster(include_authorized_operations=True)
     row = {
@@ -74,7 +78,6 @@ def _rows(found: ClusterDescription) -> list[dict[str, object]]:
             "host": it.host,
             "port": it.port,
             "rack": it.rack,
-            "is_controller": it.node_id == found.controller,
             "is_fenced": it.node_id in found.fenced,
         }
         for it in found.brokers

@@ -6,18 +6,16 @@ load and draws boxes, so what a program reads has click's plain help.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkaio.cli.connection import Given
+from kafkaio.cli.given import Given
 from kafkaio.cli.registry import BARE, COMMANDS
-from kafkaio.cli.session import Session
 
 if TYPE_CHECKING or not sys.stdout.isatty():
     from click import Command as _Command
@@ -37,8 +35,6 @@ __all__ = [
     "pairs",
 ]
 
-P = ParamSpec("P")
-
 #: Options of every command, which no command may use for something else.
 COMMON: Final = frozenset(
     {
@@ -47,7 +43,10 @@ COMMON: Final = frozenset(
     }
 )
 _WITHOUT: Final = "Without a cluster"
-SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+SETTINGS: Final[dict[str, Any]] = {
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 100,
+}
 
 
 def common_options(*, hidden: bool = False) -> list[click.Option]:
@@ -213,16 +212,19 @@ def command(name: str, **more: Any) -> Callable[[Callable[..., None]], Command]:
     return click.command(name, cls=Command, **more)
 
 
-def asynchronous(
-    function: Callable[Concatenate[Session, P], Awaitable[None]],
-) -> Callable[P, None]:
+def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """Make a coroutine function the body of a command.
 
     It gets a `Session` and then the command's own options and arguments.
     """
 
     @wraps(function)
-    def run(*args: P.args, **options: P.kwargs) -> None:
+    def run(*args: object, **options: object) -> None:
+        # Loaded when a command runs: a help needs no client.
+        import asyncio
+
+        from kafkaio.cli.session import Session
+
         context = click.get_current_context()
         given = context.find_root().ensure_object(Given)
         given.command = context.command_path

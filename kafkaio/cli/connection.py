@@ -27,11 +27,12 @@ from pathlib import Path
 from typing import Final
 
 from kafkaio.cli.exits import CommandFailed, Exit
+from kafkaio.cli.given import Given
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.config.declaration import option_of
 from kafkaio.security.references import has_reference, parse_properties, resolve
 
-__all__ = ["VARIABLES", "Connection", "Given", "config_file", "secret_names"]
+__all__ = ["VARIABLES", "Connection", "config_file", "secret_names"]
 
 #: Variables of the environment, and the option that each of them stands for.
 VARIABLES: Final[Mapping[str, str]] = {
@@ -52,31 +53,6 @@ _CONFIGS: Final[tuple[type[ClientConfig], ...]] = (
     ProducerConfig,
     ConsumerConfig,
 )
-
-
-@dataclass
-class Given:
-    """The options of the command line that all commands have.
-
-    Attributes:
-        bootstrap_server: ``-b``.
-        properties: ``-X``, by name.
-        config: ``--config``.
-        profile: ``--profile``.
-        timeout: ``--timeout`` in seconds.
-        format: ``--json``, ``--jsonl``, or neither.
-        verbose: ``-v``.
-        command: the name of the command that runs, such as ``kafkaio topics list``.
-    """
-
-    bootstrap_server: str | None = None
-    properties: dict[str, str] = field(default_factory=dict)
-    config: str | None = None
-    profile: str | None = None
-    timeout: float | None = None
-    format: str = ""
-    verbose: bool = False
-    command: str = "kafkaio"
 
 
 @dataclass(frozen=True)
@@ -121,6 +97,7 @@ class Connection:
         self,
         config: type[ClientConfig] = ClientConfig,
         defaults: Mapping[str, object] | None = None,
+        forced: Mapping[str, object] | None = None,
     ) -> dict[str, object]:
         """Return the options for a client, by dotted names, references resolved.
 
@@ -129,6 +106,8 @@ class Connection:
         Args:
             config: the kind of the client.
             defaults: what the command prefers, unless it is given.
+            forced: what the command needs, whatever is given; None takes an option
+                away.
 
         Raises:
             CommandFailed: a file, a profile or a reference does not exist.
@@ -144,8 +123,14 @@ class Connection:
             found[_dotted(name)] = value
         for layer in self._layers():
             found.update((_dotted(name), value) for name, value in layer.items())
+        for name, value in (forced or {}).items():
+            found[_dotted(name)] = value
         foreign = _names(*_CONFIGS) - _names(config)
-        wanted = {n: v for n, v in found.items() if n not in foreign}
+        wanted = {
+            name: value
+            for name, value in found.items()
+            if name not in foreign and value is not None
+        }
         return {name: self._plain(name, value) for name, value in wanted.items()}
 
     def _layers(self) -> Iterator[Mapping[str, object]]:

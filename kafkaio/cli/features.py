@@ -18,7 +18,9 @@ _Kind: TypeAlias = Literal["UPGRADE", "SAFE_DOWNGRADE", "UNSAFE_DOWNGRADE"]
 _UPDATED: Final = ("feature", "level_before", "level")
 
 
-features = Group("features", help="Describe, raise and lower the levels of features.")
+features: Group = Group(
+    "features", help="Describe, raise and lower the levels of features."
+)
 
 
 @features.command("describe")

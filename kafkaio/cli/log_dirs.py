@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio.cli.command import asynchronous, command
-from kafkaio.cli.named import by_name, known_brokers, place
+from kafkaio.cli.named import by_name, known_brokers
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
+from kafkaio.cli.values import partition_row
 
 if TYPE_CHECKING:
     from kafkaio.admin import LogDirectory
@@ -76,7 +77,7 @@ def _document(
         "replica_count": len(there),
         "replica_bytes": sum(each.size for each in there.values()),
         "replicas": [
-            place(tp)
+            partition_row(tp)
             | {"size": each.size, "offset_lag": each.offset_lag}
             | {"is_future": each.is_future}
             for tp, each in there.items()

@@ -54,8 +54,9 @@ def _run(words: list[str]) -> int:
         return run_bare(words)
     if find_spec("click") is not None and find_spec("rich") is not None:
         return _run_root(words)
-    name = next((each for each in words if not each.startswith("-")), "")
-    if any(name in section for section in COMMANDS.values()):
+    others = {name for section in COMMANDS.values() for name in section}
+    name = next((each for each in words if each in others), "")
+    if name:
         sys.stderr.write(f"kafkaio {name}: {_INSTALL}\n")
         return Exit.USAGE
     from kafkaio.cli.bare import run_bare
@@ -66,7 +67,7 @@ def _run(words: list[str]) -> int:
 def _run_root(words: list[str]) -> int:
     import click
 
-    from kafkaio.cli.connection import Given
+    from kafkaio.cli.given import Given
     from kafkaio.cli.root import root
 
     given = Given()

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafkaio.cli.exits import CommandFailed, Exit
+from kafkaio.cli.values import partitions_of_topic
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
-__all__ = ["by_name", "known_brokers", "partition_name", "partition_of", "place"]
+if TYPE_CHECKING:
+    from kafkaio.admin import Admin
+
+__all__ = [
+    "by_name",
+    "known_brokers",
+    "partition_name",
+    "partition_of",
+    "partitions_meant",
+]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -48,11 +58,6 @@ def partition_name(tp: TopicPartition) -> str:
     return f"{tp.topic}-{tp.partition}"
 
 
-def place(tp: TopicPartition) -> dict[str, object]:
-    """Return the columns of a partition."""
-    return {"topic": tp.topic, "partition": tp.partition}
-
-
 def partition_of(text: str) -> TopicPartition:
     """Return the partition of ``TOPIC:NUMBER``.
 
@@ -64,3 +69,25 @@ def partition_of(text: str) -> TopicPartition:
         message = f"{text!r} is not TOPIC:PARTITION, such as orders:0"
         raise CommandFailed(message, Exit.USAGE)
     return TopicPartition(found["topic"], int(found["partition"]))
+
+
+async def partitions_meant(admin: Admin, texts: Iterable[str]) -> list[TopicPartition]:
+    """Return the partitions of ``TOPIC`` or ``TOPIC:0,1,4-6``, each once.
+
+    Raises:
+        click.UsageError: the partitions are no numbers.
+        UnknownTopicOrPartition: a topic that stands for all of its partitions does not
+            exist.
+    """
+    parts = [partitions_of_topic(text) for text in texts]
+    topics = list(dict.fromkeys(topic for topic, numbers in parts if numbers is None))
+    described = await admin.describe_topics(topics) if topics else {}
+    found: dict[TopicPartition, None] = {}
+    for topic, numbers in parts:
+        meant = (
+            [each.partition for each in described[topic].partitions]
+            if numbers is None
+            else numbers
+        )
+        found |= dict.fromkeys(TopicPartition(topic, number) for number in meant)
+    return list(found)

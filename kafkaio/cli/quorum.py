@@ -28,7 +28,9 @@ _REPLICATION: Final = (
 _VOTERS: Final = ("node_id", "directory_id", "is_leader", "endpoints")
 
 
-quorum = Group("quorum", help="Show, add and remove the controllers of the quorum.")
+quorum: Group = Group(
+    "quorum", help="Show, add and remove the controllers of the quorum."
+)
 
 
 @quorum.command("status")

@@ -27,7 +27,7 @@ _DEFAULT: Final = "<default>"
 _COLUMNS: Final = ("user", "client_id", "ip", "quota", "value")
 
 
-quotas = Group("quotas", help="Describe, set and remove quotas.")
+quotas: Group = Group("quotas", help="Describe, set and remove quotas.")
 
 
 @contextmanager

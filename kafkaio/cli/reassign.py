@@ -15,7 +15,7 @@ import click
 
 from kafkaio.cli.command import Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.named import by_name, known_brokers, partition_name, place
+from kafkaio.cli.named import by_name, known_brokers, partition_name
 from kafkaio.cli.output import Table
 from kafkaio.cli.reassignment_files import (
     BadFile,
@@ -26,6 +26,7 @@ from kafkaio.cli.reassignment_files import (
 from kafkaio.cli.replica_plan import Impossible, moved_replicas, plan
 from kafkaio.cli.session import Session
 from kafkaio.cli.sizes import BadSize, size_of
+from kafkaio.cli.values import partition_row
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ _EXECUTE: Final = click.option(
 )
 
 
-reassign = Group("reassign", help="Plan, start, watch and cancel moves of replicas.")
+reassign: Group = Group(
+    "reassign", help="Plan, start, watch and cancel moves of replicas."
+)
 
 
 # ---- plan ----------------------------------------------------------------------------
@@ -123,7 +126,7 @@ async def _racks(
 
 def _rows(current: Replicas, wanted: Replicas) -> list[dict[str, object]]:
     return [
-        {**place(tp), "before": current.get(tp), "after": after}
+        {**partition_row(tp), "before": current.get(tp), "after": after}
         for tp, after in sorted(wanted.items())
     ]
 
@@ -212,7 +215,7 @@ async def _verify(session: Session, file: str, *, wait: bool, clear: bool) -> No
         current = await _current(admin, wanted)
         moving = await admin.list_partition_reassignments(wanted)
         rows = [
-            place(tp)
+            partition_row(tp)
             | {"replicas": current[tp], "wanted": there}
             | {"state": _state(tp in moving, current[tp], there)}
             for tp, there in sorted(wanted.items())
@@ -246,7 +249,8 @@ async def _cancel(
     async with session.admin() as admin:
         moving = await admin.list_partition_reassignments(wanted)
         rows = [
-            place(tp) | {"adding": it.adding_replicas, "removing": it.removing_replicas}
+            partition_row(tp)
+            | {"adding": it.adding_replicas, "removing": it.removing_replicas}
             for tp, it in moving.items()
         ]
         done = (

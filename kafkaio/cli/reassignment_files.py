@@ -23,13 +23,13 @@ __all__ = [
 ]
 
 #: The rates in bytes per second that a broker sends and fetches throttled replicas at.
-BROKER_THROTTLES: Final = (
+BROKER_THROTTLES: Final[tuple[str, str]] = (
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
 )
 #: Which replicas of a topic are throttled, as ``partition:broker``: those that are
 #: fetched from, and those that fetch.
-TOPIC_THROTTLES: Final = (
+TOPIC_THROTTLES: Final[tuple[str, str]] = (
     "leader.replication.throttled.replicas",
     "follower.replication.throttled.replicas",
 )

@@ -11,9 +11,10 @@ import click
 
 from kafkaio.cli.command import Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.named import by_name, partition_name, partition_of, place
+from kafkaio.cli.named import by_name, partition_name, partition_of
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
+from kafkaio.cli.values import partition_row
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _COLUMNS: Final = ("topic", "partition", "start_before", "start", "deleted")
 Ends: TypeAlias = dict[TopicPartition, int | Literal["latest"]]
 
 
-records = Group("records", help="Delete records of partitions.")
+records: Group = Group("records", help="Delete records of partitions.")
 
 
 @records.command("delete")
@@ -61,7 +62,7 @@ async def _delete(
         )
     done = session.good(by_name(results, partition_name))
     rows = [
-        place(tp)
+        partition_row(tp)
         | {"start_before": before[tp], "start": start}
         | {"deleted": start - before[tp]}
         for tp, start in done.items()

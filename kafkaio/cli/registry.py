@@ -36,6 +36,12 @@ BARE: Final[Mapping[str, str]] = {
 COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Topics and groups": {
         "topics": Entry("kafkaio.cli.topics", "List, create, change and delete topics"),
+        "groups": Entry(
+            "kafkaio.cli.groups", "List, describe, reset and delete groups"
+        ),
+        "lag": Entry("kafkaio.cli.lag", "Show how far groups are behind"),
+        "offsets": Entry("kafkaio.cli.offsets", "Show offsets of partitions"),
+        "configs": Entry("kafkaio.cli.configs", "Show and change configs"),
     },
     "Records": {},
     "Cluster": {
@@ -75,6 +81,11 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "client-metrics": Entry(
             "kafkaio.cli.client_metrics", "Show and change client metrics subscriptions"
+        ),
+    },
+    "Shell": {
+        "completion": Entry(
+            "kafkaio.cli.completion", "Print the completion of a shell"
         ),
     },
 }

@@ -19,7 +19,7 @@ def _version(context: click.Context, parameter: click.Parameter, value: object) 
         context.exit()
 
 
-root = Root(
+root: Root = Root(
     "kafkaio",
     help="Tools of kafkaio, the Kafka client for asyncio.",
     params=[

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import click
 
-from kafkaio.cli.connection import Connection, Given
+from kafkaio.cli.connection import Connection
 from kafkaio.cli.exits import CommandFailed, Exit, code_of_items, lines_of
+from kafkaio.cli.given import Given
 from kafkaio.cli.output import Output, Row, Table
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.errors import KafkaError
@@ -56,8 +63,10 @@ class Session:
     def __init__(self, given: Given) -> None:
         self.given = given
         ask = _ask_secret if sys.stdin.isatty() else None
-        self.connection = Connection(given, ask=ask)
-        self.out = Output(sys.stdout, given.format, is_terminal=sys.stdout.isatty())
+        self.connection: Connection = Connection(given, ask=ask)
+        self.out: Output = Output(
+            sys.stdout, given.format, is_terminal=sys.stdout.isatty()
+        )
         self._failures: list[KafkaError] = []
         self._succeeded = 0
         self._code = Exit.OK
@@ -77,17 +86,21 @@ class Session:
         return self.started(Client.from_properties(self.properties()))
 
     def producer(
-        self, defaults: Mapping[str, object] | None = None
+        self,
+        defaults: Mapping[str, object] | None = None,
+        *,
+        forced: Mapping[str, object] | None = None,
     ) -> AbstractAsyncContextManager[Producer]:
         """Return a started `kafkaio.Producer`, for ``async with``.
 
         Args:
             defaults: options by name, unless the user gives them.
+            forced: options by name, whatever the user gives.
         """
         from kafkaio.producer import Producer
 
-        made = Producer.from_properties(self.properties(ProducerConfig, defaults))
-        return self.started(made)
+        options = self.properties(ProducerConfig, defaults, forced)
+        return self.started(Producer.from_properties(options))
 
     def consumer(
         self,
@@ -95,6 +108,7 @@ class Session:
         *,
         topics: Sequence[str] | None = None,
         assign: Iterable[TopicPartition] | None = None,
+        forced: Mapping[str, object] | None = None,
     ) -> AbstractAsyncContextManager[Consumer]:
         """Return a started `kafkaio.Consumer`, for ``async with``.
 
@@ -102,10 +116,11 @@ class Session:
             defaults: options by name, unless the user gives them.
             topics: topics to subscribe to.
             assign: partitions, instead.
+            forced: options by name, whatever the user gives.
         """
         from kafkaio.consumer import Consumer
 
-        options = self.properties(ConsumerConfig, defaults)
+        options = self.properties(ConsumerConfig, defaults, forced)
         made = Consumer.from_properties(options, topics=topics, assign=assign)
         return self.started(made)
 
@@ -113,9 +128,10 @@ class Session:
         self,
         config: type[ClientConfig] = ClientConfig,
         defaults: Mapping[str, object] | None = None,
+        forced: Mapping[str, object] | None = None,
     ) -> dict[str, object]:
-        """Return options by dotted names, for ``from_properties`` of a client."""
-        return self.connection.properties(config, defaults)
+        """Return options for ``from_properties``; see `Connection.properties`."""
+        return self.connection.properties(config, defaults, forced)
 
     @asynccontextmanager
     async def started(self, unstarted: S) -> AsyncIterator[S]:
@@ -144,7 +160,9 @@ class Session:
         """Print one row of a stream at once; see `Output.emit`."""
         self.out.emit(row, columns)
 
-    def good(self, results: Mapping[K, V | KafkaError]) -> dict[K, V]:
+    def good(
+        self, results: Mapping[K, V | KafkaError], *, is_lookup: bool = False
+    ) -> dict[K, V]:
         """Return what succeeded of an answer, and note what failed.
 
         The failures are printed to stderr when the command ends; the exit code is 3
@@ -152,6 +170,8 @@ class Session:
 
         Args:
             results: of an operation of `kafkaio.Admin` with ``return_errors=True``.
+            is_lookup: whether the command only needs them to go on: then what succeeds
+                here is no success of the command.
         """
         found: dict[K, V] = {}
         for item, value in results.items():
@@ -160,7 +180,8 @@ class Session:
                 self._failures.append(value)
             else:
                 found[item] = value
-        self._succeeded += len(found)
+        if not is_lookup:
+            self._succeeded += len(found)
         return found
 
     def exit_with(self, code: Exit) -> None:
@@ -198,10 +219,30 @@ class Session:
             click.echo(line, err=True)
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise CommandFailed("nothing was done: confirm it with --yes", Exit.USAGE)
-        if not click.confirm("Go on?", err=True):
+        with _interruptible():
+            agreed = click.confirm("Go on?", err=True)
+        if not agreed:
             raise CommandFailed("nothing was done")
 
 
 def _ask_secret(name: str) -> str:
-    answer: str = click.prompt(name, hide_input=True, err=True)
+    with _interruptible():
+        answer: str = click.prompt(name, hide_input=True, err=True)
     return answer
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl+C end a prompt.
+
+    While an event loop runs, asyncio's handler cancels its task and does not interrupt
+    what waits for input.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -10,9 +10,10 @@ import click
 
 from kafkaio.cli.command import Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.named import by_name, partition_name, partition_of, place
+from kafkaio.cli.named import by_name, partition_name, partitions_meant
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
+from kafkaio.cli.values import partition_row, time_of
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _MEMBERS: Final = (
 _OFFSETS: Final = ("group", "topic", "partition", "start_offset", "lag")
 _RESET: Final = ("topic", "partition", "before", "after")
 
-share_groups = Group(
+share_groups: Group = Group(
     "share-groups", help="List, describe, reset and delete share groups."
 )
 
@@ -75,7 +76,7 @@ def _document(it: ShareGroupDescription) -> dict[str, object]:
                 "rack": each.rack,
                 "member_epoch": each.member_epoch,
                 "subscription": each.subscription,
-                "assignment": [place(tp) for tp in sorted(each.assignment)],
+                "assignment": [partition_row(tp) for tp in sorted(each.assignment)],
             }
             for each in it.members
         ],
@@ -126,7 +127,7 @@ async def _offsets(session: Session, group: tuple[str, ...]) -> None:
     async with session.admin() as admin:
         results = await admin.list_share_group_offsets(names, return_errors=True)
     rows = [
-        {"group": name, **place(tp)}
+        {"group": name, **partition_row(tp)}
         | {"start_offset": None if it is None else it.start_offset}
         | {"lag": None if it is None else it.lag}
         for name, offsets in session.good(results).items()
@@ -140,7 +141,7 @@ async def _offsets(session: Session, group: tuple[str, ...]) -> None:
 @click.option(
     "--topic",
     multiple=True,
-    metavar="TOPIC[:PARTITION]",
+    metavar="TOPIC[:PARTITIONS]",
     help="Only there; all partitions that the group has an offset in by default.",
 )
 @click.option("--to-earliest", is_flag=True, help="To the first record.")
@@ -174,7 +175,8 @@ async def _reset(  # noqa: PLR0913 - an argument for each option
             )
             done = session.good(by_name(results, partition_name))
     rows = [
-        {**place(tp), "before": before[tp], "after": targets[tp]} for tp in sorted(done)
+        {**partition_row(tp), "before": before[tp], "after": targets[tp]}
+        for tp in sorted(done)
     ]
     session.show({"executed": execute, "partitions": rows}, Table(rows, _RESET))
     if rows and not execute:
@@ -191,11 +193,7 @@ async def _before(
         if not known:
             raise CommandFailed(f"share group {group!r} has no offsets: name a topic")
         return known
-    wanted = [partition_of(text) for text in topics if ":" in text]
-    names = list(dict.fromkeys(text for text in topics if ":" not in text))
-    for name, it in (await admin.describe_topics(names)).items():
-        wanted += [TopicPartition(str(name), each.partition) for each in it.partitions]
-    return {tp: known.get(tp) for tp in dict.fromkeys(wanted)}
+    return {tp: known.get(tp) for tp in await partitions_meant(admin, topics)}
 
 
 async def _targets(
@@ -222,9 +220,4 @@ def _moment(
         raise CommandFailed(message, Exit.USAGE)
     if text is None:
         return "earliest" if to_earliest else "latest"
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        message = f"{text!r} is no time, such as 2026-01-31T12:00:00Z"
-        raise CommandFailed(message, Exit.USAGE) from None
-    return moment if moment.tzinfo is not None else moment.astimezone()
+    return time_of(text)

@@ -12,6 +12,7 @@ from kafkaio.cli.command import Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
+from kafkaio.cli.values import duration_of
 
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, DelegationToken
@@ -23,13 +24,14 @@ _COLUMNS: Final = (
     *("token_id", "owner", "requester", "renewers"),
     *("issue_time", "expiry_time", "max_time", "hmac"),
 )
-_SECONDS: Final = click.FloatRange(min=0, min_open=True)
 _SHOW: Final = click.option(
     "--show-secrets", is_flag=True, help="Show the hmac, which is the password."
 )
 
 
-tokens = Group("tokens", help="Create, renew, expire and list delegation tokens.")
+tokens: Group = Group(
+    "tokens", help="Create, renew, expire and list delegation tokens."
+)
 
 
 @tokens.command("list")
@@ -49,16 +51,14 @@ async def _list(
 @tokens.command("create")
 @click.option("--owner", metavar="USER", help="Whom it is for; you by default.")
 @click.option("--renewer", multiple=True, metavar="USER", help="Who may renew it.")
-@click.option(
-    "--max-lifetime", type=_SECONDS, metavar="SECONDS", help="Its longest life."
-)
+@click.option("--max-lifetime", metavar="DURATION", help="Its longest life.")
 @_SHOW
 @asynchronous
 async def _create(
     session: Session,
     owner: str | None,
     renewer: tuple[str, ...],
-    max_lifetime: float | None,
+    max_lifetime: str | None,
     *,
     show_secrets: bool,
 ) -> None:
@@ -67,38 +67,36 @@ async def _create(
     (owner,) = _principals([owner]) if owner is not None else [None]
     async with session.admin() as admin:
         token = await admin.create_delegation_token(
-            renewers=renewers, owner=owner, max_lifetime=max_lifetime
+            renewers=renewers, owner=owner, max_lifetime=_seconds(max_lifetime)
         )
     _show(session, [token], show_secrets=show_secrets)
 
 
 @tokens.command("renew")
 @click.argument("token_id")
-@click.option("--period", type=_SECONDS, metavar="SECONDS", help="How long from now.")
+@click.option("--period", metavar="DURATION", help="How long from now.")
 @asynchronous
-async def _renew(session: Session, token_id: str, period: float | None) -> None:
+async def _renew(session: Session, token_id: str, period: str | None) -> None:
     """Let a token live on; brokers say how long by default."""
     async with session.admin() as admin:
         token = await _known(admin, token_id)
-        expires = await admin.renew_delegation_token(token, period=period)
+        expires = await admin.renew_delegation_token(token, period=_seconds(period))
     _show_time(session, token, expires)
 
 
 @tokens.command("expire")
 @click.argument("token_id")
-@click.option(
-    "--period", type=_SECONDS, metavar="SECONDS", help="In that time, not now."
-)
+@click.option("--period", metavar="DURATION", help="In that time, not now.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @asynchronous
 async def _expire(
-    session: Session, token_id: str, period: float | None, *, yes: bool
+    session: Session, token_id: str, period: str | None, *, yes: bool
 ) -> None:
     """Let a token expire at once, or soon."""
     async with session.admin() as admin:
         token = await _known(admin, token_id)
         session.confirm([f"expire: token {token_id} of {token.owner}"], yes=yes)
-        expires = await admin.expire_delegation_token(token, period=period)
+        expires = await admin.expire_delegation_token(token, period=_seconds(period))
     _show_time(session, token, expires)
 
 
@@ -134,3 +132,7 @@ def _principals(texts: Iterable[str]) -> list[str]:
         return list(dict.fromkeys(principal_of(text) for text in texts))
     except BadAcl as error:
         raise CommandFailed(str(error), Exit.USAGE) from None
+
+
+def _seconds(text: str | None) -> float | None:
+    return None if text is None else duration_of(text).total_seconds()

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio.cli.command import Group, asynchronous
-from kafkaio.cli.named import partition_name, partition_of, place
+from kafkaio.cli.named import partition_name, partition_of
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
+from kafkaio.cli.values import duration_of, partition_row
 
 if TYPE_CHECKING:
     from kafkaio.admin import (
@@ -33,7 +34,7 @@ _HANGING: Final = (
 _FENCED: Final = ("transactional_id", "producer_id", "epoch")
 
 
-transactions = Group("transactions", help="List, describe and end transactions.")
+transactions: Group = Group("transactions", help="List, describe and end transactions.")
 
 
 @transactions.command("list")
@@ -52,8 +53,7 @@ transactions = Group("transactions", help="List, describe and end transactions."
 @click.option("--producer-id", type=int, multiple=True, help="Only of these producers.")
 @click.option(
     "--open-for",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
+    metavar="DURATION",
     help="Only those open for that long (Kafka 3.8).",
 )
 @click.option("--pattern", metavar="REGEX", help="Only these ids (Kafka 4.1, RE2).")
@@ -62,7 +62,7 @@ async def _list(
     session: Session,
     state: tuple[str, ...],
     producer_id: tuple[int, ...],
-    open_for: float | None,
+    open_for: str | None,
     pattern: str | None,
 ) -> None:
     """List the transactional ids of the cluster."""
@@ -70,7 +70,7 @@ async def _list(
         found = await admin.list_transactions(
             states=state or None,
             producer_ids=producer_id or None,
-            duration_ms=None if open_for is None else round(open_for * 1000),
+            duration_ms=None if open_for is None else _milliseconds(open_for),
             pattern=pattern,
         )
     rows = [{name: getattr(it, name) for name in _LISTED} for it in found]
@@ -89,7 +89,8 @@ async def _describe(session: Session, transactional_id: tuple[str, ...]) -> None
     found = session.good(results).values()
     rows = [_described(it) for it in found]
     documents = [
-        _described(it) | {"partitions": [place(tp) for tp in sorted(it.partitions)]}
+        _described(it)
+        | {"partitions": [partition_row(tp) for tp in sorted(it.partitions)]}
         for it in found
     ]
     session.show({"transactions": documents}, Table(rows, _DESCRIBED))
@@ -100,25 +101,24 @@ async def _describe(session: Session, transactional_id: tuple[str, ...]) -> None
 @click.option("--topic", multiple=True, metavar="NAME", help="Only there.")
 @click.option(
     "--max-transaction-timeout",
-    type=click.FloatRange(min=0),
-    default=900.0,
+    default="15m",
     show_default=True,
-    metavar="SECONDS",
-    help="The brokers' transaction.max.timeout.ms, in seconds.",
+    metavar="DURATION",
+    help="The brokers' transaction.max.timeout.ms.",
 )
 @asynchronous
 async def _find_hanging(
     session: Session,
     broker: int | None,
     topic: tuple[str, ...],
-    max_transaction_timeout: float,
+    max_transaction_timeout: str,
 ) -> None:
     """Find transactions that are open in a partition, and that nobody will end."""
     async with session.admin() as admin:
         found = await admin.find_hanging_transactions(
             broker=broker,
             topics=topic or None,
-            max_transaction_timeout_ms=round(max_transaction_timeout * 1000),
+            max_transaction_timeout_ms=_milliseconds(max_transaction_timeout),
         )
     rows = [_hanging(it) for it in found]
     session.show({"transactions": rows}, Table(rows, _HANGING))
@@ -140,7 +140,7 @@ async def _abort(
         effect = f"abort: the transaction in {name} from offset {start_offset}"
         session.confirm([effect], yes=yes)
         await admin.abort_transaction(tp, start_offset, force=force)
-    row = {**place(tp), "start_offset": start_offset}
+    row = {**partition_row(tp), "start_offset": start_offset}
     session.show({"aborted": [row]}, Table([row], tuple(row)))
 
 
@@ -197,7 +197,7 @@ def _described(it: TransactionDescription) -> dict[str, object]:
 
 def _hanging(it: HangingTransaction) -> dict[str, object]:
     return {
-        **place(it.partition),
+        **partition_row(it.partition),
         "start_offset": it.start_offset,
         "producer_id": it.producer_id,
         "producer_epoch": it.producer_epoch,
@@ -210,3 +210,7 @@ def _time(milliseconds: int | None) -> datetime | None:
     if milliseconds is None or milliseconds < 0:
         return None
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _milliseconds(text: str) -> int:
+    return round(duration_of(text).total_seconds() * 1000)

@@ -22,7 +22,7 @@ _MECHANISMS: Final = click.Choice(
 )
 
 
-users = Group("users", help="List, set and delete SCRAM passwords.")
+users: Group = Group("users", help="List, set and delete SCRAM passwords.")
 
 
 @users.command("list")

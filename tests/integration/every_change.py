@@ -42,6 +42,15 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_who_may_not_use_a_transactional_id",
         "test_who_may_only_see_a_topic_gets_no_id",
     ),
+    "test_cli_groups.py": (
+        "test_lag",
+        "test_where_offsets_go",
+    ),
+    "test_cli_ops.py": (
+        "test_a_throttle_goes_when_all_have_moved",
+        "test_subscriptions_of_client_metrics",
+    ),
+    "test_cli_topics.py": ("test_the_life_of_topics",),
     "test_client.py": (
         "test_every_destination",
         "test_many_at_once",

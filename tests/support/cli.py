@@ -69,7 +69,8 @@ def run(*words: str, typed: str | None = None) -> Result:
             code = main(words)
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 1
-        sys.stderr.flush()
+        if not sys.stderr.closed:
+            sys.stderr.flush()
     result = Result(int(code), out.getvalue().decode(), err.getvalue().decode())
     if "--json" in words and result.out:
         validate(result.document, *words[:2])

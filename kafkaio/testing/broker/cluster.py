@@ -22,6 +22,7 @@ from kafkaio.testing.broker.clock import Clock
 from kafkaio.testing.broker.configs import BROKER, Configs
 from kafkaio.testing.broker.partition import NO_LEADER, Partition
 from kafkaio.testing.broker.producers import Marker, ProducerStates
+from kafkaio.testing.broker.quotas import Quotas
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings, validate
 from kafkaio.testing.broker.store import MemoryStore, Store
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AT_ONCE",
+    "FEATURES",
     "OFFSETS_TOPIC",
     "TRANSACTIONS_TOPIC",
     "Cluster",
@@ -43,8 +45,8 @@ __all__ = [
 AT_ONCE: Final = -inf
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
-#: The features whose level can be set, by name: the highest level.
-_FEATURES: Final = {"transaction.version": 2}
+#: The features of the cluster, by name: the highest level.
+FEATURES: Final = {"group.version": 1, "transaction.version": 2}
 _VERIFICATION: Final = "transaction.partition.verification.enable"
 #: How long leaders remember a producer that writes nothing, and how often they look.
 _PRODUCER_EXPIRATION: Final = ("producer.id.expiration.ms", 86_400_000)
@@ -138,6 +140,12 @@ class Cluster:
         self.marker_written: list[MarkerWritten] = []
         #: The nodes that hang: they do nothing, but count as up.
         self.paused: set[int] = set()
+        #: The nodes that were unregistered, and not started since.
+        self.unregistered: set[int] = set()
+        #: The quotas of clients.
+        self.quotas: Quotas = Quotas()
+        #: How often the metadata was changed.
+        self.metadata_offset: int = 0
         #: Finalized levels of features, and an epoch that grows with each change.
         self.features: dict[str, int] = {}
         self.features_epoch: int = 1
@@ -226,18 +234,27 @@ class Cluster:
         """The finalized level of ``transaction.version``."""
         return self.features.get("transaction.version", 0)
 
+    def level_of(self, name: str) -> int:
+        """The finalized level of a feature."""
+        return self.features.get(name, 1 if name == "group.version" else 0)
+
+    @property
+    def has_consumer_groups(self) -> bool:
+        """Whether the level of ``group.version`` allows groups of KIP-848."""
+        return self.level_of("group.version") > 0
+
     def set_feature(self, name: str, level: int) -> None:
         """Change the finalized level of a feature.
 
         Raises:
             ValueError: there is no such feature or level.
         """
-        highest = _FEATURES.get(name)
+        highest = FEATURES.get(name)
         if highest is None:
-            raise ValueError(f"{name!r} is not one of {', '.join(_FEATURES)}")
+            raise ValueError(f"{name!r} is not one of {', '.join(FEATURES)}")
         if not 0 <= level <= highest:
             raise ValueError(f"{name}={level}: must be 0 to {highest}")
-        if self.features.get(name) != level:
+        if self.level_of(name) != level:
             self.features[name] = level
             self.features_epoch += 1
 
@@ -527,9 +544,15 @@ class Cluster:
                 self._elect_one(partition)
         self.save()
 
+    def unregister(self, node_id: int) -> None:
+        """Forget a node until it is up again; one that is up takes no more part."""
+        self.unregistered.add(node_id)
+        self.node_down(node_id)
+
     def node_up(self, node_id: int) -> None:
         """Add a node again; it may lead those of its partitions without a leader."""
         self.live.add(node_id)
+        self.unregistered.discard(node_id)
         for partition in self.partitions():
             if node_id not in partition.replicas:
                 continue
@@ -588,6 +611,7 @@ class Cluster:
 
     def save(self) -> None:
         """Save the metadata: everything that the logs do not hold."""
+        self.metadata_offset += 1
         self._store.save(
             {
                 "cluster_id": self.cluster_id,
@@ -602,6 +626,7 @@ class Cluster:
                     for topic in self.topics.values()
                 },
                 "configs": self.configs.saved(),
+                "quotas": self.quotas.saved(),
             }
         )
 
@@ -619,6 +644,7 @@ class Cluster:
         self.cluster_id = saved["cluster_id"]
         self._next_producer_id = saved["next_producer_id"]
         self.configs.restore(saved["configs"])
+        self.quotas.restore(saved.get("quotas", ()))
         for name, found in saved["topics"].items():
             replicas = [
                 [node for node in nodes if node in self.node_ids] or self.node_ids[:1]

@@ -303,7 +303,10 @@ class Control:
         self._transactions().write_markers()
 
     def set_feature(self, name: str, level: int) -> None:
-        """Set the finalized level of a feature: ``transaction.version``, 0 to 2.
+        """Set the finalized level of a feature.
+
+        They are ``transaction.version``, 0 to 2, and ``group.version``, 0 or 1; with 0
+        there are no groups of KIP-848.
 
         ApiVersions reports it with a higher epoch; open connections are not told.
 

@@ -212,6 +212,11 @@ class Node:
         return self.cluster.clock
 
     @property
+    def log_dir(self) -> str:
+        """The name of the directory of its logs."""
+        return f"embedded-{self.node_id}"
+
+    @property
     def is_up(self) -> bool:
         """Whether it accepts connections."""
         return self._supervisor is not None

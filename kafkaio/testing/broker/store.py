@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any, Final, Protocol, TypedDict
+from typing import Any, Final, NotRequired, Protocol, TypedDict
 
+from kafkaio.testing.broker.quotas import SavedQuota
 from kafkaio.testing.log import DiskStorage, MemoryStorage, Storage
 
 __all__ = ["DiskStore", "MemoryStore", "SavedCluster", "SavedTopic", "Store"]
@@ -31,6 +32,8 @@ class SavedCluster(TypedDict):
     next_producer_id: int
     topics: dict[str, SavedTopic]
     configs: list[tuple[int, str, dict[str, str]]]
+    #: A cluster that an older version of kafkaio has saved has none.
+    quotas: NotRequired[list[SavedQuota]]
 
 
 class Store(Protocol):

@@ -35,6 +35,7 @@ _LOWEST: Final[Mapping[ApiKey, int]] = {
     ApiKey.CREATE_ACLS: 1,
     ApiKey.DELETE_ACLS: 1,
     ApiKey.DESCRIBE_CONFIGS: 1,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: 1,
     ApiKey.DESCRIBE_LOG_DIRS: 1,
     ApiKey.CREATE_DELEGATION_TOKEN: 1,
     ApiKey.RENEW_DELEGATION_TOKEN: 1,
@@ -73,6 +74,9 @@ _BY_PARTITION: Final = frozenset(
         ApiKey.ELECT_LEADERS,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.UPDATE_FEATURES,
     }
 )
 

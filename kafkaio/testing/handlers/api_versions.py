@@ -13,14 +13,13 @@ from kafkaio.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.cluster import FEATURES
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_WITH_SOFTWARE: Final = 3
 _FIRST_WITH_FROM_ZERO: Final = 4
-# The features since 4.0: name, lowest level, highest level.
-_FEATURES: Final = (("group.version", 0, 1), ("transaction.version", 0, 2))
 
 
 async def handle(
@@ -41,11 +40,11 @@ async def handle(
     if node.broker.release >= "4.0" and version >= _FIRST_WITH_SOFTWARE:
         # Version 3 cannot express a feature whose lowest level is 0.
         response.supported_features = [
-            SupportedFeatureKey(name=name, min_version=low, max_version=high)
-            for name, low, high in _FEATURES
-            if low > 0 or version >= _FIRST_WITH_FROM_ZERO
+            SupportedFeatureKey(name=name, min_version=0, max_version=highest)
+            for name, highest in FEATURES.items()
+            if version >= _FIRST_WITH_FROM_ZERO
         ]
-        levels = {"group.version": 1} | node.cluster.features
+        levels = {name: node.cluster.level_of(name) for name in FEATURES}
         response.finalized_features_epoch = node.cluster.features_epoch
         response.finalized_features = [
             FinalizedFeatureKey(

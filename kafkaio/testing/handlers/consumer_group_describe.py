@@ -39,6 +39,12 @@ async def handle(
     coordinator = coordinator_of(node.cluster)
     rights = rights_of(node, connection)
     answer = ConsumerGroupDescribeResponse()
+    if not node.cluster.has_consumer_groups:
+        code = ErrorCode.UNSUPPORTED_VERSION
+        answer.groups = [
+            DescribedGroup(group_id=name, error_code=code) for name in request.group_ids
+        ]
+        return answer
     for group_id in request.group_ids:
         error = rights.denied(
             Operation.DESCRIBE, ResourceType.GROUP, group_id

@@ -34,6 +34,8 @@ async def handle(
 ) -> ConsumerGroupHeartbeatResponse:
     """Serve one request; the answer comes at once."""
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
+    if not node.cluster.has_consumer_groups:
+        return _failed(ErrorCode.UNSUPPORTED_VERSION)
     coordinator = coordinator_of(node.cluster)
     rights = rights_of(node, connection)
     denied = _denied(rights, request)

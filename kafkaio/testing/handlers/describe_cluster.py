@@ -38,7 +38,8 @@ async def handle(
             ),
             error_message="The request was sent to an endpoint of type BROKER",
         )
-    ids = sorted(node.broker.nodes if request.include_fenced_brokers else cluster.live)
+    known = node.broker.nodes.keys() - cluster.unregistered
+    ids = sorted(known if request.include_fenced_brokers else cluster.live)
     return DescribeClusterResponse(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,

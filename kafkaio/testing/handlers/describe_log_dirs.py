@@ -43,7 +43,7 @@ async def handle(
         for topic in topics
     ]
     result = DescribeLogDirsResult(
-        log_dir=f"embedded-{node.node_id}",
+        log_dir=node.log_dir,
         topics=[topic for topic in described if topic.partitions],
         total_bytes=-1,
         usable_bytes=-1,

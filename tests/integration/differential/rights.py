@@ -20,9 +20,17 @@ from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from kafkaio.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequestEntityData,
+    AlterClientQuotasRequestEntryData,
+)
 from kafkaio.protocol.messages.alter_configs import AlterableConfig as PlainConfig
 from kafkaio.protocol.messages.alter_configs import (
     AlterConfigsResource as PlainResource,
+)
+from kafkaio.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirTopic,
 )
 from kafkaio.protocol.messages.alter_user_scram_credentials import (
     ScramCredentialDeletion,
@@ -38,6 +46,10 @@ from kafkaio.protocol.messages.delete_topics import DeleteTopicState
 from kafkaio.protocol.messages.describe_configs import DescribeConfigsResource
 from kafkaio.protocol.messages.describe_log_dirs import DescribableLogDirTopic
 from kafkaio.protocol.messages.describe_producers import TopicRequest as ProducersTopic
+from kafkaio.protocol.messages.describe_quorum import (
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+)
 from kafkaio.protocol.messages.describe_topic_partitions import TopicRequest
 from kafkaio.protocol.messages.describe_user_scram_credentials import UserName
 from kafkaio.protocol.messages.fetch import FetchPartition, FetchTopic
@@ -73,6 +85,7 @@ from kafkaio.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kafkaio.protocol.messages.update_features import FeatureUpdateKey
 from kafkaio.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -627,6 +640,28 @@ class Cases:
         yield m.DescribeUserScramCredentialsRequest(users=missing), 0, None
         deletion = ScramCredentialDeletion(name="missing", mechanism=1)
         yield m.AlterUserScramCredentialsRequest(deletions=[deletion]), 0, None
+        quota = AlterClientQuotasRequestEntryData(
+            entity=[
+                AlterClientQuotasRequestEntityData(entity_type="user", entity_name="q")
+            ]
+        )
+        yield m.AlterClientQuotasRequest(entries=[quota], validate_only=True), 1, None
+        yield m.DescribeClientQuotasRequest(strict=True), 1, None
+        update = FeatureUpdateKey(feature="group.version", max_version_level=1)
+        yield (
+            m.UpdateFeaturesRequest(feature_updates=[update], validate_only=True),
+            2,
+            None,
+        )
+        quorum = DescribeQuorumRequestTopicData(
+            topic_name="x", partitions=[DescribeQuorumRequestPartitionData()]
+        )
+        yield m.DescribeQuorumRequest(topics=[quorum]), 2, None
+        moved = AlterReplicaLogDir(
+            path="/no", topics=[AlterReplicaLogDirTopic(name="t", partitions=[0])]
+        )
+        yield m.AlterReplicaLogDirsRequest(dirs=[moved]), 2, None
+        yield m.UnregisterBrokerRequest(broker_id=99), 0, None
         yield (
             m.CreateDelegationTokenRequest(
                 owner_principal_type="User",

@@ -8,6 +8,7 @@ from typing import Final
 
 from tests.integration.differential.administration import administration
 from tests.integration.differential.classic_groups import classic_groups
+from tests.integration.differential.cluster_changes import cluster_changes
 from tests.integration.differential.consumer_groups import consumer_groups
 from tests.integration.differential.logs import logs
 from tests.integration.differential.migrations import migrations
@@ -23,6 +24,7 @@ SCRIPTS: Final[Mapping[str, Script]] = {
     "patterns": patterns,
     "topics": topics,
     "administration": administration,
+    "cluster_changes": cluster_changes,
     "logs": logs,
     "simple_groups": simple_groups,
     "classic_groups": classic_groups,

@@ -43,8 +43,8 @@ def test_operations_are_known_as_tools_write_them(
 
 
 def test_an_unknown_operation_names_the_nearest() -> None:
-    with pytest.raises(BadAcl, match=r"no operation 'raed'; did you mean READ\?"):
-        operation_of("raed")
+    with pytest.raises(BadAcl, match=r"no operation 'reads'; did you mean READ\?"):
+        operation_of("reads")
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,15 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkaio.cli.replica_plan import Impossible, moved_replicas, plan
 from kafkaio.types import TopicPartition
 
-few = settings(max_examples=30)
+few = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 Replicas = dict[TopicPartition, tuple[int, ...]]
 

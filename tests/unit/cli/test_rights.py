@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from kafkaio.admin import Admin, ScramMechanism
-from kafkaio.cli.users import users
+from kafkaio.admin import Admin
 from kafkaio.testing import Broker
 from tests.support.cli import Result, environment, run_beside, terminal
 
@@ -103,8 +102,8 @@ async def test_what_a_consumer_needs_is_granted(servers: tuple[str, str]) -> Non
     [
         (["create", "--topic", "t"], "name a resource, an operation"),
         (
-            ["create", "--topic", "t", "--operation", "raed"],
-            "there is no operation 'raed'; did you mean READ?",
+            ["create", "--topic", "t", "--operation", "reads"],
+            "there is no operation 'reads'; did you mean READ?",
         ),
         (
             ["create", "--topic", "t", "--operation", "any", "--deny-principal", "a"],
@@ -187,20 +186,12 @@ async def test_a_password_is_typed_twice_and_not_shown(
         assert "pencil" not in shown.raw
 
 
-async def test_every_mechanism_can_be_chosen() -> None:
-    (choice,) = (
-        each.type for each in users.commands["set"].params if each.name == "mechanism"
-    )
-    known = [each.value for each in ScramMechanism if each.name != "UNKNOWN"]
-    assert getattr(choice, "choices", None) == tuple(known)
-
-
 # ---- tokens --------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("logged_in")
 async def test_the_life_of_a_token() -> None:
-    words = ("tokens", "create", "--renewer", "bob", "--max-lifetime", "3600", "--json")
+    words = ("tokens", "create", "--renewer", "bob", "--max-lifetime", "1h", "--json")
     (made,) = (await run_beside(*words)).check().document["tokens"]
     assert (made["owner"], made["renewers"]) == ("User:alice", ["User:bob"])
     assert made["hmac"] == "[hidden]"
@@ -213,7 +204,7 @@ async def test_the_life_of_a_token() -> None:
     assert listed.rows[1][0] == name
     assert secret["hmac"] not in listed.out
 
-    renewed = await run_beside("tokens", "renew", name, "--period", "60", "--json")
+    renewed = await run_beside("tokens", "renew", name, "--period", "60s", "--json")
     (row,) = renewed.check().document["tokens"]
     assert row["expiry_time"] < made["expiry_time"]
     refused = (await run_beside("tokens", "expire", name)).check(2)

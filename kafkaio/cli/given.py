@@ -1,0 +1,35 @@
+"""The options that all commands have, as they were given.
+
+They stand apart from what is made of them, so that a help loads no client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Given"]
+
+
+@dataclass
+class Given:
+    """The options of the command line that all commands have.
+
+    Attributes:
+        bootstrap_server: ``-b``.
+        properties: ``-X``, by name.
+        config: ``--config``.
+        profile: ``--profile``.
+        timeout: ``--timeout`` in seconds.
+        format: ``--json``, ``--jsonl``, or neither.
+        verbose: ``-v``.
+        command: the name of the command that runs, such as ``kafkaio topics list``.
+    """
+
+    bootstrap_server: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    config: str | None = None
+    profile: str | None = None
+    timeout: float | None = None
+    format: str = ""
+    verbose: bool = False
+    command: str = "kafkaio"

@@ -1,0 +1,153 @@
+"""What people type: names by pattern, times, durations, partitions, intervals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+
+import click
+
+from kafkaio.cli.exits import CommandFailed
+from kafkaio.types import TopicPartition
+
+__all__ = [
+    "chosen",
+    "duration_of",
+    "has_pattern",
+    "moment_of",
+    "partition_row",
+    "partitions_of_topic",
+    "time_of",
+]
+
+_GLOB = re.compile(r"[*?\[]")
+_DURATION = re.compile(
+    r"P?(?:(?P<d>\d+)D)?T?(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?",
+    re.IGNORECASE,
+)
+#: Names of places in a log, with those of kcat, rpk and Kafka's tools.
+_PLACES = {
+    "earliest": "earliest",
+    "beginning": "earliest",
+    "start": "earliest",
+    "-2": "earliest",
+    "latest": "latest",
+    "end": "latest",
+    "-1": "latest",
+    "max-timestamp": "max_timestamp",
+    "-3": "max_timestamp",
+    "earliest-local": "earliest_local",
+    "-4": "earliest_local",
+    "latest-tiered": "latest_tiered",
+    "-5": "latest_tiered",
+    "earliest-pending-upload": "earliest_pending_upload",
+    "-6": "earliest_pending_upload",
+}
+
+
+def has_pattern(texts: Iterable[str], *, regex: bool) -> bool:
+    """Return whether a list of names has to be compared with those that exist."""
+    return regex or any(_GLOB.search(text) for text in texts)
+
+
+def chosen(
+    kind: str, patterns: Sequence[str], known: Iterable[str], *, regex: bool = False
+) -> list[str]:
+    """Return the names that patterns mean, each once, in the order of the patterns.
+
+    Args:
+        kind: what the names are of, for messages: ``topic``.
+        patterns: names, or globs; none means all that are known.
+        known: the names that exist.
+        regex: whether the patterns are regular expressions, of a whole name.
+
+    Raises:
+        CommandFailed: nothing matches a pattern. A plain name is not compared.
+        click.UsageError: a regular expression is wrong.
+    """
+    names = list(known)
+    found: dict[str, None] = {}
+    for pattern in patterns or ("*",):
+        if regex:
+            matching = [each for each in names if _expression(pattern).fullmatch(each)]
+        elif _GLOB.search(pattern):
+            matching = [each for each in names if fnmatchcase(each, pattern)]
+        else:
+            matching = [pattern]
+        if patterns and not matching:
+            raise CommandFailed(f"no {kind} matches {pattern!r}")
+        found |= dict.fromkeys(matching)
+    return list(found)
+
+
+def _expression(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise click.UsageError(f"{text!r} is no regular expression: {error}") from None
+
+
+def time_of(text: str) -> datetime:
+    """Read a time: ISO 8601, UTC unless it says otherwise, or ``@`` milliseconds.
+
+    Raises:
+        click.UsageError: it is neither.
+    """
+    plain = text.removeprefix("@")
+    try:
+        if plain.isdecimal():
+            return datetime.fromtimestamp(int(plain) / 1000, UTC)
+        found = datetime.fromisoformat(plain)
+    except (ValueError, OverflowError, OSError):
+        raise click.UsageError(
+            f"{text!r} is no time: 2026-01-31T08:00:00Z or @1769846400000"
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def duration_of(text: str) -> timedelta:
+    """Read a duration: ISO 8601 (``P1DT2H``) or short (``1d2h``, ``90s``).
+
+    Raises:
+        click.UsageError: it is neither.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None or not any(found.groups()):
+        raise click.UsageError(f"{text!r} is no duration: 90s, 2h30m, 7d or P1DT2H")
+    days, hours, minutes, seconds = (float(found[name] or 0) for name in "dhms")
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+
+def moment_of(text: str) -> str | datetime:
+    """Read a place in a log: ``earliest``, ``latest``, ``max-timestamp``, a time.
+
+    Raises:
+        click.UsageError: it is none of these.
+    """
+    place = _PLACES.get(text)
+    return time_of(text) if place is None else place
+
+
+def partitions_of_topic(text: str) -> tuple[str, list[int] | None]:
+    """Read ``TOPIC`` or ``TOPIC:0,1,4-6``.
+
+    Raises:
+        click.UsageError: the partitions are no numbers.
+    """
+    topic, colon, numbers = text.partition(":")
+    if not colon:
+        return topic, None
+    found: list[int] = []
+    for part in numbers.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise click.UsageError(f"{text!r} is not TOPIC or TOPIC:0,1,4-6")
+        found += range(int(first), int(last or first) + 1)
+    return topic, list(dict.fromkeys(found))
+
+
+def partition_row(partition: TopicPartition) -> dict[str, object]:
+    """Return the first columns of a row about a partition."""
+    return {"topic": partition.topic, "partition": partition.partition}

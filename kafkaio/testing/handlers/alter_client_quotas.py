@@ -1,0 +1,67 @@
+"""AlterClientQuotas, versions 0 and 1 (KIP-546). The quotas are kept, not enforced."""
+
+from __future__ import annotations
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntityData,
+    AlterClientQuotasResponseEntryData,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.quotas import Entity
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: AlterClientQuotasRequest,
+    connection: ServerConnection,
+) -> AlterClientQuotasResponse:
+    """Set and remove quotas of entities; each succeeds or fails for itself."""
+    del header
+    cluster = node.cluster
+    rights = rights_of(node, connection)
+    results: dict[Entity, AlterClientQuotasResponseEntryData] = {}
+    for entry in request.entries:
+        names = {one.entity_type: one.entity_name for one in entry.entity}
+        entity = cluster.quotas.entity(names)
+        changes = {op.key: None if op.remove else op.value for op in entry.ops}
+        result = _result(entity)
+        try:
+            rights.require(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
+            if entity in results or len(changes) < len(entry.ops):
+                raise _duplicate(entity)
+            cluster.quotas.alter(entity, changes, validate_only=request.validate_only)
+        except Refusal as refusal:
+            result.error_code = refusal.code
+            result.error_message = refusal.message
+        results[entity] = result
+    cluster.save()
+    return AlterClientQuotasResponse(entries=list(results.values()))
+
+
+def _result(entity: Entity) -> AlterClientQuotasResponseEntryData:
+    return AlterClientQuotasResponseEntryData(
+        error_message=None,
+        entity=[
+            AlterClientQuotasResponseEntityData(entity_type=kind, entity_name=name)
+            for kind, name in entity
+        ],
+    )
+
+
+def _duplicate(entity: Entity) -> Refusal:
+    names = ", ".join(
+        f"{kind}={'null' if name is None else name}" for kind, name in entity
+    )
+    return Refusal(
+        ErrorCode.INVALID_REQUEST,
+        f"Ignoring duplicate entity ClientQuotaEntity(entries={{{names}}})",
+    )

@@ -1,0 +1,66 @@
+"""AlterReplicaLogDirs, versions 1 and 2 (KIP-113).
+
+A node has one directory, so that a replica can only be moved to where it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: AlterReplicaLogDirsRequest,
+    connection: ServerConnection,
+) -> AlterReplicaLogDirsResponse:
+    """Say of each replica whether it could be moved to a directory."""
+    del header
+    denied = rights_of(node, connection).denied(Operation.ALTER, ResourceType.CLUSTER)
+    paths = {
+        (topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
+    codes: dict[str, dict[int, ErrorCode]] = defaultdict(dict)
+    for (topic, index), path in paths.items():
+        codes[topic][index] = denied or _code(node, topic, index, path)
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(
+                topic_name=topic,
+                partitions=[
+                    AlterReplicaLogDirPartitionResult(
+                        partition_index=index, error_code=code
+                    )
+                    for index, code in found.items()
+                ],
+            )
+            for topic, found in codes.items()
+        ]
+    )
+
+
+def _code(node: Node, topic: str, index: int, path: str) -> ErrorCode:
+    if path != node.log_dir:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    partition = node.cluster.partition(topic, index)
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if node.node_id not in partition.replicas:
+        return ErrorCode.REPLICA_NOT_AVAILABLE
+    return ErrorCode.NONE

@@ -1,0 +1,109 @@
+"""DescribeQuorum, versions 0 to 2 (KIP-595, KIP-836, KIP-853).
+
+Every node is a voter and has all of the metadata. None has a listener for controllers:
+the answer names the listener of its clients.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseTopicData,
+    Listener,
+    ReplicaState,
+)
+from kafkaio.protocol.messages.describe_quorum import Node as Voter
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.testing.broker.cluster import Cluster
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
+
+_METADATA: Final = ("__cluster_metadata", 0)
+#: The first versions that tell when a voter was heard of, and where the voters are.
+_WITH_TIMES, _WITH_NODES = 1, 2
+_LISTENER: Final = "CONTROLLER"
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: DescribeQuorumRequest,
+    connection: ServerConnection,
+) -> DescribeQuorumResponse:
+    """Tell who keeps the metadata."""
+    version = header.request_api_version
+    denied = rights_of(node, connection).denied(
+        Operation.DESCRIBE, ResourceType.CLUSTER
+    )
+    if denied:
+        return DescribeQuorumResponse(
+            error_code=denied, error_message="Cluster authorization failed."
+        )
+    asked = [
+        (topic.topic_name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    response = DescribeQuorumResponse(
+        topics=[
+            DescribeQuorumResponseTopicData(
+                topic_name=topic.topic_name,
+                partitions=[
+                    _partition(
+                        node.cluster, topic.topic_name, one.partition_index, version
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+    if _METADATA in asked and version >= _WITH_NODES:
+        response.nodes = [
+            _voter(peer, connection) for peer in node.broker.nodes.values()
+        ]
+    return response
+
+
+def _partition(
+    cluster: Cluster, topic: str, index: int, version: int
+) -> DescribeQuorumResponsePartitionData:
+    if (topic, index) != _METADATA:
+        return DescribeQuorumResponsePartitionData(
+            partition_index=index,
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            error_message="This server does not host this topic-partition."
+            if version >= _WITH_NODES
+            else "",
+        )
+    now = cluster.clock.wall_ms() if version >= _WITH_TIMES else -1
+    return DescribeQuorumResponsePartitionData(
+        partition_index=index,
+        leader_id=cluster.controller_id,
+        leader_epoch=1,
+        high_watermark=cluster.metadata_offset,
+        current_voters=[
+            ReplicaState(
+                replica_id=node_id,
+                log_end_offset=cluster.metadata_offset,
+                last_fetch_timestamp=now,
+                last_caught_up_timestamp=now,
+            )
+            for node_id in sorted(cluster.node_ids)
+        ],
+    )
+
+
+def _voter(peer: Node, connection: ServerConnection) -> Voter:
+    host, port = peer.address(connection)
+    return Voter(
+        node_id=peer.node_id,
+        listeners=[Listener(name=_LISTENER, host=host, port=port)],
+    )

@@ -1,0 +1,96 @@
+"""UpdateFeatures, versions 0 to 2 (KIP-584, KIP-1022): all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.request_header import RequestHeader
+from kafkaio.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from kafkaio.testing.broker.cluster import FEATURES, Cluster
+from kafkaio.testing.broker.connection import ServerConnection
+from kafkaio.testing.broker.node import Node
+from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing.handlers._rights import rights_of
+from kafkaio.testing.security.acls import Operation, ResourceType
+
+_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
+#: The last version that has a result for each feature.
+_WITH_RESULTS: Final = 1
+
+
+async def handle(
+    node: Node,
+    header: RequestHeader,
+    request: UpdateFeaturesRequest,
+    connection: ServerConnection,
+) -> UpdateFeaturesResponse:
+    """Put levels of features in force."""
+    denied = rights_of(node, connection).denied(Operation.ALTER, ResourceType.CLUSTER)
+    if denied:
+        return UpdateFeaturesResponse(
+            error_code=denied, error_message="Cluster authorization failed."
+        )
+    updates = request.feature_updates
+    try:
+        for update in updates:
+            _check(node.cluster, update)
+    except Refusal as refusal:
+        return UpdateFeaturesResponse(
+            error_code=refusal.code, error_message=refusal.message
+        )
+    if not request.validate_only:
+        for update in updates:
+            node.cluster.set_feature(update.feature, update.max_version_level)
+    return UpdateFeaturesResponse(
+        error_message=None,
+        results=_results(updates)
+        if header.request_api_version <= _WITH_RESULTS
+        else [],
+    )
+
+
+def _results(updates: Sequence[FeatureUpdateKey]) -> list[UpdatableFeatureResult]:
+    return [
+        UpdatableFeatureResult(feature=update.feature, error_message="NONE")
+        for update in updates
+    ]
+
+
+def _check(cluster: Cluster, update: FeatureUpdateKey) -> None:
+    """Check one update.
+
+    Raises:
+        Refusal: INVALID_UPDATE_VERSION.
+    """
+    name, level = update.feature, update.max_version_level
+    controller = f"Local controller {cluster.controller_id}"
+    now = cluster.level_of(name)
+    why = ""
+    if update.upgrade_type not in {_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE}:
+        why = "The controller does not support the given upgrade type."
+    elif level < 0:
+        why = "A feature version cannot be less than 0."
+    elif name not in FEATURES:
+        why = f"{controller} does not support this feature."
+    elif level > FEATURES[name]:
+        why = f"{controller} only supports versions 0-{FEATURES[name]}"
+    elif level < now and update.upgrade_type == _UPGRADE:
+        why = (
+            "Can't downgrade the version of this feature without setting the upgrade "
+            "type to either safe or unsafe downgrade."
+        )
+    elif level > now and update.upgrade_type != _UPGRADE:
+        why = "Can't downgrade to a newer version."
+    if why:
+        raise Refusal(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            "The update failed for all features since the following feature had an "
+            f"error: Invalid update version {level} for feature {name}. {why}",
+        )
