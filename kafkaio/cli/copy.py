@@ -13,7 +13,6 @@ from kafkaio._runtime.clock import now
 from kafkaio.cli.command import asynchronous, command
 from kafkaio.cli.compiled import Compiled
 from kafkaio.cli.filters import Filter, compile_filter
-from kafkaio.cli.output import Table
 from kafkaio.cli.places import PLACES, Places
 from kafkaio.cli.progress import Progress
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kafkaio.cli.reader import Until
-    from kafkaio.cli.sending import Sending
+    from kafkaio.cli.sending import Sending, Sent
     from kafkaio.cli.session import Session
     from kafkaio.consumer import Consumer
     from kafkaio.producer import Producer, Transaction
@@ -79,6 +78,7 @@ async def copy(
     copied since the last commit may be copied again. With --exactly-once nothing is.
     """
     from kafkaio.cli.reader import Reading, begin
+    from kafkaio.cli.sending import Sent, show_sent
 
     group = options["group"]
     _check(source, destination, options)
@@ -101,11 +101,10 @@ async def copy(
             copying = _Copying(consumer, producer, destination, options, progress)
             if options["exactly_once"]:
                 await copying.exactly_once(until)
-                failed = 0
+                sent = Sent(progress.records)
             else:
-                failed = await copying.at_least_once(session, until)
-    row = {"records": progress.records - failed, "failed": failed}
-    session.show({**row, "from": source, "to": destination}, Table([row], tuple(row)))
+                sent = await copying.at_least_once(session, until)
+    show_sent(session, sent, source, destination)
 
 
 def _check(source: str, destination: str, options: _Options) -> None:
@@ -168,8 +167,8 @@ class _Copying:
         self._progress = progress
         self._done: dict[TopicPartition, int] = {}
 
-    async def at_least_once(self, session: Session, until: Until) -> int:
-        """Copy, and commit what was acknowledged; return how many records failed.
+    async def at_least_once(self, session: Session, until: Until) -> Sent:
+        """Copy, and commit what was acknowledged; return what became of the records.
 
         The first failure ends it, so that the group's place is before the record.
         """
@@ -192,7 +191,7 @@ class _Copying:
             with anyio.move_on_after(FLUSH_SECONDS):
                 await self._settle(sending)
             sending.report(session, "copied")
-        return sending.sent.failed
+        return sending.sent
 
     def _wanted(self, records: Iterable[Record], end: int | None) -> Iterable[Record]:
         if end is not None:

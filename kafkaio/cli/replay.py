@@ -12,7 +12,6 @@ from kafkaio._runtime.clock import now
 from kafkaio.cli.command import asynchronous, command
 from kafkaio.cli.compiled import Compiled
 from kafkaio.cli.filters import Filter, compile_filter
-from kafkaio.cli.output import Table
 from kafkaio.cli.places import PLACES, Places
 from kafkaio.cli.progress import Progress
 
@@ -79,7 +78,7 @@ async def replay(
     timestamps, those of one partition in the order of their offsets.
     """
     from kafkaio.cli.reader import NO_GROUP, Reading, begin
-    from kafkaio.cli.sending import FLUSH_SECONDS, Sending
+    from kafkaio.cli.sending import FLUSH_SECONDS, Sending, show_sent
 
     settings = {**NO_GROUP, "auto_offset_reset": "earliest"}
     reading = Reading([source], options["partition"], options["offset"], stops=True)
@@ -99,8 +98,7 @@ async def replay(
                 with anyio.move_on_after(FLUSH_SECONDS):
                     await sending.flush()
                 sending.report(session, "replayed")
-    row = {"records": sending.sent.records, "failed": sending.sent.failed}
-    session.show({**row, "from": source, "to": destination}, Table([row], tuple(row)))
+    show_sent(session, sending.sent, source, destination)
 
 
 class _Merging:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kafkaio.cli.exits import Exit, short
+from kafkaio.cli.output import Table
 from kafkaio.errors import KafkaError, RecordTooLarge
 
 if TYPE_CHECKING:
     from kafkaio.cli.session import Session
     from kafkaio.producer import Delivery, Producer
 
-__all__ = ["Sending", "Sent"]
+__all__ = ["FLUSH_SECONDS", "Sending", "Sent", "failures", "show_sent"]
 
 #: How many deliveries wait to be looked at, before those that are done are.
 _LOOK_EVERY: Final = 1000
@@ -131,6 +132,13 @@ class Sending:
             lost = f"{sent.failed} failed, {self.unsettled} are not acknowledged"
             session.note(f"{sent.records} records {what}, {lost}")
             session.exit_with(Exit.PARTIAL if sent.records else Exit.FAILED)
+
+
+def show_sent(session: Session, sent: Sent, source: str, destination: str) -> None:
+    """Print how many records of a topic were sent to another."""
+    row = {"records": sent.records, "failed": sent.failed}
+    document = {**row, "from": source, "to": destination, "errors": failures(sent)}
+    session.out.show(document, Table([row], [*row]))
 
 
 def failures(sent: Sent) -> list[dict[str, object]]:

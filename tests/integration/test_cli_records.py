@@ -41,6 +41,12 @@ def kafkaio_(real_kafka: Kafka) -> Shell:
     return Shell(real_kafka.bootstrap_servers)
 
 
+def complaints(said: bytes) -> list[bytes]:
+    """Return lines of stderr; in debug mode asyncio tells that the machine is slow."""
+    lines = [line for line in said.splitlines() if line]
+    return [line for line in lines if not line.startswith(b"Executing ")]
+
+
 async def test_produced_lines_are_consumed(
     kafkaio_: Shell, topic: TopicFactory
 ) -> None:
@@ -314,7 +320,7 @@ async def test_a_closed_pipe_ends_quietly(kafkaio_: Shell, topic: TopicFactory) 
     await process.stdout.readline()
     process.stdout._transport.close()  # type: ignore[attr-defined]
     async with asyncio.timeout(30):
-        assert await process.stderr.read() == b""
+        assert complaints(await process.stderr.read()) == []
         assert await process.wait() == 1
 
 
@@ -336,6 +342,6 @@ async def test_ctrl_c_sends_what_was_read(kafkaio_: Shell, topic: TopicFactory) 
             end = found[partition].offset  # type: ignore[union-attr]
         process.send_signal(signal.SIGINT)
         _, said = await process.communicate()
-    assert (process.returncode, said.strip()) == (130, b"")
+    assert (process.returncode, complaints(said)) == (130, [])
     out = (await kafkaio_("consume", name, "-e")).check().out
     assert out.split() == [str(n) for n in range(5000)]
