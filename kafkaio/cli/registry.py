@@ -43,7 +43,23 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "offsets": Entry("kafkaio.cli.offsets", "Show offsets of partitions"),
         "configs": Entry("kafkaio.cli.configs", "Show and change configs"),
     },
-    "Records": {},
+    "Records": {
+        "consume": Entry(
+            "kafkaio.cli.consume", "Print records, or write them to a file"
+        ),
+        "produce": Entry(
+            "kafkaio.cli.produce", "Send records, by default one of each line of stdin"
+        ),
+        "copy": Entry("kafkaio.cli.copy", "Copy records from one topic to another"),
+        "replay": Entry(
+            "kafkaio.cli.replay",
+            "Send the records of a range again, at their recorded pace",
+        ),
+        "bench": Entry(
+            "kafkaio.cli.bench", "Measure how fast records are produced and consumed"
+        ),
+        "request": Entry("kafkaio.cli.request", "Send any request of the protocol"),
+    },
     "Cluster": {
         "cluster": Entry(
             "kafkaio.cli.cluster",

@@ -1,0 +1,267 @@
+"""``kafkaio copy``: copies records from one topic to another."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import anyio
+import click
+
+from kafkaio._runtime.clock import now
+from kafkaio.cli.command import asynchronous, command
+from kafkaio.cli.compiled import Compiled
+from kafkaio.cli.filters import Filter, compile_filter
+from kafkaio.cli.places import PLACES, Places
+from kafkaio.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kafkaio.cli.reader import Until
+    from kafkaio.cli.sending import Sending, Sent
+    from kafkaio.cli.session import Session
+    from kafkaio.consumer import Consumer
+    from kafkaio.producer import Producer, Transaction
+    from kafkaio.types import Record, TopicPartition
+
+__all__ = ["copy"]
+
+#: How often offsets are committed.
+_COMMIT_SECONDS = 5.0
+#: How often, and how many times in a row, transactions must be found at the end.
+_LOOK_SECONDS = 0.1
+_LOOKS = 3
+
+
+class _Options(TypedDict):
+    """The options of the command."""
+
+    to_bootstrap: str | None
+    to_profile: str | None
+    partitions: bool
+    group: str | None
+    offset: Places
+    follow: bool
+    keep: Filter | None
+    exactly_once: bool
+
+
+@command("copy", help="Copy records from one topic to another.")
+@click.argument("source")
+@click.argument("destination", metavar="DEST")
+@click.option("--to-bootstrap", metavar="HOST:PORT", help="The cluster of DEST.")
+@click.option("--to-profile", metavar="NAME", help="The cluster of DEST, by profile.")
+@click.option("--partitions", is_flag=True, help="Keep the number of the partition.")
+@click.option("-g", "--group", help="Go on where this group stopped.")
+@click.option(
+    "-o", "--offset", type=PLACES, default=Places(), help="Where to begin, or A..B."
+)
+@click.option("--follow", is_flag=True, help="Go on after the end as it is now.")
+@click.option(
+    "--filter",
+    "keep",
+    type=Compiled("expression", compile_filter),
+    help="Copy only these; see kafkaio consume.",
+)
+@click.option(
+    "--exactly-once", is_flag=True, help="In transactions, within one cluster."
+)
+@asynchronous
+async def copy(
+    session: Session, source: str, destination: str, **options: Unpack[_Options]
+) -> None:
+    """Copy keys, values, headers and timestamps.
+
+    With --group, offsets are committed after the copies are acknowledged: what was
+    copied since the last commit may be copied again. With --exactly-once nothing is.
+    """
+    from kafkaio.cli.reader import Reading, begin
+    from kafkaio.cli.sending import Sent, show_sent
+
+    group = options["group"]
+    _check(source, destination, options)
+    settings: dict[str, object] = {
+        "auto_offset_reset": "earliest",
+        "enable_auto_commit": False,
+        "isolation_level": "read_committed",
+        "group_id": group,
+    }
+    reading = Reading(
+        [source], (), options["offset"], group is not None, not options["follow"]
+    )
+    topics = None if group is None else [source]
+    async with (
+        session.consumer(forced=settings, topics=topics) as consumer,
+        _producer(session, options) as producer,
+    ):
+        until = await begin(consumer, reading)
+        with Progress(f"{source} to {destination}", until.total) as progress:
+            copying = _Copying(consumer, producer, destination, options, progress)
+            if options["exactly_once"]:
+                await copying.exactly_once(until)
+                sent = Sent(progress.records)
+            else:
+                sent = await copying.at_least_once(session, until)
+    show_sent(session, sent, source, destination)
+
+
+def _check(source: str, destination: str, options: _Options) -> None:
+    is_elsewhere = options["to_bootstrap"] or options["to_profile"]
+    if options["to_bootstrap"] and options["to_profile"]:
+        raise click.UsageError("--to-bootstrap and --to-profile exclude each other")
+    if source == destination and not is_elsewhere:
+        raise click.UsageError("a topic cannot be copied to itself")
+    if options["exactly_once"] and is_elsewhere:
+        raise click.UsageError("--exactly-once works within one cluster only")
+    if options["exactly_once"] and options["group"] is None:
+        raise click.UsageError("--exactly-once needs a --group, which keeps the place")
+    if options["group"] is not None and options["offset"] != Places():
+        raise click.UsageError("--group and --offset exclude each other")
+
+
+def _producer(
+    session: Session, options: _Options
+) -> AbstractAsyncContextManager[Producer]:
+    """Return the producer, of the other cluster if there is one."""
+    from kafkaio.cli.connection import Connection
+    from kafkaio.config import ProducerConfig
+    from kafkaio.producer import Producer
+
+    settings: dict[str, object] = {}
+    if options["exactly_once"]:
+        settings["transactional_id"] = f"kafkaio-copy-{options['group']}"
+    servers, profile = options["to_bootstrap"], options["to_profile"]
+    if servers is None and profile is None:
+        return session.producer(forced=settings)
+    given = replace(
+        session.given,
+        bootstrap_server=servers,
+        profile=profile,
+        config=None if profile else session.given.config,
+        properties={} if profile else session.given.properties,
+    )
+    other = Connection(given, ask=session.connection.ask)
+    made = Producer.from_properties(other.properties(ProducerConfig, forced=settings))
+    return session.started(made)
+
+
+class _Copying:
+    """Copies what a consumer reads."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        producer: Producer,
+        destination: str,
+        options: _Options,
+        progress: Progress,
+    ) -> None:
+        self._consumer = consumer
+        self._producer = producer
+        self._destination = destination
+        self._keeps_partitions = options["partitions"]
+        self._keep = options["keep"]
+        self._is_group = options["group"] is not None
+        self._progress = progress
+        self._done: dict[TopicPartition, int] = {}
+
+    async def at_least_once(self, session: Session, until: Until) -> Sent:
+        """Copy, and commit what was acknowledged; return what became of the records.
+
+        The first failure ends it, so that the group's place is before the record.
+        """
+        from kafkaio.cli.sending import FLUSH_SECONDS, Sending
+
+        sending = Sending(self._producer)
+        due = now() + _COMMIT_SECONDS
+        try:
+            async for batch, end in until.batches():
+                for record in self._wanted(batch, end):
+                    await self._send(sending, record)
+                self._progress.add(sending.number - self._progress.records)
+                self._done[batch.topic_partition] = end or batch.last_offset + 1
+                if now() >= due:
+                    await self._settle(sending)
+                    due = now() + _COMMIT_SECONDS
+                if sending.sent.failed:
+                    break
+        finally:
+            with anyio.move_on_after(FLUSH_SECONDS):
+                await self._settle(sending)
+            sending.report(session, "copied")
+        return sending.sent
+
+    def _wanted(self, records: Iterable[Record], end: int | None) -> Iterable[Record]:
+        if end is not None:
+            records = (record for record in records if record.offset < end)
+        return records if self._keep is None else filter(self._keep, records)
+
+    async def _send(self, sending: Sending, record: Record) -> None:
+        await sending.send(
+            self._destination,
+            record.value,
+            record.key,
+            record.headers,
+            None if record.timestamp < 0 else record.timestamp,
+            record.partition if self._keeps_partitions else None,
+        )
+
+    async def _settle(self, sending: Sending) -> None:
+        """Wait for the copies, and commit the places if none of them failed."""
+        await sending.flush()
+        if not self._is_group or sending.sent.failed or not self._done:
+            return
+        assigned = self._consumer.assignment
+        await self._consumer.commit(
+            {tp: at for tp, at in self._done.items() if tp in assigned}
+        )
+        self._done.clear()
+
+    async def exactly_once(self, until: Until) -> None:
+        """Copy in transactions, which commit the group's offsets, too."""
+        from kafkaio import exactly_once
+
+        async with anyio.create_task_group() as tasks:
+
+            async def close_at_the_end() -> None:
+                looks = 0
+                while looks < _LOOKS:
+                    await anyio.sleep(_LOOK_SECONDS)
+                    looks = looks + 1 if await self._has_committed(until) else 0
+                await self._consumer.close()
+
+            async def copy_all(tx: Transaction, records: list[Record]) -> None:
+                for record in self._wanted(records, None):
+                    _ = await tx.enqueue(
+                        self._destination,
+                        record.value,
+                        key=record.key,
+                        headers=record.headers,
+                        timestamp=None if record.timestamp < 0 else record.timestamp,
+                        partition=record.partition if self._keeps_partitions else None,
+                    )
+                    self._done[record.topic_partition] = record.offset + 1
+                self._progress.add(len(records))
+
+            if until.has_end:
+                tasks.start_soon(close_at_the_end)
+            await exactly_once(self._consumer, self._producer, copy_all)
+
+    async def _has_committed(self, until: Until) -> bool:
+        """Whether everything up to the end was read, and what was copied is committed.
+
+        An aborted transaction takes the positions back, a moment later: so it has to be
+        so several times in a row.
+        """
+        assigned = self._consumer.assignment
+        for tp in assigned:
+            end = until.end_of(tp)
+            if end is not None and await self._consumer.position(tp) < end:
+                return False
+        committed = await self._consumer.committed(assigned)
+        offsets = {tp: 0 if at is None else at.offset for tp, at in committed.items()}
+        return bool(assigned) and all(
+            offsets[tp] >= at for tp, at in self._done.items() if tp in assigned
+        )

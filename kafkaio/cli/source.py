@@ -1,0 +1,55 @@
+"""Reads stdin or files in pieces, beside everything else that runs in the loop."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from typing import BinaryIO, Final
+
+import anyio
+
+from kafkaio.cli.exits import CommandFailed, Exit
+
+__all__ = ["pieces"]
+
+_SIZE: Final = 256 * 1024
+
+
+async def pieces(path: str | None) -> AsyncIterator[bytes]:
+    """Yield the bytes of a file, or of stdin, as they come.
+
+    A cancellation is noticed while a terminal or a pipe has nothing to read.
+
+    Raises:
+        CommandFailed: there is no such file.
+    """
+    if path is None or path == "-":
+        async for piece in _stream(sys.stdin.buffer):
+            yield piece
+        return
+    try:
+        with open(path, "rb") as file:  # noqa: ASYNC230 - a local file does not block
+            while piece := file.read(_SIZE):
+                yield piece
+                await anyio.lowlevel.checkpoint()
+    except OSError as error:
+        text = f"{path}: {error.strerror or error}"
+        raise CommandFailed(text, Exit.USAGE) from None
+
+
+async def _stream(stream: BinaryIO) -> AsyncIterator[bytes]:
+    read = getattr(stream, "read1", stream.read)
+    while True:
+        await _until_readable(stream)
+        piece = read(_SIZE)
+        if not piece:
+            return
+        yield piece
+
+
+async def _until_readable(stream: BinaryIO) -> None:
+    """Wait until a read does not block, where the system can tell."""
+    try:
+        await anyio.wait_readable(stream.fileno())
+    except (OSError, ValueError, NotImplementedError):
+        await anyio.lowlevel.checkpoint()  # a file is always readable

@@ -1,0 +1,347 @@
+"""``kafkaio consume produce copy replay bench request``, on a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import kafkaio
+from kafkaio import Producer, TopicPartition
+from kafkaio.testing.kafka import Kafka
+from kafkaio.testing.pytest_plugin import TopicFactory
+from tests.support.cli import Result, run_beside, terminal, validate
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+
+#: Of topics whose records are older than any retention.
+KEEP = {"retention.ms": "-1"}
+
+
+class Shell:
+    """Runs commands against a broker."""
+
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
+
+    async def __call__(self, *words: str, typed: str | None = None) -> Result:
+        return await run_beside(*words, "-b", self.servers, typed=typed)
+
+
+@pytest.fixture
+def kafkaio_(real_kafka: Kafka) -> Shell:
+    return Shell(real_kafka.bootstrap_servers)
+
+
+def complaints(said: bytes) -> list[bytes]:
+    """Return lines of stderr; in debug mode asyncio tells that the machine is slow."""
+    lines = [line for line in said.splitlines() if line]
+    return [line for line in lines if not line.startswith(b"Executing ")]
+
+
+async def test_produced_lines_are_consumed(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    name = topic(1)
+    typed = "a\t1\nb\t2\nc\t"
+    sent = await kafkaio_(
+        *("produce", name, "-f", r"%k\t%v\n", "-H", "h=x", "--json"), typed=typed
+    )
+    assert sent.check().document == {
+        "records": 3,
+        "failed": 0,
+        "partitions": [{"topic": name, "partition": 0, "records": 3}],
+        "errors": [],
+    }
+
+    shown = await kafkaio_("consume", name, "-e", "-f", r"%o %k=%v %h{%k:%v}\n")
+    assert shown.check().out == "0 a=1 h:x\n1 b=2 h:x\n2 c= h:x\n"
+    last = await kafkaio_("consume", name, "-e", "-o", "-2", "--kcat-format", r"%k\n")
+    assert last.check().out == "b\nc\n"
+    middle = await kafkaio_("consume", name, "-o", "1..2")
+    assert middle.check().out == "2\n"
+    first = await kafkaio_("consume", name, "-c", "1")
+    assert first.check().out == "1\n"
+    some = await kafkaio_("consume", name, "-e", "--filter", "key == 'b'", "-f", "%v")
+    assert some.check().out == "2"
+    document = (await kafkaio_("consume", name, "--json", "-e")).check().document
+    assert [each["key"] for each in document["records"]] == ["a", "b", "c"]
+
+
+async def test_lines_of_json_go_in_and_out(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    name, other = topic(2, config=KEEP), topic(2, config=KEEP)
+    lines = [
+        {"key": "k", "value": {"base64": "/w=="}, "partition": 1, "timestamp": 1000},
+        {"key": None, "value": None, "headers": [{"name": "a", "value": None}]},
+    ]
+    typed = "\n".join(map(json.dumps, lines))
+    (await kafkaio_("produce", name, "--jsonl", typed=typed)).check()
+
+    out = (await kafkaio_("consume", name, "-e", "--jsonl", "-p", "1")).check()
+    found = [line for line in out.lines if line["key"] == "k"]
+    validate(found[0], "consume", "line")
+    assert found[0]["value"] == {"base64": "/w=="}
+    assert found[0]["timestamp"] == 1000
+
+    every = (await kafkaio_("consume", name, "-e", "--jsonl")).check()
+    moved = [json.dumps({**line, "topic": other}) for line in every.lines]
+    (await kafkaio_("produce", "--jsonl", typed="\n".join(moved))).check()
+    again = (await kafkaio_("consume", other, "-e", "--jsonl")).check()
+    known = ("partition", "key", "value", "headers", "timestamp")
+    assert sorted(str([line[k] for k in known]) for line in again.lines) == sorted(
+        str([line[k] for k in known]) for line in every.lines
+    )
+
+
+async def test_a_bad_line_is_named_and_those_before_are_sent(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    name = topic(1)
+    result = await kafkaio_(
+        "produce", name, "--jsonl", typed='{"value":"a"}\n{"x":1}\n'
+    )
+
+    assert result.check(1).err == (
+        "kafkaio produce: line 2: unknown key 'x'; those before it are sent\n"
+    )
+    assert (await kafkaio_("consume", name, "-e")).check().out == "a\n"
+
+
+async def test_a_group_goes_on_where_it_stopped(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    name = topic(1)
+    group = f"{name}-group"
+    (await kafkaio_("produce", name, typed="1\n2\n3\n4\n")).check()
+
+    assert (await kafkaio_("consume", name, "-g", group, "-c", "3")).out == "1\n2\n3\n"
+    assert (await kafkaio_("consume", name, "-g", group, "-e")).out == "4\n"
+    assert (await kafkaio_("consume", name, "-g", group, "-e")).check().out == ""
+
+
+async def test_committed_records_end_before_a_marker(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    name = topic(1)
+    async with Producer(kafkaio_.servers, transactional_id=name) as producer:
+        async with producer.transaction() as tx:
+            await tx.send(name, b"kept")
+        with suppress(RuntimeError):
+            async with producer.transaction() as tx:
+                await tx.send(name, b"aborted")
+                raise RuntimeError
+
+    shown = await kafkaio_("consume", name, "-e", "--read-committed")
+    assert shown.check().out == "kept\n"
+
+
+async def test_files_of_arrow_and_parquet(
+    kafkaio_: Shell, topic: TopicFactory, tmp_path: Path
+) -> None:
+    name = topic(2)
+    (await kafkaio_("produce", name, "-k", "k", typed="1\n2\n3\n")).check()
+    arrow, parquet = tmp_path / "a.arrow", tmp_path / "a.parquet"
+
+    (await kafkaio_("consume", name, "-e", "--to-arrow", str(arrow))).check()
+    (await kafkaio_("consume", name, "-c", "2", "--to-parquet", str(parquet))).check()
+
+    with pa.ipc.open_file(arrow) as file:
+        assert file.read_all()["value"].to_pylist() == [b"1", b"2", b"3"]
+    assert pq.read_table(parquet)["key"].to_pylist() == [b"k", b"k"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("consume", "t", "-f", "%z"), "unknown token %z"),
+        (("consume", "t", "--filter", "key = 1"), "comparison"),
+        (("consume", "t", "-o", "x"), "none of beginning"),
+        (("consume", "t", "-J", "--jsonl"), "exclude each other"),
+        (("consume", "t", "-g", "g", "-o", "3"), "with --group"),
+        (("produce", "t", "-f", "%k%v"), "where %k ends is not said"),
+        (("produce",), "name a TOPIC"),
+        (("copy", "t", "t"), "copied to itself"),
+        (("copy", "t", "u", "--exactly-once"), "needs a --group"),
+        (("request", "metadatas"), "did you mean Metadata"),
+        (("request", "Metadata", "{"), "JSON: "),
+        (("request", "Metadata", '{"topics":[{"nme":""}]}'), "topics[0].nme"),
+        (("request", "Metadata", "--to", "x"), "neither any"),
+        (("request", "Metadata", "--version", "99"), "has versions 0 to 13"),
+    ],
+)
+async def test_a_wrong_command_line(
+    kafkaio_: Shell, words: tuple[str, ...], said: str
+) -> None:
+    result = await kafkaio_(*words, typed="a\n")
+
+    assert said in result.check(2).err
+
+
+async def test_a_topic_is_copied_with_all_it_has(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    source, copied, once = (topic(n, config=KEEP) for n in (2, 3, 2))
+    async with Producer(kafkaio_.servers) as producer:
+        for number in range(6):
+            await producer.send(
+                source,
+                b"%d" % number if number else None,
+                key=b"k",
+                headers=[("h", None)],
+                timestamp=1000 + number,
+                partition=number % 2,
+            )
+    shown = ("-e", "-f", r"%p %d %k=%v %h{%k}\n")
+
+    done = await kafkaio_("copy", source, copied, "--partitions", "--json")
+    assert done.check().document["records"] == 6
+    expected = (await kafkaio_("consume", source, *shown)).check().out
+    assert expected.count("\n") == 6
+    got = (await kafkaio_("consume", copied, *shown)).check().out
+    assert sorted(got.splitlines()) == sorted(expected.splitlines())
+
+    words = ("copy", source, once, "-g", f"{once}-group", "--exactly-once")
+    assert (await kafkaio_(*words, "--json")).check().document["records"] == 6
+    assert (await kafkaio_(*words, "--json")).check().document["records"] == 0
+    committed = await kafkaio_("consume", once, "-e", "--read-committed")
+    assert len(committed.check().out.splitlines()) == 6
+
+
+async def test_a_copy_goes_on_with_its_group(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    source, copied = topic(1), topic(1)
+    words = ("copy", source, copied, "-g", f"{source}-group", "--json")
+
+    (await kafkaio_("produce", source, typed="1\n2\n")).check()
+    assert (await kafkaio_(*words)).check().document["records"] == 2
+    (await kafkaio_("produce", source, typed="3\n")).check()
+    assert (await kafkaio_(*words)).check().document["records"] == 1
+    assert (await kafkaio_("consume", copied, "-e")).check().out == "1\n2\n3\n"
+
+
+async def test_a_replay_keeps_the_order_of_time(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    source, again = topic(3, config=KEEP), topic(1)
+    async with Producer(kafkaio_.servers) as producer:
+        for number in range(9):
+            await producer.send(
+                source, b"%d" % number, timestamp=1000 + number, partition=number % 3
+            )
+
+    words = ("replay", source, again, "--speed", "0.1", "--json")
+    assert (await kafkaio_(*words)).check().document["records"] == 9
+    shown = (await kafkaio_("consume", again, "-e", "-f", "%v %d\n")).check()
+    lines = [line.split() for line in shown.out.splitlines()]
+    assert [value for value, _ in lines] == [str(n) for n in range(9)]
+    times = [int(time) for _, time in lines]
+    assert times[-1] - times[0] >= 60  # 8 ms at a tenth of the speed, less the slack
+
+
+async def test_bench_counts_every_record(kafkaio_: Shell, topic: TopicFactory) -> None:
+    name = topic(2)
+
+    words = ("--json", "-n", "300", "--size", "10", "--keys", "3")
+    (sent,) = (
+        (await kafkaio_("bench", "produce", name, *words)).check().document["results"]
+    )
+    assert (sent["records"], sent["bytes"]) == (300, 3000)
+    assert sent["latency_ms"]["p50"] <= sent["latency_ms"]["max"]
+    read = (await kafkaio_("bench", "consume", name, "--json")).check().document
+    assert (read["results"][0]["records"], read["results"][0]["bytes"]) == (300, 3000)
+    both = (await kafkaio_("bench", "both", name, *words)).check().document["results"]
+    assert [row["records"] for row in both] == [300, 300]
+
+
+async def test_any_request_goes_from_json_to_json(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    name = topic(1)
+    (await kafkaio_("produce", name, typed="1\n2\n")).check()
+    asked = {
+        "topics": [
+            {"name": name, "partitions": [{"partition_index": 0, "timestamp": -1}]}
+        ]
+    }
+    body = json.dumps({"replica_id": -1, **asked})
+
+    answer = await kafkaio_("request", "ListOffsets", body, "--to", f"leader:{name}:0")
+    assert answer.check().document["topics"][0]["partitions"][0]["offset"] == 2
+    old = await kafkaio_(
+        *("request", "ListOffsets", body, "--to", f"leader:{name}:0", "--version", "1")
+    )
+    assert "throttle_time_ms" not in old.check().document
+    group = await kafkaio_("request", "DescribeGroups", "--to", "group:g")
+    assert group.check().document["groups"] == []
+    listed = (await kafkaio_("request", "--list", "--json")).check().document
+    assert listed["requests"][0]["name"] == "Produce"
+    fields = (await kafkaio_("request", "--schema", "--json", "Fetch")).check().document
+    assert fields["request"][0]["name"]
+
+
+async def test_in_a_terminal(kafkaio_: Shell, topic: TopicFactory) -> None:
+    name = topic(1)
+    group = f"{name}-group"
+    (await kafkaio_("produce", name, typed="one\ntwo\n")).check()
+
+    words = ("consume", name, "-g", group, "-b", kafkaio_.servers)
+    async with terminal(*words) as shown:
+        await shown.until("two")
+        shown.type("\x03")
+        assert await shown.ended(5) == 130
+    async with kafkaio.Client(kafkaio_.servers) as client:
+        committed = await client.committed(group, [TopicPartition(name, 0)])
+    assert [each and each.offset for each in committed.values()] == [2]
+
+
+async def test_a_closed_pipe_ends_quietly(kafkaio_: Shell, topic: TopicFactory) -> None:
+    name = topic(1)
+    async with Producer(kafkaio_.servers) as producer:
+        await producer.send_many(name, [b"x" * 1000] * 2000)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "kafkaio", "consume", name, "-b", kafkaio_.servers),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        limit=1024,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    await process.stdout.readline()
+    process.stdout._transport.close()  # type: ignore[attr-defined]
+    async with asyncio.timeout(30):
+        assert complaints(await process.stderr.read()) == []
+        assert await process.wait() == 1
+
+
+async def test_ctrl_c_sends_what_was_read(kafkaio_: Shell, topic: TopicFactory) -> None:
+    name = topic(1)
+    words = ("produce", name, "-b", kafkaio_.servers, "-X", "linger.ms=60000")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "kafkaio", *words),
+        stdin=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    partition = TopicPartition(name, 0)
+    async with asyncio.timeout(30), kafkaio.Client(kafkaio_.servers) as client:
+        end = 0
+        process.stdin.write(b"".join(b"%d\n" % n for n in range(5000)))
+        while not end:
+            found = await client.offsets({partition: "latest"})
+            end = found[partition].offset  # type: ignore[union-attr]
+        process.send_signal(signal.SIGINT)
+        _, said = await process.communicate()
+    assert (process.returncode, complaints(said)) == (130, [])
+    out = (await kafkaio_("consume", name, "-e")).check().out
+    assert out.split() == [str(n) for n in range(5000)]
