@@ -413,6 +413,13 @@ def on_kerberos(session: nox.Session) -> None:
     session.run("pytest", GSSAPI_TESTS, *session.posargs, env=env)
 
 
+def on_aws(session: nox.Session) -> None:
+    """Sign tokens by AWS's own library, which no other session installs."""
+    session.install("-e", ".[aws]", env=WITHOUT_COMPILER)
+    groups(session, "test")
+    session.run("pytest", "tests/aws", *session.posargs)
+
+
 def on_brokers(session: nox.Session, *arguments: str, **which: str) -> None:
     """Run the suite that needs a broker; the variables say which."""
     install(session, "[kafka]")
@@ -629,6 +636,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "coverage": coverage,
     "power-cut": power_cut,
     "gssapi": on_kerberos,
+    "aws": on_aws,
     "fuzz": lambda s: run_fuzz(s, "--seconds", "3300"),
     "sanitize": sanitize,
     "spark": run_spark,

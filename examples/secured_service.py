@@ -32,7 +32,7 @@ class Logins(kafkaio.Observer):
         self.count: Counter[tuple[int, str]] = Counter()
 
     def authenticated(
-        self, node_id: int, connection_class: str, mechanism: str, lifetime: float
+        self, node_id: int, connection_class: str, *facts: object, is_renewal: bool
     ) -> None:
         self.count[node_id, connection_class] += 1
 

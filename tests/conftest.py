@@ -19,7 +19,7 @@ from kafkaio.errors import KafkaError
 
 SECRET: Final = re.compile(
     r"\b(?:alice|another|bob|carl|carol|orders|wrong)-secret|secret-token|a secret/1"
-    r"|hunter2|kafkaio-testing"
+    r"|hunter2|kafkaio-testing|token-0451|pencil-0451|s3cret-Pa55|s3cr3t-of-orders"
 )
 #: What was shown since the last test.
 _shown: list[str] = []

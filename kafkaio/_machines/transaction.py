@@ -93,6 +93,8 @@ _SLOW: Final = 0.015
 class Protocol(Enum):
     """How partitions enter a transaction, and what its end does to the epoch."""
 
+    __hash__ = object.__hash__  # see State
+
     TV1 = 1
     TV2 = 2
 
@@ -300,6 +302,8 @@ Effect: TypeAlias = Send | Adopt | Admit | Started | DropUnsent | Ended
 Effects: TypeAlias = tuple[Effect, ...]
 
 _NOWHERE: Final[frozenset[TopicPartition]] = frozenset()
+_ADMIT_NOWHERE: Final = Admit(_NOWHERE)
+_ADMIT_ALL: Final = Admit(None)
 
 
 class TransactionMachine:
@@ -519,13 +523,13 @@ class TransactionMachine:
         self.protocol = protocol
         self._has_run = True
         if self._adds:
-            return (Admit(_NOWHERE),)
+            return (_ADMIT_NOWHERE,)
         self._is_probed = (
             self.last_end is None
             or now - self._last_end_at >= PROBE_WITHIN
             or self._quick_probes >= PROBES_FOR_TRUST
         )
-        return (Admit(None if self._is_probed else _NOWHERE),)
+        return (_ADMIT_ALL if self._is_probed else _ADMIT_NOWHERE,)
 
     @property
     def _adds(self) -> bool:
@@ -600,7 +604,7 @@ class TransactionMachine:
                 effects = self._start(self._asked_at)
             case Probe():
                 self._is_probed = True
-                effects = (Admit(None),) if self._may_add else ()
+                effects = (_ADMIT_ALL,) if self._may_add else ()
             case _:
                 raise InternalError(f"transaction: {request!r} adds nothing")
         self.request = None
@@ -748,11 +752,11 @@ class TransactionMachine:
                 if is_commit
                 else TransactionOutcome.ABORTED
             )
-            return (Admit(_NOWHERE), Ended(outcome))
+            return (_ADMIT_NOWHERE, Ended(outcome))
         self._go(Event.DRAINED)
         self._verdict = is_commit
         return (
-            Admit(_NOWHERE),
+            _ADMIT_NOWHERE,
             *self._send(End(identity, self.protocol, is_commit)),
         )
 
@@ -878,5 +882,5 @@ class TransactionMachine:
             outcome = (
                 TransactionOutcome.UNKNOWN if is_unknown else TransactionOutcome.ABORTED
             )
-            return (Admit(_NOWHERE), DropUnsent(), Ended(outcome))
+            return (_ADMIT_NOWHERE, DropUnsent(), Ended(outcome))
         return ()

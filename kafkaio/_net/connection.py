@@ -43,6 +43,7 @@ from kafkaio.errors import (
     KafkaError,
     ProtocolError,
 )
+from kafkaio.protocol.framing import LENGTH_SIZE
 from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
 from kafkaio.types import Broker
 
@@ -84,6 +85,7 @@ class ConnectionStatistics:
         state: name of the state it is in.
         in_flight: requests without an answer yet.
         requests: requests sent so far.
+        bytes_sent: bytes written so far, those of the handshake included.
         bytes_received: bytes received so far.
         bytes_unsent: bytes written that the broker has not taken yet.
         throttled: seconds for which the broker's quota still forbids sending.
@@ -98,6 +100,7 @@ class ConnectionStatistics:
     state: str
     in_flight: int
     requests: int
+    bytes_sent: int
     bytes_received: int
     bytes_unsent: int
     throttled: float
@@ -181,6 +184,7 @@ class Connection:
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
         self._requests = 0
+        self._bytes_sent = 0
         # Requests without an answer when the connection ended; None before that.
         self._unanswered: int | None = None
         #: Whether the broker hung up where it does so on clients that it does not
@@ -250,6 +254,7 @@ class Connection:
             state=self._machine.state.name,
             in_flight=self.in_flight,
             requests=self._requests,
+            bytes_sent=self._bytes_sent,
             bytes_received=0 if transport is None else transport.received,
             bytes_unsent=0 if transport is None else transport.unsent,
             throttled=self.throttled,
@@ -258,7 +263,7 @@ class Connection:
 
     def _session_left(self) -> float:
         session = self._machine.session
-        return inf if session is None else max(0.0, session.ends_at - now())
+        return inf if session is None else max(0.0, session.ends_at - self._loop.time())
 
     # ---- requests ----------------------------------------------------------------
 
@@ -353,7 +358,8 @@ class Connection:
         self._requests += 1
         self._flush()
         api = request.NAME.removesuffix("Request")
-        self._observer.request_sent(api, version, self.node_id)
+        size = self._pipeline.last_size
+        self._observer.request_sent(api, version, self.node_id, size)
 
     # ---- life --------------------------------------------------------------------
 
@@ -506,14 +512,18 @@ class Connection:
             self.connection_class.kind,
             self._sasl.login.mechanism,
             session.lifetime,
+            self._machine.sasl_seconds,
+            is_renewal=self._was_ready,
         )
 
     def _worked(self, work: asyncio.Future[bytes | None]) -> None:
         """A ``Work`` of the mechanism has ended in its thread."""
         if work.cancelled():
             return  # the connection is closed
-        self._work = None
         error = work.exception()
+        if self._work is not work:
+            return  # closed when the work was done, and this not yet called
+        self._work = None
         if error is None:
             closing = self._machine.worked(work.result(), self._loop.time())
         else:
@@ -603,6 +613,7 @@ class Connection:
         output = self._pipeline.take_output()
         if output and self._transport is not None:
             self._transport.write(output)
+            self._bytes_sent += sum(map(len, output))
         deadline = self._pipeline.next_deadline
         if deadline is None:
             return
@@ -617,9 +628,11 @@ class Connection:
         future = self._waiters.pop(ticket)
         api = ticket.response_type.NAME.removesuffix("Response")
         taken = at - ticket.sent_at
-        self._observer.request_answered(api, ticket.version, self.node_id, taken)
+        self._observer.request_answered(
+            api, ticket.version, self.node_id, taken, answer.size + LENGTH_SIZE
+        )
         if answer.throttled:
-            self._observer.throttled(self.node_id, answer.throttled)
+            self._observer.throttled(self.node_id, answer.throttled, api)
         if not future.done():  # else its caller was cancelled
             future.set_result(answer.response)
         if self._machine.is_finished:

@@ -501,9 +501,15 @@ class Pool:
             schedule = self._schedules.setdefault(key, self._settings.schedule())
             schedule.lost(now(), roll())
         self._faults.ended(connection.broker, cause, now())
-        self._report(key, cause)
+        self._report(key, cause, was_ready=True)
 
-    def _report(self, key: _Key, cause: BaseException | None) -> None:
+    def _report(
+        self, key: _Key, cause: BaseException | None, *, was_ready: bool = False
+    ) -> None:
+        if isinstance(cause, AuthenticationError):
+            self._observer.authentication_failed(
+                *(key[0], key[1].kind, cause.mechanism, cause), is_renewal=was_ready
+            )
         self._observer.connection_lost(key[0], key[1].kind, cause)
         if self._on_lost is not None:
             self._on_lost(key[0], key[1], cause)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import islice
 from typing import Final
 
-from kafkaio._runtime.observer import Observer, add_observer
+from kafkaio._runtime.observer import Observed, Observer, add_observer
 from kafkaio._version import __version__
 from kafkaio.errors import (
     AuthenticationError,
@@ -129,14 +129,14 @@ class LogObserver:
 
     # ---- lifecycle -----------------------------------------------------------------
 
-    def started(self, kind: str, name: str) -> None:
+    def started(self, kind: str, name: str, source: Observed) -> None:
         """Log it as INFO."""
         more = ""
         if kind == "client":
             more = f"; bootstrap servers {self._servers}; kafkaio {__version__}"
         _LOGGERS[kind].info("[%s] %s %r started%s", self._client_id, kind, name, more)
 
-    def closed(self, kind: str, name: str) -> None:
+    def closed(self, kind: str, name: str, source: Observed) -> None:
         """Log it as INFO."""
         _LOGGERS[kind].info("[%s] %s %r closed", self._client_id, kind, name)
 
@@ -167,7 +167,14 @@ class LogObserver:
         )
 
     def authenticated(
-        self, node_id: int, connection_class: str, mechanism: str, lifetime: float
+        self,
+        node_id: int,
+        connection_class: str,
+        mechanism: str,
+        lifetime: float,
+        seconds: float,
+        *,
+        is_renewal: bool,
     ) -> None:
         """Log it as DEBUG."""
         limit = f" for {lifetime:.1f} s" if lifetime else ""
@@ -206,14 +213,14 @@ class LogObserver:
             *(_server(node_id), _cause_text(cause)),
         )
 
-    def request_sent(self, api: str, version: int, node_id: int) -> None:
+    def request_sent(self, api: str, version: int, node_id: int, size: int) -> None:
         """Log it as DEBUG."""
         CLIENT.debug(
             "[%s] %s v%d to %s", self._client_id, api, version, _server(node_id)
         )
 
     def request_answered(
-        self, api: str, version: int, node_id: int, seconds: float
+        self, api: str, version: int, node_id: int, seconds: float, size: int
     ) -> None:
         """Log it as DEBUG."""
         CLIENT.debug(
@@ -221,7 +228,7 @@ class LogObserver:
             *(self._client_id, api, version, _server(node_id), seconds * 1000),
         )
 
-    def throttled(self, node_id: int, seconds: float) -> None:
+    def throttled(self, node_id: int, seconds: float, api: str) -> None:
         """Log it as DEBUG."""
         CLIENT.debug(
             "[%s] throttled by %s: %.3f s", self._client_id, _server(node_id), seconds
@@ -333,7 +340,7 @@ class LogObserver:
         )
 
     def offsets_committed(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], seconds: float
     ) -> None:
         """Log it as DEBUG."""
         at = ", ".join(f"{t}-{p}: {o.offset}" for (t, p), o in sorted(offsets.items()))

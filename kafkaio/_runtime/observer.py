@@ -1,8 +1,12 @@
 """The events that a client, producer or consumer reports: one method for each kind.
 
-An observer can turn them into metrics of any library. It is called synchronously on the
-event loop, so it must be quick. The log of the standard library is one of the observers
-(`kafkaio._runtime.log`).
+An observer can turn them into metrics of any library (`kafkaio.metrics`). It is called
+synchronously on the event loop, so it must be quick. There is at most one call for each
+request, answer or batch, never one for each record. The log of the standard library is
+one of the observers (`kafkaio._runtime.log`).
+
+What an observer wants to know at a time of its own choice (gauges, such as a lag) is no
+event: `Observer.started` has the object whose ``statistics()`` tell it.
 """
 
 from __future__ import annotations
@@ -10,31 +14,103 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
-from typing import ParamSpec
+from typing import NamedTuple, ParamSpec, Protocol
 
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio._dataclass import dataclass
+from kafkaio.types import Headers, OffsetAndMetadata, TopicPartition
 
-__all__ = ["Observer", "add_observer", "guarded"]
+__all__ = [
+    "AcknowledgedBatch",
+    "FetchedPart",
+    "Observed",
+    "Observer",
+    "add_observer",
+    "guarded",
+    "observes",
+]
 
 P = ParamSpec("P")
 
 
+class Observed(Protocol):
+    """A client, producer, consumer or admin, as an observer sees it."""
+
+    def statistics(self) -> object:
+        """Return a snapshot of it, as its public method of this name does.
+
+        A consumer with ``io_thread=True``, and everything that is read in a thread
+        other than its event loop's, may change meanwhile: RuntimeError says so, and
+        the next call may succeed.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgedBatch:
+    """A batch that a broker has acknowledged.
+
+    Attributes:
+        partition: where it was written.
+        records: number of its records.
+        size: its bytes before compression, as ``batch_sent`` has them.
+        wire_size: its bytes as they were sent. ``wire_size / size`` is Java's
+            compression rate.
+        queue_seconds: from its first record until it was first sent.
+        seconds: from when it was last sent until the answer; 0 with ``acks=0``, which
+            has no answer.
+        attempts: how often it was sent; 1 without retries.
+    """
+
+    partition: TopicPartition
+    records: int
+    size: int
+    wire_size: int
+    queue_seconds: float
+    seconds: float
+    attempts: int
+
+
+class FetchedPart(NamedTuple):
+    """What the answer to a fetch has of one partition.
+
+    Attributes:
+        records: number of records, by the headers of the batches; those of aborted
+            transactions and those before the position count, too.
+        size: bytes as they came, compressed or not.
+    """
+
+    records: int
+    size: int
+
+
 class Observer:
     """Receives events; every method does nothing unless it is overridden.
+
+    Times are in seconds, sizes in bytes.
 
     Any object with some of these methods is an observer; it need not derive from this
     class. An observer that raises does not affect the client: the exception goes to the
     event loop's exception handler.
     """
 
-    def started(self, kind: str, name: str) -> None:
+    #: Called by a producer with the topic and the headers of each record that is sent,
+    #: by an observer that has this method: it returns the headers to write, which
+    #: tracing extends by its context. This is the only call for each record. Records of
+    #: such a producer take the way of those that are serialized. Rows of tables are
+    #: left out. A method that raises changes no headers.
+    inject: Callable[[str, Headers], Headers]
+
+    def started(self, kind: str, name: str, source: Observed) -> None:
         """A ``"client"``, ``"producer"``, ``"consumer"`` or ``"admin"`` has started.
 
         ``name`` is the ``group_id`` of a consumer that has one, else the ``client_id``.
         One of the others with its own client is reported after that client.
+
+        ``source`` has ``statistics()``, with what an observer may read at any time:
+        buffers, lags, connections. Keep a weak reference to it: an object that was
+        forgotten, and not closed, is collected then, and not reported by ``closed``.
         """
 
-    def closed(self, kind: str, name: str) -> None:
+    def closed(self, kind: str, name: str, source: Observed) -> None:
         """A client, or another of those, that started, or tried to, has closed."""
 
     def connection_opened(
@@ -43,12 +119,35 @@ class Observer:
         """A connection is ready: its API versions are negotiated."""
 
     def authenticated(
-        self, node_id: int, connection_class: str, mechanism: str, lifetime: float
+        self,
+        node_id: int,
+        connection_class: str,
+        mechanism: str,
+        lifetime: float,
+        seconds: float,
+        *,
+        is_renewal: bool,
     ) -> None:
         """A broker accepted the credentials: of a new connection, or once again.
 
         ``lifetime`` is how many seconds that holds, 0 for no limit. A connection whose
-        session is limited authenticates again before its end (KIP-368).
+        session is limited authenticates again before its end (KIP-368): ``is_renewal``.
+        ``seconds`` is how long the exchange with the broker took, without the time to
+        get the credentials.
+        """
+
+    def authentication_failed(
+        self,
+        node_id: int,
+        connection_class: str,
+        mechanism: str,
+        error: BaseException,
+        *,
+        is_renewal: bool,
+    ) -> None:
+        """A broker refused the credentials, or there were none to send.
+
+        The connection ends: ``connection_lost`` follows.
         """
 
     def credentials_exposed(self, mechanism: str, host: str) -> None:
@@ -65,16 +164,27 @@ class Observer:
         ``cause`` is None if the client closed it.
         """
 
-    def request_sent(self, api: str, version: int, node_id: int) -> None:
-        """A request was handed to the transport, or queued behind a throttle."""
+    def request_sent(self, api: str, version: int, node_id: int, size: int) -> None:
+        """A request was handed to the transport, or queued behind a throttle.
+
+        ``api`` is its name, such as ``"Produce"``; ``size`` is all of its bytes, the
+        length field included. Requests of the handshake and of an authentication are
+        not reported; the bytes of the connection's statistics have them, too.
+        """
 
     def request_answered(
-        self, api: str, version: int, node_id: int, seconds: float
+        self, api: str, version: int, node_id: int, seconds: float, size: int
     ) -> None:
-        """The answer arrived ``seconds`` after the request was written."""
+        """The answer of ``size`` bytes came ``seconds`` after the request was written.
 
-    def throttled(self, node_id: int, seconds: float) -> None:
-        """The broker enforces a quota: the client sends it nothing for ``seconds``."""
+        For an answer that is decoded in slices, that is when it was decoded.
+        """
+
+    def throttled(self, node_id: int, seconds: float, api: str) -> None:
+        """The broker enforces a quota: the client sends it nothing for ``seconds``.
+
+        The answer to a request of the kind ``api`` says so.
+        """
 
     def metadata_updated(self, brokers: int, topics: int) -> None:
         """The metadata was refreshed; it has that many brokers and topics."""
@@ -95,7 +205,28 @@ class Observer:
         """
 
     def batch_sent(self, partition: TopicPartition, records: int, size: int) -> None:
-        """A batch of ``records`` records and ``size`` bytes was sent."""
+        """A batch of ``records`` records was sent, perhaps not for the first time.
+
+        ``size`` is its bytes before compression.
+        """
+
+    def batch_acknowledged(self, batch: AcknowledgedBatch) -> None:
+        """A broker has the batch; with ``acks=0``, the batch was sent."""
+
+    def batch_retried(
+        self,
+        partition: TopicPartition,
+        records: int,
+        attempts: int,
+        error: BaseException,
+    ) -> None:
+        """A batch that was sent ``attempts`` times will be sent again.
+
+        ``retrying`` reports the same with the delay.
+        """
+
+    def batch_split(self, partition: TopicPartition, records: int) -> None:
+        """A broker refused a batch as too large: it is sent again as smaller ones."""
 
     def record_failed(
         self, partition: TopicPartition, error: BaseException, count: int
@@ -106,6 +237,42 @@ class Observer:
         self, partition: TopicPartition, error: BaseException, count: int
     ) -> None:
         """The delivery of ``count`` records failed, and no task awaited it."""
+
+    def fetch_answered(
+        self,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, FetchedPart],
+    ) -> None:
+        """A broker answered a fetch, ``seconds`` after it was sent.
+
+        ``parts`` has what came of each partition, those without records left out. Data
+        that is dropped, because the position was left meanwhile, counts as well.
+        """
+
+    def records_handed_out(self, partition: TopicPartition, records: int) -> None:
+        """The user has taken ``records`` records of a partition.
+
+        Reported once for what is taken of one record batch, when the next records are
+        asked for, or with the call that takes them (``poll``, ``batches``, tables).
+        With ``io_thread=True``: they were handed to the user's thread.
+        """
+
+    def heartbeat_answered(self, group: str, seconds: float) -> None:
+        """The group coordinator answered a heartbeat of a member."""
+
+    def rebalance_completed(self, group: str, seconds: float) -> None:
+        """A member has taken over a new assignment, callbacks included.
+
+        ``seconds`` have passed since it asked to join, or since it was told to release
+        partitions, or of new ones.
+        """
+
+    def rebalance_failed(self, group: str, error: BaseException | None) -> None:
+        """A rebalance of a member ended without an assignment, or lost partitions.
+
+        ``error`` is the coordinator's refusal, if there was one.
+        """
 
     def rebalance(
         self,
@@ -136,9 +303,13 @@ class Observer:
         """
 
     def offsets_committed(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], seconds: float
     ) -> None:
-        """The group coordinator, or the offset store, acknowledged a commit."""
+        """The group coordinator, or the offset store, acknowledged a commit.
+
+        ``seconds`` is how long that took, without back-offs and earlier attempts. For
+        offsets in a transaction, it is the time of the transaction's commit.
+        """
 
     def commit_failed(self, group: str, error: BaseException) -> None:
         """An automatic commit failed.
@@ -146,6 +317,17 @@ class Observer:
         If the partitions go to another member before a later commit succeeds, that
         member gets the records since the last commit again. An error of ``commit()``
         is raised by the call instead.
+        """
+
+    def transaction_step(
+        self, transactional_id: str, step: str, seconds: float
+    ) -> None:
+        """A step of a transaction has succeeded, and took ``seconds``.
+
+        ``step`` is ``"init"`` (obtain the identity at the start), ``"begin"``,
+        ``"send_offsets"``, ``"commit"`` or ``"abort"``. A commit and an abort count
+        from the moment that the user, or an error, decided on the end until the
+        coordinator acknowledged it.
         """
 
     def query_lag(self, query: str, lag: Mapping[TopicPartition, int]) -> None:
@@ -177,6 +359,15 @@ def guarded(observer: object | None) -> Observer:
     return guard
 
 
+def observes(observer: Observer, name: str) -> bool:
+    """Whether an observer does something in the method of that name.
+
+    Asked where the arguments of the call would cost something.
+    """
+    method = getattr(observer, name)
+    return getattr(method, "__func__", None) is not vars(Observer)[name]
+
+
 def add_observer(
     guard: Observer, observer: object, leave_out: Collection[str] = ()
 ) -> None:
@@ -196,6 +387,10 @@ def add_observer(
             before = vars(guard).get(name)
             notify = _contained(method, name)
             setattr(guard, name, notify if before is None else _both(before, notify))
+    inject = getattr(observer, "inject", None)
+    if callable(inject) and "inject" not in leave_out:
+        before = vars(guard).get("inject")
+        guard.inject = _injecting(inject, before)
 
 
 def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, None]:
@@ -206,17 +401,34 @@ def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, No
     return notify
 
 
+def _injecting(
+    inject: Callable[[str, Headers], Headers],
+    before: Callable[[str, Headers], Headers] | None,
+) -> Callable[[str, Headers], Headers]:
+    def extended(topic: str, headers: Headers) -> Headers:
+        if before is not None:
+            headers = before(topic, headers)
+        try:
+            return inject(topic, headers)
+        except Exception as error:  # noqa: BLE001  (see the class)
+            _tell("inject", error)
+            return headers
+
+    return extended
+
+
 def _contained(method: Callable[P, object], name: str) -> Callable[P, None]:
     @wraps(method)
     def notify(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             method(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  (see the class)
-            asyncio.get_running_loop().call_exception_handler(
-                {
-                    "message": f"observer failed in {name}",
-                    "exception": error,
-                }
-            )
+            _tell(name, error)
 
     return notify
+
+
+def _tell(name: str, error: Exception) -> None:
+    asyncio.get_running_loop().call_exception_handler(
+        {"message": f"observer failed in {name}", "exception": error}
+    )

@@ -60,9 +60,13 @@ from kafkaio.admin.types import (
     QuotaEntity,
     QuotaFilter,
     RaftEndpoint,
+    ReplicaDirectories,
     ScramCredential,
     ScramDeletion,
     ScramUpsertion,
+    ShareGroupDescription,
+    ShareOffset,
+    StreamsGroupDescription,
     TopicDescription,
     TopicListing,
     TransactionDescription,
@@ -246,7 +250,7 @@ class Admin(Closeable):
         except BaseException:
             await self.close(timeout=0)
             raise
-        cluster.observer.started("admin", self.config.client_id)
+        cluster.observer.started("admin", self.config.client_id, self)
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Close the connections of its own client. May be called again.
@@ -277,7 +281,7 @@ class Admin(Closeable):
                 await self._cluster.close(timeout)
         finally:
             if self._life.ended():
-                self._cluster.observer.closed("admin", self.config.client_id)
+                self._cluster.observer.closed("admin", self.config.client_id, self)
 
     def _abandon(self) -> None:
         self._life.soon(partial(_call_all, self._undo))
@@ -538,6 +542,8 @@ class Admin(Closeable):
 
         deadline = self._deadline(timeout)
         names = topics_of(topics)
+        if not names:
+            return
         missing = await Topics(self._cluster).unled(names, deadline)
         ready = dict.fromkeys(name for name in names if name not in missing)
         outcome("wait for topics", names, Results(ready, dict(missing)))
@@ -817,6 +823,61 @@ class Admin(Closeable):
         return outcome(
             "describe log directories", nodes, results, return_errors=return_errors
         )
+
+    @overload
+    async def describe_replica_log_dirs(
+        self,
+        replicas: Iterable[tuple[TopicPartition, int]],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[tuple[TopicPartition, int], ReplicaDirectories]: ...
+
+    @overload
+    async def describe_replica_log_dirs(
+        self,
+        replicas: Iterable[tuple[TopicPartition, int]],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[tuple[TopicPartition, int], ReplicaDirectories | KafkaError]: ...
+
+    async def describe_replica_log_dirs(
+        self,
+        replicas: Iterable[tuple[TopicPartition, int]],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[tuple[TopicPartition, int], ReplicaDirectories]
+        | dict[tuple[TopicPartition, int], ReplicaDirectories | KafkaError]
+    ):
+        """Tell in which log directories replicas are, with one request per broker.
+
+        `describe_log_dirs` tells what is in the directories.
+
+        Args:
+            replicas: each by its partition and the node id of its broker.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            The directories by replica, in the order of ``replicas``. A broker that has
+            no such replica tells none.
+
+        Raises:
+            AuthorizationError: the client may not describe the cluster.
+            RequestTimeout: a broker did not answer in time, or there is no such broker.
+            AdminErrors: several replicas failed.
+            ArgumentValueError: a replica is there twice.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.partitions import Partitions, check_places
+
+        deadline = self._deadline(timeout)
+        wanted = check_places(replicas)
+        results = await Partitions(self._cluster).placed(wanted, deadline)
+        return outcome("find replicas", wanted, results, return_errors=return_errors)
 
     @overload
     async def alter_replica_log_dirs(
@@ -1116,7 +1177,7 @@ class Admin(Closeable):
             timeout: seconds.
 
         Returns:
-            None by resource, in the order of ``changes``.
+            None by resource, in the order of ``changes``, also for one without changes.
 
         Raises:
             UnknownTopicOrPartition: there is no such topic.
@@ -1168,8 +1229,13 @@ class Admin(Closeable):
         kinds = (
             None
             if types is None
-            else [member_of("types", ConfigResourceType, each) for each in types]
+            else [
+                member_of("types", ConfigResourceType, each)
+                for each in items_of("types", types)
+            ]
         )
+        if kinds == []:
+            return []
         return await Configs(self._cluster).listed(kinds, deadline)
 
     # ---- groups -----------------------------------------------------------------
@@ -1279,6 +1345,67 @@ class Admin(Closeable):
         return outcome("describe groups", wanted, results, return_errors=return_errors)
 
     @overload
+    async def describe_classic_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupDescription]: ...
+
+    @overload
+    async def describe_classic_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupDescription | KafkaError]: ...
+
+    async def describe_classic_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, GroupDescription] | dict[str, GroupDescription | KafkaError]:
+        """Describe groups of the classic protocol, whatever their members are.
+
+        `describe_consumer_groups` describes such groups of consumers as well, beside
+        those of KIP-848. Others, for example of Kafka Connect, are described here: the
+        ``protocol_type`` tells what they are, and their members have no partitions.
+
+        Args:
+            groups: their names.
+            include_authorized_operations: whether to ask what the client may do with
+                each group (Kafka 2.3).
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            The descriptions by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: there is no classic group of that name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not describe a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.groups import Groups
+
+        deadline = self._deadline(timeout)
+        wanted = _names("groups", groups)
+        results = await Groups(self._cluster).described_as_classic(
+            wanted, deadline, with_operations=include_authorized_operations
+        )
+        return outcome("describe groups", wanted, results, return_errors=return_errors)
+
+    @overload
     async def delete_consumer_groups(
         self,
         groups: Iterable[str],
@@ -1322,6 +1449,17 @@ class Admin(Closeable):
             ArgumentValueError: a group is there twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
+        return await self._delete_groups(
+            groups, return_errors=return_errors, timeout=timeout
+        )
+
+    async def _delete_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: bool,
+        timeout: float | None,  # noqa: ASYNC109
+    ) -> dict[str, None] | dict[str, KafkaError | None]:
         from kafkaio.admin.groups import Groups
 
         deadline = self._deadline(timeout)
@@ -1447,17 +1585,28 @@ class Admin(Closeable):
             AdminErrors: several groups failed.
             ClosedError: the admin client is closed, or not started.
         """
+        return await self._list_offsets(
+            groups,
+            require_stable=require_stable,
+            return_errors=return_errors,
+            timeout=timeout,
+        )
+
+    async def _list_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool,
+        return_errors: bool,
+        timeout: float | None,  # noqa: ASYNC109
+    ) -> (
+        dict[str, dict[TopicPartition, OffsetAndMetadata | None]]
+        | dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]
+    ):
         from kafkaio.admin.groups import Groups
 
         deadline = self._deadline(timeout)
-        wanted: dict[str, list[TopicPartition] | None]
-        if isinstance(groups, Mapping):
-            wanted = {
-                name: None if tps is None else partitions_of(tps)
-                for name, tps in groups.items()
-            }
-        else:
-            wanted = dict.fromkeys(_names("groups", groups))
+        wanted = _partitions_by_group(groups)
         results = await Groups(self._cluster).offsets(
             wanted, deadline, require_stable=require_stable
         )
@@ -1510,6 +1659,18 @@ class Admin(Closeable):
             AdminErrors: several partitions failed.
             ClosedError: the admin client is closed, or not started.
         """
+        return await self._alter_offsets(
+            group, offsets, return_errors=return_errors, timeout=timeout
+        )
+
+    async def _alter_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        *,
+        return_errors: bool,
+        timeout: float | None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
         from kafkaio.admin.groups import Groups
 
         deadline = self._deadline(timeout)
@@ -1566,6 +1727,18 @@ class Admin(Closeable):
             AdminErrors: several partitions failed.
             ClosedError: the admin client is closed, or not started.
         """
+        return await self._delete_offsets(
+            group, partitions, return_errors=return_errors, timeout=timeout
+        )
+
+    async def _delete_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        return_errors: bool,
+        timeout: float | None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
         from kafkaio.admin.groups import Groups
 
         deadline = self._deadline(timeout)
@@ -1689,6 +1862,568 @@ class Admin(Closeable):
             results = await operations.altered(group, offsets, deadline)
             outcome("reset offsets", offsets, results)
         return resets
+
+    # ---- share groups -----------------------------------------------------------
+
+    @overload
+    async def describe_share_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, ShareGroupDescription]: ...
+
+    @overload
+    async def describe_share_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, ShareGroupDescription | KafkaError]: ...
+
+    async def describe_share_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[str, ShareGroupDescription] | dict[str, ShareGroupDescription | KafkaError]
+    ):
+        """Describe share groups (KIP-932, Kafka 4.1).
+
+        Args:
+            groups: their names.
+            include_authorized_operations: whether to ask what the client may do with
+                each group.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            The descriptions by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: there is no share group of that name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not describe a group.
+            UnsupportedVersion: a coordinator is older than 4.1.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.share_groups import ShareGroups
+
+        deadline = self._deadline(timeout)
+        wanted = _names("groups", groups)
+        results = await ShareGroups(self._cluster).described(
+            wanted, deadline, with_operations=include_authorized_operations
+        )
+        return outcome("describe groups", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def delete_share_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None]: ...
+
+    @overload
+    async def delete_share_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, KafkaError | None]: ...
+
+    async def delete_share_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None] | dict[str, KafkaError | None]:
+        """Delete share groups that have no members, with their offsets.
+
+        Brokers delete groups of any kind by one request: `delete_consumer_groups` and
+        `delete_streams_groups` do the same.
+
+        Args:
+            groups: their names.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: a group has members (NON_EMPTY_GROUP), or there is none of that
+                name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not delete a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        return await self._delete_groups(
+            groups, return_errors=return_errors, timeout=timeout
+        )
+
+    @overload
+    async def list_share_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, dict[TopicPartition, ShareOffset | None]]: ...
+
+    @overload
+    async def list_share_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, dict[TopicPartition, ShareOffset | None] | KafkaError]: ...
+
+    async def list_share_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[str, dict[TopicPartition, ShareOffset | None]]
+        | dict[str, dict[TopicPartition, ShareOffset | None] | KafkaError]
+    ):
+        """Return how far share groups are: one request per coordinator (Kafka 4.1).
+
+        The numbers lag behind: a coordinator learns a moment later what was finished.
+
+        Args:
+            groups: the names of groups, for all partitions that have an offset; or the
+                partitions by group, where None stands for all.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            By group the offsets by partition, sorted; None where nothing was delivered
+            yet. A group that does not exist, or is no share group, has none.
+
+        Raises:
+            AuthorizationError: the client may not describe a group or a topic.
+            UnsupportedVersion: a coordinator is older than 4.1.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.share_groups import ShareGroups
+
+        deadline = self._deadline(timeout)
+        wanted = _partitions_by_group(groups)
+        results = await ShareGroups(self._cluster).offsets(wanted, deadline)
+        return outcome("list offsets", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def alter_share_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None]: ...
+
+    @overload
+    async def alter_share_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, KafkaError | None]: ...
+
+    async def alter_share_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
+        """Set where a share group without members goes on (KIP-932, Kafka 4.1).
+
+        All records from there on are delivered again, finished or not. The change has
+        no effect on a partition while a connection is open by which a member got
+        records of it: end the consumers, and their clients, first.
+
+        Args:
+            group: the name of the group, which need not exist.
+            offsets: the first offset to deliver, by partition.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``offsets``.
+
+        Raises:
+            GroupError: the group has members (NON_EMPTY_GROUP), or is no share group
+                (GROUP_ID_NOT_FOUND).
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not read the group or a topic.
+            UnsupportedVersion: the coordinator is older than 4.1.
+            RequestTimeout: the coordinator did not answer in time; offsets may be
+                altered.
+            AdminErrors: several partitions failed.
+            ArgumentValueError: an offset is negative.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.share_groups import ShareGroups, check_starts
+
+        deadline = self._deadline(timeout)
+        check_group(group)
+        wanted = check_starts(offsets)
+        results = await ShareGroups(self._cluster).altered(group, wanted, deadline)
+        return outcome("alter offsets", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def delete_share_group_offsets(
+        self,
+        group: str,
+        topics: Iterable[str],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None]: ...
+
+    @overload
+    async def delete_share_group_offsets(
+        self,
+        group: str,
+        topics: Iterable[str],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, KafkaError | None]: ...
+
+    async def delete_share_group_offsets(
+        self,
+        group: str,
+        topics: Iterable[str],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None] | dict[str, KafkaError | None]:
+        """Delete the offsets of a share group without members in topics (Kafka 4.1).
+
+        Args:
+            group: the name of the group.
+            topics: the names of the topics.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by topic, in the order of ``topics``.
+
+        Raises:
+            GroupError: the group has members (NON_EMPTY_GROUP), or there is no share
+                group of that name (GROUP_ID_NOT_FOUND).
+            UnknownTopicOrPartition: there is no such topic, or the group has no offset
+                in it.
+            AuthorizationError: the client may not delete the group or read a topic.
+            UnsupportedVersion: the coordinator is older than 4.1.
+            RequestTimeout: the coordinator did not answer in time.
+            AdminErrors: several topics failed.
+            ArgumentValueError: a topic is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.share_groups import ShareGroups
+
+        deadline = self._deadline(timeout)
+        check_group(group)
+        wanted = _names("topics", topics)
+        results = await ShareGroups(self._cluster).forgotten(group, wanted, deadline)
+        return outcome("delete offsets", wanted, results, return_errors=return_errors)
+
+    # ---- streams groups ---------------------------------------------------------
+
+    @overload
+    async def describe_streams_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, StreamsGroupDescription]: ...
+
+    @overload
+    async def describe_streams_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, StreamsGroupDescription | KafkaError]: ...
+
+    async def describe_streams_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[str, StreamsGroupDescription]
+        | dict[str, StreamsGroupDescription | KafkaError]
+    ):
+        """Describe groups of Kafka Streams: topology, members, tasks (KIP-1071).
+
+        It needs Kafka 4.1. Applications that use the classic protocol are groups of
+        consumers.
+
+        Args:
+            groups: their names.
+            include_authorized_operations: whether to ask what the client may do with
+                each group.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            The descriptions by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: there is no streams group of that name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not describe a group.
+            UnsupportedVersion: a coordinator is older than 4.1.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        from kafkaio.admin.streams_groups import StreamsGroups
+
+        deadline = self._deadline(timeout)
+        wanted = _names("groups", groups)
+        results = await StreamsGroups(self._cluster).described(
+            wanted, deadline, with_operations=include_authorized_operations
+        )
+        return outcome("describe groups", wanted, results, return_errors=return_errors)
+
+    @overload
+    async def delete_streams_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None]: ...
+
+    @overload
+    async def delete_streams_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, KafkaError | None]: ...
+
+    async def delete_streams_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, None] | dict[str, KafkaError | None]:
+        """Delete groups of Kafka Streams without members, with their offsets.
+
+        Brokers delete groups of any kind by one request: `delete_consumer_groups` and
+        `delete_share_groups` do the same. Internal topics of the application stay.
+
+        Args:
+            groups: their names.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: a group has members (NON_EMPTY_GROUP), or there is none of that
+                name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not delete a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        return await self._delete_groups(
+            groups, return_errors=return_errors, timeout=timeout
+        )
+
+    @overload
+    async def list_streams_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]: ...
+
+    @overload
+    async def list_streams_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]: ...
+
+    async def list_streams_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> (
+        dict[str, dict[TopicPartition, OffsetAndMetadata | None]]
+        | dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]
+    ):
+        """Return what groups of Kafka Streams have committed.
+
+        Coordinators keep it as for consumers: `list_consumer_group_offsets` does the
+        same, and documents it.
+
+        Args:
+            groups: the names of groups, or the partitions by group.
+            require_stable: whether to wait for open transactions.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            By group the offsets by partition, sorted.
+
+        Raises:
+            KafkaError: as in `list_consumer_group_offsets`.
+        """
+        return await self._list_offsets(
+            groups,
+            require_stable=require_stable,
+            return_errors=return_errors,
+            timeout=timeout,
+        )
+
+    @overload
+    async def alter_streams_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None]: ...
+
+    @overload
+    async def alter_streams_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, KafkaError | None]: ...
+
+    async def alter_streams_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
+        """Commit offsets for a group of Kafka Streams that has no members.
+
+        Coordinators keep them as for consumers: `alter_consumer_group_offsets` does the
+        same, and documents it.
+
+        Args:
+            group: the name of the group.
+            offsets: the offset of the next record to read, by partition.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``offsets``.
+
+        Raises:
+            KafkaError: as in `alter_consumer_group_offsets`.
+        """
+        return await self._alter_offsets(
+            group, offsets, return_errors=return_errors, timeout=timeout
+        )
+
+    @overload
+    async def delete_streams_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        return_errors: Literal[False] = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None]: ...
+
+    @overload
+    async def delete_streams_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        return_errors: Literal[True],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, KafkaError | None]: ...
+
+    async def delete_streams_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        return_errors: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
+        """Delete offsets of a group of Kafka Streams in topics that no member reads.
+
+        Coordinators keep them as for consumers: `delete_consumer_group_offsets` does
+        the same, and documents it.
+
+        Args:
+            group: the name of the group.
+            partitions: the partitions.
+            return_errors: whether to return errors in place of raising them.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``partitions``.
+
+        Raises:
+            KafkaError: as in `delete_consumer_group_offsets`.
+        """
+        return await self._delete_offsets(
+            group, partitions, return_errors=return_errors, timeout=timeout
+        )
 
     # ---- access control lists ---------------------------------------------------
 
@@ -2777,6 +3512,19 @@ def _names(name: str, names: Iterable[str]) -> list[str]:
         if not each:
             raise ArgumentValueError(f"{name}: a name must not be empty")
     return distinct(name, items_of(name, found))
+
+
+def _partitions_by_group(
+    groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+) -> dict[str, list[TopicPartition] | None]:
+    """Check names of groups, or the partitions of each; None stands for all."""
+    names = _names("groups", groups)
+    if not isinstance(groups, Mapping):
+        return dict.fromkeys(names)
+    return {
+        name: None if tps is None else partitions_of(tps)
+        for name, tps in groups.items()
+    }
 
 
 def _call_all(undo: list[Callable[[], None]]) -> None:

@@ -7,7 +7,6 @@ are read, merged with the changes and written, which is not atomic.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -28,6 +27,7 @@ from kafkaio.client.fanout import Answer, Operation, Results, Terms
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    BrokerError,
     ProtocolError,
     UnsupportedVersion,
 )
@@ -57,6 +57,8 @@ _CHANGES: Final = {
     ConfigChangeType.APPEND: 2,
     ConfigChangeType.SUBTRACT: 3,
 }
+#: The changes for which the present value does not matter.
+_WHATEVER_WAS: Final = frozenset({ConfigChangeType.SET, ConfigChangeType.DELETE})
 #: The resources whose configs only the broker itself knows.
 _OF_ONE_BROKER: Final = frozenset(
     {ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER}
@@ -177,12 +179,7 @@ class Configs:
         validate_only: bool,
     ) -> Results[ConfigResource, None]:
         """Read the configs, merge the changes, and write all of them."""
-        present = await self.described(changes, deadline)
-        results = Results[ConfigResource, None](failed=present.failed)
-        configs = {
-            resource: _merged(resource, entries, changes[resource])
-            for resource, entries in present.found.items()
-        }
+        results, configs = await self._merged(changes, deadline)
 
         def build(
             items: Sequence[ConfigResource], terms: Terms
@@ -225,6 +222,30 @@ class Configs:
         results.add(await ask(self._cluster, operation, configs, deadline, "2.1"))
         return results
 
+    async def _merged(
+        self,
+        changes: Mapping[ConfigResource, Sequence[ConfigChange]],
+        deadline: float,
+    ) -> tuple[
+        Results[ConfigResource, None], dict[ConfigResource, dict[str, str | None]]
+    ]:
+        """Read the configs of resources, and return what is to be written of each.
+
+        A resource without changes is done then, and one that cannot be read failed.
+        """
+        present = await self.described(changes, deadline)
+        results = Results[ConfigResource, None](failed=present.failed)
+        configs: dict[ConfigResource, dict[str, str | None]] = {}
+        for resource, entries in present.found.items():
+            if not changes[resource]:
+                results.found[resource] = None
+                continue
+            try:
+                configs[resource] = _merged(resource, entries, changes[resource])
+            except BrokerError as error:
+                results.failed[resource] = error
+        return results, configs
+
     async def listed(
         self, types: Collection[ConfigResourceType] | None, deadline: float
     ) -> list[ConfigResource]:
@@ -247,7 +268,7 @@ class Configs:
                 )
             ],
         )
-        since = "4.1" if types is None or len(types) > 1 else "3.7"
+        since = "3.7" if _are_metrics(types) else "4.1"
         what = "config resources"
         results = await ask(self._cluster, operation, [what], deadline, since)
         return sorted(results.or_raise()[what], key=lambda it: (it.type, it.name))
@@ -273,10 +294,7 @@ def _alteration(
 def _listing(
     types: Collection[ConfigResourceType] | None, version: int
 ) -> list_api.ListConfigResourcesRequest:
-    only_metrics = types is not None and set(types) == {
-        ConfigResourceType.CLIENT_METRICS
-    }
-    if version < _ALL_TYPES and not only_metrics:
+    if version < _ALL_TYPES and not _are_metrics(types):
         raise UnsupportedVersion(
             "the broker lists client metrics alone: types=[CLIENT_METRICS]"
         )
@@ -284,6 +302,10 @@ def _listing(
     return list_api.ListConfigResourcesRequest(
         resource_types=numbers if version >= _ALL_TYPES else []
     )
+
+
+def _are_metrics(types: Collection[ConfigResourceType] | None) -> bool:
+    return types is not None and set(types) == {ConfigResourceType.CLIENT_METRICS}
 
 
 def _home(resource: ConfigResource) -> Destination:
@@ -326,7 +348,7 @@ def _entry(config: describe_api.DescribeConfigsResourceResult) -> ConfigEntry:
 
 
 def _merged(
-    resource: ConfigResource, entries: _Entries, changes: Iterable[ConfigChange]
+    resource: ConfigResource, entries: _Entries, changes: Sequence[ConfigChange]
 ) -> dict[str, str | None]:
     """Return what a resource has set, with the changes made.
 
@@ -337,8 +359,9 @@ def _merged(
     if resource.type is ConfigResourceType.BROKER and not resource.name:
         own = ConfigSource.BROKER_DEFAULT  # what all brokers have in common
     merged: dict[str, str | None] = {}
+    replaced = {it.name for it in changes if it.type in _WHATEVER_WAS}
     for entry in entries.values():
-        if entry.source is not own:
+        if entry.source is not own or entry.name in replaced:
             continue
         if entry.is_sensitive:
             raise broker_error(
@@ -350,9 +373,7 @@ def _merged(
     for change in changes:
         if change.type is ConfigChangeType.SET:
             merged[change.name] = change.value
-        elif change.type is ConfigChangeType.DELETE:
-            merged.pop(change.name, None)
-        else:
+        elif change.type is not ConfigChangeType.DELETE:
             present = merged.get(change.name)
             if present is None and change.name in entries:
                 present = entries[change.name].value
@@ -419,9 +440,10 @@ def check_changes(
             "changes must be a mapping from ConfigResource to changes, not "
             f"{type_name(changes)}"
         )
-    checked: dict[ConfigResource, list[ConfigChange]] = defaultdict(list)
+    checked: dict[ConfigResource, list[ConfigChange]] = {}
     for resource, given in changes.items():
         _check_resource(resource)
+        checked[resource] = []
         names: set[str] = set()
         for change in items_of("changes", given):
             if not isinstance(change, ConfigChange):
@@ -437,4 +459,4 @@ def check_changes(
                 )
             names.add(change.name)
             checked[resource].append(change)
-    return dict(checked)
+    return checked

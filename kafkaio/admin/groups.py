@@ -10,9 +10,16 @@ older API then.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 from kafkaio._arguments import type_name
 from kafkaio._machines.membership.subscription import decode_assignment
@@ -43,6 +50,7 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages import consumer_group_describe as consumer_api
 from kafkaio.protocol.messages import delete_groups as delete_api
 from kafkaio.protocol.messages import describe_groups as classic_api
@@ -52,7 +60,10 @@ from kafkaio.protocol.messages import offset_commit as commit_api
 from kafkaio.protocol.messages import offset_delete as forget_api
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["Groups", "check_reset"]
+__all__ = ["Groups", "as_stranger", "check_reset", "description"]
+
+ValueT = TypeVar("ValueT")
+AnswerT = TypeVar("AnswerT", bound=Response)
 
 #: The versions of ListGroups that have states, and types.
 _WITH_STATES, _WITH_TYPES = 4, 5
@@ -105,7 +116,7 @@ class Groups:
                 destination=Broker,
                 build=lambda _, terms: _listing(states, types, terms.version),
                 read=_read_listing,
-                react=_base,
+                react=as_stranger,
             )
         )
         nodes = await brokers(self._cluster, deadline)
@@ -133,7 +144,10 @@ class Groups:
             if isinstance(error, UnsupportedVersion):  # before Kafka 3.7
                 others.append(group)
                 del results.failed[group]
-        results.add(await self._by_classic_api(others, deadline, with_operations))
+        others_described = await self.described_as_classic(
+            others, deadline, with_operations=with_operations
+        )
+        results.add(others_described)
         return results
 
     async def _by_consumer_api(
@@ -143,24 +157,14 @@ class Groups:
         with_operations: bool,  # noqa: FBT001
     ) -> Results[str, GroupDescription | None]:
         """Describe groups of KIP-848; None for those that are none."""
-        coordinators: dict[str, int] = {}
-
-        def build(
-            items: Sequence[str], terms: Terms
-        ) -> consumer_api.ConsumerGroupDescribeRequest:
-            coordinators.update(dict.fromkeys(items, terms.node_id))
-            return consumer_api.ConsumerGroupDescribeRequest(
-                group_ids=list(items), include_authorized_operations=with_operations
-            )
-
         operation: Operation[
             str, GroupDescription | None, consumer_api.ConsumerGroupDescribeResponse
-        ] = Operation(
-            what="describe group",
-            request=consumer_api.ConsumerGroupDescribeRequest,
-            destination=GroupCoordinator,
-            build=build,
-            read=lambda response, _: (
+        ] = description(
+            consumer_api.ConsumerGroupDescribeRequest,
+            lambda names, _: consumer_api.ConsumerGroupDescribeRequest(
+                group_ids=names, include_authorized_operations=with_operations
+            ),
+            lambda response, coordinators: (
                 Answer(it.group_id, None)
                 if it.error_code == ErrorCode.GROUP_ID_NOT_FOUND
                 else Answer(
@@ -171,37 +175,23 @@ class Groups:
                 )
                 for it in response.groups
             ),
-            react=_base,
-            is_exact=True,
         )
         return await ask(self._cluster, operation, groups, deadline, "3.7")
 
-    async def _by_classic_api(
-        self,
-        groups: Sequence[str],
-        deadline: float,
-        with_operations: bool,  # noqa: FBT001
+    async def described_as_classic(
+        self, groups: Sequence[str], deadline: float, *, with_operations: bool
     ) -> Results[str, GroupDescription]:
-        coordinators: dict[str, int] = {}
-
-        def build(
-            items: Sequence[str], terms: Terms
-        ) -> classic_api.DescribeGroupsRequest:
-            coordinators.update(dict.fromkeys(items, terms.node_id))
-            return classic_api.DescribeGroupsRequest(
-                groups=list(items),
-                include_authorized_operations=with_operations
-                and terms.version >= _LEAVE_MANY,
-            )
-
+        """Describe groups of the classic protocol, whatever their members are."""
         operation: Operation[
             str, GroupDescription, classic_api.DescribeGroupsResponse
-        ] = Operation(
-            what="describe group",
-            request=classic_api.DescribeGroupsRequest,
-            destination=GroupCoordinator,
-            build=build,
-            read=lambda response, _: (
+        ] = description(
+            classic_api.DescribeGroupsRequest,
+            lambda names, terms: classic_api.DescribeGroupsRequest(
+                groups=names,
+                include_authorized_operations=with_operations
+                and terms.version >= _LEAVE_MANY,
+            ),
+            lambda response, coordinators: (
                 Answer(
                     it.group_id,
                     _classic_group(it, coordinators.get(it.group_id, -1)),
@@ -216,8 +206,6 @@ class Groups:
                 )
                 for it in response.groups
             ),
-            react=_base,
-            is_exact=True,
         )
         return await ask(self._cluster, operation, groups, deadline, "2.1")
 
@@ -237,7 +225,7 @@ class Groups:
             read=lambda response, _: (
                 Answer(it.group_id, None, it.error_code) for it in response.results
             ),
-            react=_base,
+            react=as_stranger,
             is_exact=True,
         )
         return await ask(self._cluster, operation, groups, deadline, "2.1")
@@ -289,7 +277,7 @@ class Groups:
             destination=lambda _: GroupCoordinator(group),
             build=build,
             read=read,
-            react=_base,
+            react=as_stranger,
             is_exact=True,
         )
         return await ask(self._cluster, operation, members, deadline, "2.4")
@@ -354,7 +342,7 @@ class Groups:
                     for it in topic.partitions
                 ),
                 max_version=_COMMIT_BY_NAME,
-                react=_base,
+                react=as_stranger,
                 is_exact=True,
             )
         )
@@ -536,7 +524,36 @@ def _time_of(to: object) -> int:
     return time_of(to)
 
 
-def _base(code: int) -> Reaction:
+def description(
+    request: type[Request[AnswerT]],
+    build: Callable[[list[str], Terms], Request[AnswerT]],
+    read: Callable[[AnswerT, Mapping[str, int]], Iterable[Answer[str, ValueT]]],
+) -> Operation[str, ValueT, AnswerT]:
+    """Return the operation that describes groups by one of the APIs for it.
+
+    Args:
+        request: the class of its requests.
+        build: makes the request for groups of one coordinator.
+        read: reads an answer, given the coordinators of the groups.
+    """
+    coordinators: dict[str, int] = {}
+
+    def note(items: Sequence[str], terms: Terms) -> Request[AnswerT]:
+        coordinators.update(dict.fromkeys(items, terms.node_id))
+        return build(list(items), terms)
+
+    return Operation(
+        what="describe group",
+        request=request,
+        destination=GroupCoordinator,
+        build=note,
+        read=lambda response, _: read(response, coordinators),
+        react=as_stranger,
+        is_exact=True,
+    )
+
+
+def as_stranger(code: int) -> Reaction:
     """What to do about a code, for who is no member of the group."""
     return BASE[ErrorCode(code)]
 

@@ -9,16 +9,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Literal
 
 from kafkaio._arguments import partition_of, type_name
 from kafkaio._runtime.clock import now
-from kafkaio.admin.asking import AdminCluster, ask, brokers, final_at, items_of
+from kafkaio.admin.asking import (
+    AdminCluster,
+    ask,
+    brokers,
+    distinct,
+    final_at,
+    items_of,
+)
 from kafkaio.admin.types import (
     ElectionType,
     LogDirectory,
     NewPartitions,
     PartitionReassignment,
+    ReplicaDirectories,
     ReplicaOnDisk,
 )
 from kafkaio.client.destinations import Broker, Controller, Leader
@@ -36,7 +45,13 @@ from kafkaio.protocol.messages import elect_leaders as elect_api
 from kafkaio.protocol.messages import list_partition_reassignments as list_api
 from kafkaio.types import TopicPartition
 
-__all__ = ["Partitions", "check_counts", "check_ends", "check_replicas"]
+__all__ = [
+    "Partitions",
+    "check_counts",
+    "check_ends",
+    "check_places",
+    "check_replicas",
+]
 
 _ELECTIONS: Final = {ElectionType.PREFERRED: 0, ElectionType.UNCLEAN: 1}
 #: From this version on there are elections of other than preferred leaders.
@@ -271,12 +286,8 @@ class Partitions:
             response: log_dirs_api.DescribeLogDirsResponse, items: Sequence[int]
         ) -> Iterator[Answer[int, dict[str, LogDirectory]]]:
             (node_id,) = items
-            code = response.error_code
-            if not code and not response.results:
-                # What a broker before 3.2 answers whoever may not describe it.
-                code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             found = {it.log_dir: _directory(it) for it in response.results}
-            yield Answer(node_id, found, code)
+            yield Answer(node_id, found, _code_of_directories(response))
 
         operation: Operation[
             int, dict[str, LogDirectory], log_dirs_api.DescribeLogDirsResponse
@@ -288,6 +299,41 @@ class Partitions:
             read=read,
         )
         return list(nodes), await ask(self._cluster, operation, nodes, deadline, "2.1")
+
+    async def placed(
+        self, replicas: Collection[tuple[TopicPartition, int]], deadline: float
+    ) -> Results[tuple[TopicPartition, int], ReplicaDirectories]:
+        """Tell in which log directories replicas are."""
+
+        def read(
+            response: log_dirs_api.DescribeLogDirsResponse,
+            items: Sequence[tuple[TopicPartition, int]],
+        ) -> Iterator[Answer[tuple[TopicPartition, int], ReplicaDirectories]]:
+            code = _code_of_directories(response)
+            directories = [_directory(it) for it in response.results]
+            for item in items:
+                yield Answer(item, _place(item[0], directories), code)
+
+        operation: Operation[
+            tuple[TopicPartition, int],
+            ReplicaDirectories,
+            log_dirs_api.DescribeLogDirsResponse,
+        ] = Operation(
+            what="find the log directory of",
+            request=log_dirs_api.DescribeLogDirsRequest,
+            destination=lambda item: Broker(item[1]),
+            build=lambda items, _: log_dirs_api.DescribeLogDirsRequest(
+                topics=[
+                    log_dirs_api.DescribableLogDirTopic(
+                        topic=topic, partitions=[tp.partition for tp in tps]
+                    )
+                    for topic, tps in _by_topic(tp for tp, _ in items).items()
+                ]
+            ),
+            read=read,
+            name=_replica_name,
+        )
+        return await ask(self._cluster, operation, replicas, deadline, "2.1")
 
     async def put_into(
         self, directories: Mapping[tuple[TopicPartition, int], str], deadline: float
@@ -334,7 +380,7 @@ class Partitions:
             destination=lambda item: Broker(item[1]),
             build=build,
             read=read,
-            name=lambda item: f"{item[0].topic}-{item[0].partition} on {item[1]}",
+            name=_replica_name,
             react=final_at(ApiKey.ALTER_REPLICA_LOG_DIRS, *_MISSING),
             is_exact=True,
         )
@@ -454,6 +500,35 @@ def _read_moves(
             yield Answer(tp, None, it.error_code, it.error_message)
 
 
+def _code_of_directories(response: log_dirs_api.DescribeLogDirsResponse) -> int:
+    if not response.error_code and not response.results:
+        # What a broker before 3.2 answers whoever may not describe it.
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return response.error_code
+
+
+def _replica_name(item: tuple[TopicPartition, int]) -> str:
+    tp, node_id = item
+    return f"{tp.topic}-{tp.partition} on {node_id}"
+
+
+def _place(
+    tp: TopicPartition, directories: Iterable[LogDirectory]
+) -> ReplicaDirectories:
+    place = ReplicaDirectories()
+    for directory in directories:
+        replica = directory.replicas.get(tp)
+        if replica is None:
+            continue
+        path, lag = directory.path, replica.offset_lag
+        place = (
+            replace(place, future=path, future_offset_lag=lag)
+            if replica.is_future
+            else replace(place, current=path, current_offset_lag=lag)
+        )
+    return place
+
+
 def _directory(it: log_dirs_api.DescribeLogDirsResult) -> LogDirectory:
     return LogDirectory(
         path=it.log_dir,
@@ -529,6 +604,28 @@ def check_replicas(
         else tuple(items_of("replicas", wanted))
         for tp, wanted in replicas.items()
     }
+
+
+def check_places(
+    replicas: Iterable[tuple[TopicPartition, int]],
+) -> list[tuple[TopicPartition, int]]:
+    """Check replicas, each given by its partition and the node id of its broker.
+
+    Raises:
+        ArgumentTypeError: one is no pair of a partition and a node id.
+        ArgumentValueError: one is there twice.
+    """
+    checked: list[tuple[TopicPartition, int]] = []
+    for each in items_of("replicas", replicas):
+        if not isinstance(each, tuple) or len(each) != 2:
+            raise ArgumentTypeError(
+                f"replicas must be (TopicPartition, node id), not {each!r}"
+            )
+        tp, node_id = each
+        if not isinstance(node_id, int) or isinstance(node_id, bool):
+            raise ArgumentTypeError(f"a node id must be int, not {type_name(node_id)}")
+        checked.append((partition_of(tp), node_id))
+    return distinct("replicas", checked)
 
 
 def check_ends(

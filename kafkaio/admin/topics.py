@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 from kafkaio._arguments import check_topic, type_name
 from kafkaio._machines.reactions import Reaction, reaction
-from kafkaio._runtime.clock import now
 from kafkaio.admin.asking import (
     AdminCluster,
     ask,
@@ -25,6 +24,7 @@ from kafkaio.admin.asking import (
     items_of,
     need_brokers,
 )
+from kafkaio.admin.single import ask_one
 from kafkaio.admin.types import (
     ConfigEntry,
     ConfigSource,
@@ -48,7 +48,7 @@ from kafkaio.errors import (
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.protocol.message import ZERO_UUID, Request, Response
 from kafkaio.protocol.messages import create_topics as create_api
 from kafkaio.protocol.messages import delete_topics as delete_api
 from kafkaio.protocol.messages import describe_topic_partitions as pages_api
@@ -58,6 +58,8 @@ __all__ = ["TopicId", "Topics", "check_ids", "check_new"]
 
 _LONGEST_NAME = 249
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+AnswerT = TypeVar("AnswerT", bound=Response)
 
 #: A topic by name or by id.
 TopicId: TypeAlias = str | UUID
@@ -213,7 +215,7 @@ class Topics:
         request = metadata_api.MetadataRequest(
             topics=None, allow_auto_topic_creation=False
         )
-        answer = await self._cluster.request(request, ANY, timeout=deadline - now())
+        answer = await self._answer_to(request, "list topics", deadline, "2.1")
         return sorted(
             (
                 TopicListing(
@@ -264,7 +266,7 @@ class Topics:
                 response_partition_limit=_PAGE,
                 cursor=cursor,
             )
-            page = await self._cluster.request(request, ANY, timeout=deadline - now())
+            page = await self._answer_to(request, "describe topics", deadline, "3.7")
             for part in page.topics:
                 parts.setdefault(part.name or "", []).append(part)
             following = page.next_cursor
@@ -281,6 +283,26 @@ class Topics:
             )
             wanted = [name for name in wanted if name >= at[0]]
         return _sorted_pages(names, parts, with_operations=with_operations)
+
+    async def _answer_to(
+        self, request: Request[AnswerT], what: str, deadline: float, since: str
+    ) -> AnswerT:
+        """Ask any broker.
+
+        An answer that has no partition with a leader is an answer as any other. The
+        client's own requests would be repeated then.
+        """
+        verb, _, noun = what.partition(" ")
+        return await ask_one(
+            self._cluster,
+            (verb, noun),
+            type(request),
+            lambda _: request,
+            lambda _: (ErrorCode.NONE, None),
+            to=ANY,
+            deadline=deadline,
+            since=since,
+        )
 
     async def _by_metadata(
         self, topics: Collection[TopicId], deadline: float, *, with_operations: bool

@@ -61,11 +61,20 @@ __all__ = [
     "QuotaFilter",
     "QuotaName",
     "RaftEndpoint",
+    "ReplicaDirectories",
     "ReplicaOnDisk",
     "ScramCredential",
     "ScramDeletion",
     "ScramMechanism",
     "ScramUpsertion",
+    "ShareGroupDescription",
+    "ShareGroupMember",
+    "ShareOffset",
+    "StreamsGroupDescription",
+    "StreamsGroupMember",
+    "StreamsSubtopology",
+    "StreamsTasks",
+    "StreamsTopic",
     "TopicDescription",
     "TopicListing",
     "TransactionDescription",
@@ -253,6 +262,26 @@ class LogDirectory:
     total_bytes: int | None
     usable_bytes: int | None
     is_cordoned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaDirectories:
+    """In which log directories of a broker a replica is.
+
+    Attributes:
+        current: the path of the directory that it is in; None if the broker has no such
+            replica.
+        current_offset_lag: how many offsets it is behind the end of the log; None
+            likewise.
+        future: the path of the directory into which it is being moved; None if it is
+            not.
+        future_offset_lag: how many offsets the copy there is behind; None likewise.
+    """
+
+    current: str | None = None
+    current_offset_lag: int | None = None
+    future: str | None = None
+    future_offset_lag: int | None = None
 
 
 # ---- configs --------------------------------------------------------------------
@@ -510,6 +539,192 @@ class GroupDescription:
     members: tuple[GroupMember, ...]
     group_epoch: int | None = None
     assignment_epoch: int | None = None
+    authorized_operations: frozenset[AclOperation] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGroupMember:
+    """A member of a share group.
+
+    Attributes:
+        member_id: its id.
+        client_id: its ``client_id``.
+        host: the address from which it is connected.
+        rack: its ``client_rack``; None if it has none.
+        member_epoch: its epoch.
+        subscription: the topics that it reads.
+        assignment: the partitions from which it gets records. Other members may get
+            some of the same partitions.
+    """
+
+    member_id: str
+    client_id: str
+    host: str
+    rack: str | None
+    member_epoch: int
+    subscription: frozenset[str]
+    assignment: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGroupDescription:
+    """A share group and its members (KIP-932).
+
+    Attributes:
+        group_id: its name.
+        state: its state.
+        coordinator: node id of the broker that coordinates it.
+        assignor: the name of the broker's assignor.
+        members: the members.
+        group_epoch: its epoch.
+        assignment_epoch: the epoch of the target assignment.
+        authorized_operations: what the client may do with the group; None if that was
+            not asked for.
+    """
+
+    group_id: str
+    state: GroupState
+    coordinator: int
+    assignor: str
+    members: tuple[ShareGroupMember, ...]
+    group_epoch: int
+    assignment_epoch: int
+    authorized_operations: frozenset[AclOperation] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShareOffset:
+    """How far a share group is in a partition.
+
+    Attributes:
+        start_offset: the first offset that may still be delivered; all before it are
+            finished. Records after it may be finished, too.
+        leader_epoch: the epoch of the partition's leader; None if it is not known.
+        lag: how many records are not finished; None if it is not known, and from
+            brokers before 4.2.
+    """
+
+    start_offset: int
+    leader_epoch: int | None
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsTopic:
+    """A topic that Kafka Streams makes for itself.
+
+    Attributes:
+        partitions: the number of its partitions; 0 where Kafka Streams chooses.
+        replication_factor: the number of replicas; 0 for the brokers' default.
+        configs: its configs by their names.
+    """
+
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsSubtopology:
+    """A part of a topology whose tasks are assigned together.
+
+    Attributes:
+        subtopology_id: its id.
+        source_topics: the topics that it reads.
+        repartition_sink_topics: the topics that it writes for other subtopologies.
+        state_changelog_topics: the topics that keep its state, by name.
+        repartition_source_topics: the topics that other subtopologies write for it, by
+            name.
+    """
+
+    subtopology_id: str
+    source_topics: tuple[str, ...]
+    repartition_sink_topics: tuple[str, ...]
+    state_changelog_topics: Mapping[str, StreamsTopic]
+    repartition_source_topics: Mapping[str, StreamsTopic]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsTasks:
+    """The tasks of a member, as numbers of partitions by the id of the subtopology.
+
+    Attributes:
+        active: the tasks that process records.
+        standby: the tasks that keep a copy of the state of others.
+        warmup: the tasks that restore state in order to become active.
+    """
+
+    active: Mapping[str, tuple[int, ...]]
+    standby: Mapping[str, tuple[int, ...]]
+    warmup: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsGroupMember:
+    """A member of a streams group.
+
+    Attributes:
+        member_id: its id.
+        instance_id: the id of a static member, else None.
+        client_id: its ``client.id``.
+        host: the address from which it is connected.
+        rack: its ``client.rack``; None if it has none.
+        member_epoch: its epoch.
+        topology_epoch: the epoch of the topology that it runs.
+        process_id: the process that it belongs to; one process may have several
+            members.
+        endpoint: host and port for interactive queries; None if it has none.
+        client_tags: its tags, which keep copies of state in different racks or zones.
+        task_offsets: how far the state of its tasks is restored, by the id of the
+            subtopology and the number of the partition.
+        task_end_offsets: the ends of the logs that these are restored from, likewise.
+        assignment: the tasks that it has.
+        target_assignment: the tasks that it is to have.
+        is_classic: whether it speaks the classic protocol.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    rack: str | None
+    member_epoch: int
+    topology_epoch: int
+    process_id: str
+    endpoint: tuple[str, int] | None
+    client_tags: Mapping[str, str]
+    task_offsets: Mapping[tuple[str, int], int]
+    task_end_offsets: Mapping[tuple[str, int], int]
+    assignment: StreamsTasks
+    target_assignment: StreamsTasks
+    is_classic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsGroupDescription:
+    """A group of Kafka Streams and its members (KIP-1071).
+
+    Attributes:
+        group_id: its name.
+        state: its state.
+        coordinator: node id of the broker that coordinates it.
+        members: the members.
+        group_epoch: its epoch.
+        assignment_epoch: the epoch of the target assignment.
+        topology_epoch: the epoch of the topology; None if the group has none.
+        subtopologies: the parts of the topology; empty likewise.
+        authorized_operations: what the client may do with the group; None if that was
+            not asked for.
+    """
+
+    group_id: str
+    state: GroupState
+    coordinator: int
+    members: tuple[StreamsGroupMember, ...]
+    group_epoch: int
+    assignment_epoch: int
+    topology_epoch: int | None
+    subtopologies: tuple[StreamsSubtopology, ...]
     authorized_operations: frozenset[AclOperation] | None = None
 
 

@@ -44,7 +44,45 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "configs": Entry("kafkaio.cli.configs", "Show and change configs"),
     },
     "Records": {},
-    "Cluster": {},
+    "Cluster": {
+        "cluster": Entry(
+            "kafkaio.cli.cluster",
+            "Describe the cluster and its brokers; forget a broker",
+        ),
+        "quorum": Entry(
+            "kafkaio.cli.quorum", "Show, add and remove the controllers of the quorum"
+        ),
+        "features": Entry(
+            "kafkaio.cli.features", "Describe, raise and lower the levels of features"
+        ),
+        "api-versions": Entry(
+            "kafkaio.cli.api_versions",
+            "Show the versions of APIs that both sides speak",
+        ),
+        "log-dirs": Entry(
+            "kafkaio.cli.log_dirs", "Show the log directories of brokers"
+        ),
+        "reassign": Entry(
+            "kafkaio.cli.reassign", "Plan, start, watch and cancel moves of replicas"
+        ),
+        "elect": Entry("kafkaio.cli.elect", "Elect the leaders of partitions"),
+        "records": Entry("kafkaio.cli.records", "Delete records of partitions"),
+        "transactions": Entry(
+            "kafkaio.cli.transactions", "List, describe and end transactions"
+        ),
+        "acls": Entry("kafkaio.cli.acls", "List, create and delete ACLs"),
+        "quotas": Entry("kafkaio.cli.quotas", "Describe, set and remove quotas"),
+        "users": Entry("kafkaio.cli.users", "List, set and delete SCRAM passwords"),
+        "tokens": Entry(
+            "kafkaio.cli.tokens", "Create, renew, expire and list delegation tokens"
+        ),
+        "share-groups": Entry(
+            "kafkaio.cli.share_groups", "List, describe, reset and delete share groups"
+        ),
+        "client-metrics": Entry(
+            "kafkaio.cli.client_metrics", "Show and change client metrics subscriptions"
+        ),
+    },
     "Shell": {
         "completion": Entry(
             "kafkaio.cli.completion", "Print the completion of a shell"

@@ -78,6 +78,7 @@ class ClientStatistics:
         topics: the number of topics that the view describes.
         view_number: counts the changes of the view.
         coordinators: the number of coordinators that are known.
+        metadata_age: seconds since the metadata was refreshed; ``inf`` before that.
         connections: the open connections.
     """
 
@@ -87,6 +88,7 @@ class ClientStatistics:
     topics: int
     view_number: int
     coordinators: int
+    metadata_age: float
     connections: tuple[ConnectionStatistics, ...]
 
 
@@ -196,6 +198,7 @@ class Cluster:
             topics=len(view.topics),
             view_number=view.number,
             coordinators=len(self._finder.cache),
+            metadata_age=self._metadata.age,
             connections=self._pool.statistics(),
         )
 
@@ -218,7 +221,7 @@ class Cluster:
         except BaseException:
             await self.close()
             raise
-        self.observer.started("client", self.config.client_id)
+        self.observer.started("client", self.config.client_id, self)
 
     async def _first_answer(self, deadline: float, servers: str) -> None:
         with anyio.CancelScope(deadline=deadline):
@@ -247,7 +250,7 @@ class Cluster:
                 await self._pool.aclose()
             finally:
                 if self.life.ended():
-                    self.observer.closed("client", self.config.client_id)
+                    self.observer.closed("client", self.config.client_id, self)
                 # Also when the time is over: nothing else would ever end the tasks.
                 await self._supervisor.aclose()
 

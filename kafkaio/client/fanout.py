@@ -22,6 +22,7 @@ The invariants:
 - Brokers do not wait for each other: one that does not answer delays its own items
   alone.
 - Items that failed together are due again together, so that they share a request.
+  Partitions without a leader wait together, and are reported together.
 - An item that failed with an error that makes the metadata out of date waits for the
   next attempt to refresh the metadata, which has its own back-off. All others wait for
   the back-off of the item.
@@ -55,7 +56,7 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.destinations import Destination
+from kafkaio.client.destinations import Destination, Leader
 from kafkaio.client.retry import RetryLater, RetryPolicy, timed_out
 from kafkaio.errors import (
     BrokerError,
@@ -717,29 +718,56 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
 
     def _route(self, group: TaskGroup) -> None:
         due = self._progress.take_due(now())
+        leaderless: list[tuple[Destination, Sequence[ItemT]]] = []
         for to, items in _by_destination(self._operation, due).items():
             node_id = self._routing.known(to)
-            if node_id is None:
-                group.start_soon(self._locate, to, items)
-            else:
+            if node_id is not None:
                 self._queued[node_id] += items
+            elif isinstance(to, Leader):
+                leaderless.append((to, items))
+            else:
+                group.start_soon(self._locate, [(to, items)])
+        if leaderless:
+            group.start_soon(self._locate, leaderless)
 
     def _send(self, group: TaskGroup) -> None:
         for node_id in [n for n in self._queued if n not in self._in_flight]:
             items = self._in_flight[node_id] = self._queued.pop(node_id)
             group.start_soon(self._ask, node_id, items)
 
-    async def _locate(self, to: Destination, items: list[ItemT]) -> None:
-        try:
-            node_id = await self._routing.locate(to)
-        except RetryLater as later:
-            failures = dict.fromkeys(items, later.reason)
-            await self._suspend(failures, later.wait, counts=later.is_failure)
-        except KafkaError as error:
-            self._failed(items, error)
-        else:
-            self._queued[node_id] += items
-        self._wakeup.notify()
+    async def _locate(
+        self, wanted: Iterable[tuple[Destination, Sequence[ItemT]]]
+    ) -> None:
+        """Look destinations up that the same event makes known, or one alone.
+
+        Leaders are such: metadata names them, or does not. Their partitions wait for
+        the same refresh, so that there is one retry, and one report of it, for all.
+        """
+        failures: dict[ItemT, KafkaError] = {}
+        wait: Callable[[], Awaitable[object]] = self._routing.refreshed
+        async with anyio.create_task_group() as group:
+            for to, items in wanted:
+                try:
+                    node_id = await self._routing.locate(to)
+                except RetryLater as later:
+                    lost = dict.fromkeys(items, later.reason)
+                    if later.is_failure:
+                        failures |= lost
+                        wait = later.wait
+                    else:
+                        group.start_soon(self._await_news, lost, later.wait)
+                except KafkaError as error:
+                    self._failed(items, error)
+                else:
+                    self._queued[node_id] += items
+            self._wakeup.notify()
+            if failures:
+                await self._suspend(failures, wait)
+
+    async def _await_news(
+        self, lost: Mapping[ItemT, KafkaError], wait: Callable[[], Awaitable[object]]
+    ) -> None:
+        await self._suspend(lost, wait, counts=False)
 
     async def _ask(self, node_id: int, items: Sequence[ItemT]) -> None:
         progress = self._progress
@@ -757,7 +785,6 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
         await self._suspend(
             {i: e for i, e in again.items() if i in stale}, self._routing.refreshed
         )
-        self._wakeup.notify()
 
     def _failed(self, items: Iterable[ItemT], error: KafkaError) -> None:
         results = Results[ItemT, ValueT]()
@@ -788,3 +815,4 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
             self._failed(failures, error)
         else:
             self._progress.release(failures, now())
+        self._wakeup.notify()

@@ -9,6 +9,7 @@ read the view, request a refresh, and wait for its end.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable
 from math import inf
 
@@ -85,6 +86,9 @@ class MetadataUpdater:
         self.failure: KafkaError | None = None
         self.updated: Broadcast = Broadcast()
         self.attempted: Broadcast = Broadcast()
+        # When the view was refreshed, and by whose clock.
+        self._updated_at = -inf
+        self._clock: Callable[[], float] = float
         self._config = config
         self._nodes = nodes
         self._observer = observer
@@ -102,6 +106,11 @@ class MetadataUpdater:
             idle=config.metadata_max_idle_ms / 1000,
             rebootstrap_after=trigger if self._recovers else inf,
         )
+
+    @property
+    def age(self) -> float:
+        """Seconds since the view was refreshed, in any thread; ``inf`` before that."""
+        return self._clock() - self._updated_at
 
     # ---- for other tasks -----------------------------------------------------------
 
@@ -292,6 +301,8 @@ class MetadataUpdater:
         if merged is None:
             raise BrokerNotAvailable("a Metadata answer names no broker")
         self.failure = None
+        self._clock = asyncio.get_running_loop().time
+        self._updated_at = self._clock()
         self._schedule.succeeded(ask, merged, now(), roll())
         self._publish(merged.view)
         self._report_unavailable()

@@ -18,7 +18,7 @@ from kafkaio.consumer.rebalance.events import (
     RevokeRequested,
 )
 from kafkaio.consumer.rebalance.feed import Rebalances
-from kafkaio.consumer.statistics import ConsumerStatistics
+from kafkaio.consumer.statistics import ConsumerStatistics, PartitionStatistics
 
 __all__ = [
     "Assigned",
@@ -34,6 +34,7 @@ __all__ = [
     "LaneIterator",
     "Layout",
     "Lost",
+    "PartitionStatistics",
     "Poll",
     "Rebalance",
     "Rebalances",

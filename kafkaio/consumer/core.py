@@ -16,6 +16,7 @@ import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from math import inf
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -29,7 +30,7 @@ from kafkaio._records.batch import Handout
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, State
-from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.observer import Observer, observes
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.time_slice import TimeSlice
@@ -68,7 +69,7 @@ from kafkaio.consumer.rebalance.events import Hold, RevokeRequested
 from kafkaio.consumer.rebalance.feed import Rebalances
 from kafkaio.consumer.rebalance.fence import CommitFence
 from kafkaio.consumer.rebalance.groupless import GrouplessAssigner
-from kafkaio.consumer.statistics import ConsumerStatistics
+from kafkaio.consumer.statistics import ConsumerStatistics, PartitionStatistics
 from kafkaio.consumer.transactions import JoinedTransaction, TransactionOffsets
 from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import ClosedError, KafkaError, RequestTimeout, UsageError
@@ -154,6 +155,10 @@ class Core:
         self.reading: ExclusiveReading = ExclusiveReading()
         self.user_code: UserCode = UserCode()
         self.polls: bool | None = None
+        # How long reads have waited for records, and since when one does.
+        self._waited = 0.0
+        self._waits_since = inf
+        self._clock: Callable[[], float] = float
         self.reader: Reader = Reader(
             config, on_change=self.look, on_news=self._news.notify
         )
@@ -234,6 +239,7 @@ class Core:
     async def start(self, within: float | None) -> None:
         """Start; return when there is an assignment and every position is known."""
         self.life.begin()
+        self._clock = asyncio.get_running_loop().time
         self.time_slice.start()
         try:
             limit = self.config.default_api_timeout_ms / 1000
@@ -244,6 +250,8 @@ class Core:
                 self.cluster.add_metadata_listener(self._on_metadata),
                 self.cluster.add_crash_listener(self.life.crashed),
             ]
+            if observes(self.observer, "records_handed_out"):
+                self.reader.report_to(self.observer.records_handed_out)
             self._supervisor.start(self._positioner.run, self._autocommit.run)
             self.life.started()
             with self._autocommit.starting():
@@ -256,7 +264,7 @@ class Core:
             with anyio.CancelScope(shield=True):
                 await self._close(AFTER_START)
             raise
-        self.cluster.observer.started("consumer", self._name)
+        self.cluster.observer.started("consumer", self._name, self)
 
     async def _begin(
         self, wanted: Wanted, deadline: float, within: float | None
@@ -387,7 +395,7 @@ class Core:
             self._leave_cluster()
             await self._end_tasks(deadline)
             if is_news:
-                self.cluster.observer.closed("consumer", self._name)
+                self.cluster.observer.closed("consumer", self._name, self)
 
     async def _end_tasks(self, deadline: float) -> None:
         try:
@@ -567,6 +575,24 @@ class Core:
             fetches_in_flight=self.fetcher.in_flight,
             buffered_bytes=self.reader.buffers.unread,
             stale_answers=self.fetcher.stale_answers,
+            idle_seconds=self._idle_seconds(),
+            partitions={tp: self._place_of(tp) for tp in tuple(self.reader.positions)},
+        )
+
+    def _idle_seconds(self) -> float:
+        since = self._waits_since
+        # The caller may be in another thread, without an event loop.
+        return self._waited + (0.0 if since == inf else self._clock() - since)
+
+    def _place_of(self, tp: TopicPartition) -> PartitionStatistics:
+        at, ends = self.reader.positions[tp].position, self.fetcher.ends_of(tp)
+        if ends is None or at < 0:
+            return PartitionStatistics(position=at)
+        end = self._end_of(ends)
+        return PartitionStatistics(
+            position=at,
+            lag=None if end < 0 else max(0, end - at),
+            lead=None if ends.log_start < 0 else max(0, at - ends.log_start),
         )
 
     def look(self) -> None:
@@ -672,8 +698,13 @@ class Core:
 
     async def wait_for_news(self, until: float | None) -> bool:
         """Wait until there is something to look at; return whether time is up."""
-        has_news = await self._news.wait(until)
-        moment = self.time_slice.renew()
+        self._waits_since = now()
+        try:
+            has_news = await self._news.wait(until)
+        finally:
+            moment = self.time_slice.renew()
+            self._waited += moment - self._waits_since
+            self._waits_since = inf
         return not has_news and until is not None and moment >= until
 
     def step(self, *, polls: bool) -> None:
@@ -855,9 +886,12 @@ class Core:
         ends, at = self.log_ends(tp), self._position(tp)
         if ends is None or at < 0:
             return None
-        reads_committed = self.config.isolation_level == "read_committed"
-        end = ends.last_stable if reads_committed else ends.high_watermark
+        end = self._end_of(ends)
         return None if end < 0 else max(0, end - at)
+
+    def _end_of(self, ends: LogEnds) -> int:
+        reads_committed = self.config.isolation_level == "read_committed"
+        return ends.last_stable if reads_committed else ends.high_watermark
 
     # Topics of the cluster
 
@@ -1069,13 +1103,13 @@ class Core:
         """Whether a transaction commits again after a refusal of that identity."""
         return self.group_committer().refused(code, identity)
 
-    def committed_in_transaction(self, commit: Commit) -> None:
-        """Note that a transaction has committed offsets."""
+    def committed_in_transaction(self, commit: Commit, seconds: float) -> None:
+        """Note that a transaction has committed offsets, which took ``seconds``."""
         self._autocommit.superseded(commit.offsets)
         self.reader.ledger.sent(commit)
         self.reader.ledger.answered(commit)
         self._committed(commit)
-        self.observer.offsets_committed(commit.offsets)
+        self.observer.offsets_committed(commit.offsets, seconds)
 
     def assignment_changed(self) -> None:
         """Tell an open transaction that partitions were requested or lost."""

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
-from kafkaio._dataclass import dataclass
+from collections.abc import Mapping
 
-__all__ = ["ConsumerStatistics"]
+from kafkaio._dataclass import dataclass
+from kafkaio.types import TopicPartition
+
+__all__ = ["ConsumerStatistics", "PartitionStatistics"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStatistics:
+    """Where a consumer is in one assigned partition.
+
+    Records that are handed out one by one count when their batch is finished, or when
+    they are committed.
+
+    Attributes:
+        position: offset of the next record; -1 while it is unknown.
+        lag: offsets between the position and the end that the last fetch reported (with
+            ``read_committed``, the last stable offset); None while it is unknown.
+        lead: offsets between the first record that the log keeps and the position; None
+            while it is unknown. Near 0, records may be deleted before they are read.
+    """
+
+    position: int
+    lag: int | None = None
+    lead: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +49,9 @@ class ConsumerStatistics:
             paused partitions.
         stale_answers: number of fetched partitions whose data was dropped because the
             position had changed, for example by a seek.
+        idle_seconds: how long reads have waited for records, in sum. What it grows by
+            in a second is the part of it in which the consumer was idle.
+        partitions: where it is in each assigned partition.
     """
 
     state: str
@@ -38,3 +64,5 @@ class ConsumerStatistics:
     fetches_in_flight: int
     buffered_bytes: int
     stale_answers: int
+    idle_seconds: float
+    partitions: Mapping[TopicPartition, PartitionStatistics]

@@ -34,6 +34,7 @@ from typing import Any, Protocol, TypeVar
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.transaction_holds import TransactionHolds
+from kafkaio._runtime.clock import now
 from kafkaio._runtime.thread import caller, refer
 from kafkaio.consumer.reading.progress import HandedOut
 from kafkaio.consumer.reading.reader import Reader
@@ -101,7 +102,7 @@ class OffsetPort(Protocol):
         """Whether to commit again after a refusal of that identity."""
         ...
 
-    def committed_in_transaction(self, commit: Commit) -> None:
+    def committed_in_transaction(self, commit: Commit, seconds: float) -> None:
         """Note that a transaction has committed offsets."""
 
 
@@ -148,6 +149,7 @@ class TransactionOffsets:
     def __init__(self, commit: Commit, port: OffsetPort) -> None:
         self._commit = commit
         self._port = port
+        self._made_at = now()
         self._numbers = port.numbers(commit.offsets)
         #: Offsets of the next records to read.
         self.offsets: Mapping[TopicPartition, OffsetAndMetadata] = commit.offsets
@@ -180,7 +182,7 @@ class TransactionOffsets:
 
     def committed(self) -> None:
         """Note that the transaction has committed the offsets."""
-        self._port.committed_in_transaction(self._commit)
+        self._port.committed_in_transaction(self._commit, now() - self._made_at)
 
 
 class JoinedTransaction:

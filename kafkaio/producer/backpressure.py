@@ -45,9 +45,13 @@ class BufferSpace:
         memory: where bytes are reserved.
         gate: closed to records past the accumulator while calls wait.
         max_block: longest wait, in seconds.
+
+    Attributes:
+        waited: seconds that calls have waited, in sum.
+        timeouts: how many calls have waited for too long.
     """
 
-    __slots__ = ("_gate", "_max_block", "_memory", "_waiters")
+    __slots__ = ("_gate", "_max_block", "_memory", "_waiters", "timeouts", "waited")
 
     def __init__(self, memory: Memory, gate: Entrance, max_block: float) -> None:
         self._memory = memory
@@ -56,6 +60,8 @@ class BufferSpace:
         # Invariant: a waiter leaves when its bytes were reserved, or when it failed or
         # was cancelled.
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self.waited: float = 0.0
+        self.timeouts: int = 0
 
     def __len__(self) -> int:
         return len(self._waiters)
@@ -85,6 +91,7 @@ class BufferSpace:
         self._waiters.append(entry)
         self._gate.raise_barrier(Barrier.BACKPRESSURE)
         timer = loop.call_later(self._max_block, partial(self._time_out, entry))
+        began = loop.time()
         try:
             await waiter
         except BaseException:
@@ -97,6 +104,7 @@ class BufferSpace:
             raise
         finally:
             timer.cancel()
+            self.waited += loop.time() - began
 
     def grant(self) -> bool:
         """Reserve the space that there is for the calls that wait, in their order.
@@ -131,6 +139,7 @@ class BufferSpace:
     def _time_out(self, entry: tuple[int, asyncio.Future[None]]) -> None:
         size, waiter = entry
         if not waiter.done():
+            self.timeouts += 1
             waiter.set_exception(
                 KafkaTimeout(
                     f"no space for {size} bytes in the producer's buffer within "

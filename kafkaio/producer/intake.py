@@ -54,9 +54,12 @@ class Intake:
         accumulator: gets the records.
         space: the calls that wait for buffer memory.
         check: raises if no record may be taken in now.
+        inject: returns the headers to write for a topic and the headers of a record;
+            None to write them as they are.
 
     Attributes:
-        is_plain: whether keys and values are taken as they are, without serializers.
+        is_plain: whether records are taken as they are passed: without serializers,
+            and without ``inject``.
         open_batches: the batches that take records past the accumulator.
         on_begun: called when a record has begun a batch.
         wake: makes the sender look.
@@ -71,6 +74,7 @@ class Intake:
         "_budget",
         "_check",
         "_config",
+        "_inject",
         "_make",
         "_space",
         "check_home",
@@ -89,7 +93,9 @@ class Intake:
         accumulator: Accumulator,
         space: BufferSpace,
         check: Callable[[], None],
+        inject: Callable[[str, Headers], Headers] | None = None,
     ) -> None:
+        self._inject = inject
         self._config = config
         self._accumulator = accumulator
         self._budget = accumulator.budget
@@ -97,7 +103,8 @@ class Intake:
         self._make = RecordMaker(config).make
         self._check = check
         # A serializer must run first, so that nothing can be taken in as it is passed.
-        self.is_plain: bool = not (config.key_serializer or config.value_serializer)
+        serializes = config.key_serializer or config.value_serializer
+        self.is_plain: bool = not serializes and inject is None
         self.open_batches: OpenBatches = accumulator.budget.open_batches
         self.on_begun: Callable[[], None] = _nothing
         self.wake: Callable[[], None] = _nothing
@@ -115,6 +122,7 @@ class Intake:
         other._config, other._accumulator = self._config, self._accumulator
         other._budget, other._space = self._budget, self._space
         other._make, other._check = self._make, check
+        other._inject = self._inject
         other.is_plain, other.open_batches = self.is_plain, self.open_batches
         other.on_begun, other.wake = self.on_begun, self.wake
         other.check_home, other.describe = self.check_home, self.describe
@@ -133,6 +141,8 @@ class Intake:
         """Take a record in for `Producer.send`, which then awaits the delivery."""
         self._check()
         check_destination(topic, partition)
+        if self._inject is not None:
+            headers = self._inject(topic, headers)
         record = self._make(key, value, headers, timestamp)
         if self.open_batches.taken < TURN_BYTES:
             delivery = self._at_once(topic, partition, record)
@@ -151,6 +161,8 @@ class Intake:
     ) -> Delivery:
         """Take a record in; see `Producer.enqueue`."""
         check_destination(topic, partition)
+        if self._inject is not None:
+            headers = self._inject(topic, headers)
         record = self._make(key, value, headers, timestamp)
         return await self._enqueue(topic, partition, record, TURN_BYTES)
 
@@ -166,6 +178,8 @@ class Intake:
         """Take a record in, or raise BufferFull; see `Producer.enqueue_nowait`."""
         self._check()
         check_destination(topic, partition)
+        if self._inject is not None:
+            headers = self._inject(topic, headers)
         record = self._make(key, value, headers, timestamp)
         delivery = self._at_once(topic, partition, record)
         if delivery is None:
@@ -245,7 +259,7 @@ class Intake:
             plain = list(values)
             if self.open_batches.are_plain(plain):
                 return await self._send_values(topic, plain)
-        planned = plan(values, self._make)
+        planned = plan(values, self._maker(topic))
         for _, record in planned:
             self._budget.size_of(record)
         sent = SentValues()
@@ -255,6 +269,21 @@ class Intake:
         except Exception as error:  # noqa: BLE001 - raised with the others
             sent.fail_rest(len(planned), error)
         return await sent.outcome()
+
+    def _maker(
+        self, topic: str
+    ) -> Callable[[object, object, Headers, int | None], PlainRecord]:
+        """Return what makes the records of a topic."""
+        make, inject = self._make, self._inject
+        if inject is None:
+            return make
+
+        def make_injected(
+            key: object, value: object, headers: Headers, timestamp: int | None
+        ) -> PlainRecord:
+            return make(key, value, inject(topic, headers), timestamp)
+
+        return make_injected
 
     async def _send_values(
         self, topic: str, values: list[object]

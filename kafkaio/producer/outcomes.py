@@ -17,7 +17,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import Endpoint
 from kafkaio._machines.reactions import Harm, Reaction, Step, known_code, reaction
 from kafkaio._runtime.clock import now, roll
-from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.observer import AcknowledgedBatch, Observer, observes
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import (
     BrokerError,
@@ -137,11 +137,7 @@ class Outcomes:
             elif answer_to_batch.error_code:
                 self._judge(batch, answer_to_batch, response)
             else:
-                self._landing.acknowledged(
-                    batch,
-                    answer_to_batch.base_offset,
-                    answer_to_batch.log_append_time_ms,
-                )
+                self._acknowledged(batch, answer_to_batch)
 
     def unanswered(self, batches: Sequence[ProduceBatch], error: Exception) -> None:
         """Land the batches of a request that was lost, timed out or not sent."""
@@ -155,8 +151,32 @@ class Outcomes:
 
     def unacknowledged(self, batches: Sequence[ProduceBatch]) -> None:
         """Land the batches of a request that has no answer (``acks=0``)."""
+        is_observed = observes(self._observer, "batch_acknowledged")
         for batch in batches:
             self._landing.acknowledged(batch, -1, -1)
+            if is_observed:
+                self._report(batch, 0.0)
+
+    def _acknowledged(
+        self, batch: ProduceBatch, answer: PartitionProduceResponse
+    ) -> None:
+        self._landing.acknowledged(batch, answer.base_offset, answer.log_append_time_ms)
+        # An expired one was reported as failed.
+        if not batch.is_expired and observes(self._observer, "batch_acknowledged"):
+            self._report(batch, now() - batch.sent_at)
+
+    def _report(self, batch: ProduceBatch, seconds: float) -> None:
+        assert batch.first_sent_at is not None
+        acknowledged = AcknowledgedBatch(
+            partition=batch.partition,
+            records=batch.count,
+            size=batch.builder.size_bytes,
+            wire_size=batch.wire_size,
+            queue_seconds=batch.first_sent_at - batch.created,
+            seconds=seconds,
+            attempts=batch.attempts,
+        )
+        self._observer.batch_acknowledged(acknowledged)
 
     def _no_answer(self, batch: ProduceBatch) -> None:
         topic, partition = batch.partition
@@ -172,9 +192,7 @@ class Outcomes:
         code = known_code(answer.error_code)
         what = reaction(ApiKey.PRODUCE, code)
         if what.step is Step.SUCCESS:
-            self._landing.acknowledged(
-                batch, answer.base_offset, answer.log_append_time_ms
-            )
+            self._acknowledged(batch, answer)
             return
         topic, partition = batch.partition
         detail = f": {answer.error_message}" if answer.error_message else ""
@@ -244,6 +262,9 @@ class Outcomes:
         topic, partition = batch.partition
         operation = f"produce to {topic}-{partition}"
         self._observer.retrying(operation, batch.attempts, delay, error)
+        self._observer.batch_retried(
+            batch.partition, batch.count, batch.attempts, error
+        )
         return now() + delay
 
     def _check_sequence(
@@ -261,6 +282,7 @@ class Outcomes:
 
     def _too_large(self, batch: ProduceBatch, error: BrokerError) -> None:
         if batch.count > 1:
+            self._observer.batch_split(batch.partition, batch.count)
             self._landing.split(batch, error)
             return
         too_large = RecordTooLarge(

@@ -79,6 +79,9 @@ class ProducerStatistics:
         transaction: where it is with its transactions, such as ``ready``, ``open`` or
             ``fenced``; None without a ``transactional_id``.
         waiting_for_room: calls that wait for buffer memory.
+        waited_for_room: seconds that calls have waited for it, in sum.
+        room_timeouts: calls that have waited for it longer than ``max_block_ms``.
+        buffer_memory: bytes of it, used or not.
         buffer: what is buffered and in flight.
     """
 
@@ -87,6 +90,9 @@ class ProducerStatistics:
     producer_epoch: int
     transaction: str | None
     waiting_for_room: int
+    waited_for_room: float
+    room_timeouts: int
+    buffer_memory: int
     buffer: AccumulatorStatistics
 
 
@@ -162,7 +168,13 @@ class Producer(Closeable):
         self._space = BufferSpace(
             self._budget, self._accumulator.gate, config.max_block_ms / 1000
         )
-        self._intake = Intake(config, self._accumulator, self._space, self._life.check)
+        self._intake = Intake(
+            config,
+            self._accumulator,
+            self._space,
+            self._life.check,
+            getattr(cluster.observer, "inject", None),
+        )
         self._open_batches = self._intake.open_batches
         # Records of a transactional producer come by its transactions alone.
         is_plain = self._intake.is_plain and not is_transactional
@@ -236,6 +248,9 @@ class Producer(Closeable):
                 None if self._transactions is None else self._transactions.state
             ),
             waiting_for_room=len(self._space),
+            waited_for_room=self._space.waited,
+            room_timeouts=self._space.timeouts,
+            buffer_memory=self.config.buffer_memory,
             buffer=self._accumulator.statistics(),
         )
 
@@ -306,7 +321,7 @@ class Producer(Closeable):
         except BaseException:
             await self.close(timeout=0)
             raise
-        cluster.observer.started("producer", self.config.client_id)
+        cluster.observer.started("producer", self.config.client_id, self)
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Send what was enqueued, then close. An open transaction is aborted.
@@ -748,7 +763,8 @@ class Producer(Closeable):
                 left = None if deadline is None else max(0.0, deadline - now())
                 await self._cluster.close(left)
             if is_news:
-                self._cluster.observer.closed("producer", self.config.client_id)
+                name = self.config.client_id
+                self._cluster.observer.closed("producer", name, self)
 
     async def _leave(self, error: BaseException | None) -> None:
         # A program that leaves by an exception wants to end: it waits for records no

@@ -376,9 +376,10 @@ class Sender:
                 self._transaction, connection, request, max_version
             )
             self._transaction.sending([batch.partition for batch in batches])
-        observer = self._cluster.observer
+        observer, at = self._cluster.observer, self._loop.time()
         for batch in batches:
             builder = batch.builder
+            batch.sent(at)
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)

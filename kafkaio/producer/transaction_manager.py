@@ -150,6 +150,8 @@ _NOT_COMMITTED: Final = "offsets were not committed"
 _ABORTABLE: Final = frozenset({State.OPEN, State.COMMITTING, State.DOOMED})
 #: States in which the transaction may still turn out not to be committed.
 _DOOMABLE: Final = _ABORTABLE | {State.ABORTING}
+#: States in which records that were not sent are dropped.
+_DROPPING: Final = frozenset({State.DOOMED, State.ABORTING})
 #: States in which what an aborted transaction may still bring about is prevented.
 _SETTLING: Final = frozenset({State.BUMPING, State.SEALING})
 
@@ -168,14 +170,15 @@ class Run:
         ended: told when the outcome is known, and the consumer was moved.
         is_late: whether EndTxn has no answer after ``max_block_ms``.
         late_at: when that is to be noted; infinity before EndTxn is sent.
+        ends_since: when its end was decided on; 0 before.
     """
 
     __slots__ = (
         "cause",
-        "commit_order",
         "commits",
         "consumer",
         "ended",
+        "ends_since",
         "is_commit_lost",
         "is_done",
         "is_ending",
@@ -200,12 +203,12 @@ class Run:
         self.ended: Broadcast = Broadcast()
         self.is_late: bool = False
         self.late_at: float = inf
+        self.ends_since: float = 0.0
         # Whether its end was asked for, and whether it is complete.
         self.is_ending: bool = False
         self.is_done: bool = False
         # Commits of offsets under way, and those that were accepted.
         self.commits: int = 0
-        self.commit_order: asyncio.Lock = asyncio.Lock()
         self.is_commit_lost: bool = False
         self.offsets: list[GroupOffsets] = []
 
@@ -240,6 +243,8 @@ class TransactionManager:
         self._identity = identity
         self._space = space
         self._sender: Sender | None = None
+        # The loop's own clock, once that is known: each transaction asks it often.
+        self._now: Callable[[], float] = now
         self._machine = TransactionMachine(
             config.transaction_timeout_ms / 1000,
             adds_explicitly=config.transaction_adds_explicitly,
@@ -257,6 +262,9 @@ class TransactionManager:
         self._changed = Broadcast()
         # Fires no later than needed; to fire early is harmless. It serves many runs.
         self._timer: asyncio.TimerHandle | None = None
+        # Commits of offsets follow one another. No run ends while it has one under way,
+        # unless the producer is over; so one lock serves all runs.
+        self._commit_order = asyncio.Lock()
         # When the first write of the run was sent, until it is answered.
         self._first_sent_at: float | None = None
         self._is_closing = False
@@ -286,11 +294,14 @@ class TransactionManager:
             BrokerError: it was refused for another reason.
         """
         self._sender = sender
+        self._now = asyncio.get_running_loop().time
+        began = self._now()
         machine = self._machine
         machine.initialise()
         await self._initialise(Initialise(None), within)
         if machine.state is not State.READY:
             raise self._refusal or self._why_over()
+        self._report_step("init", began)
 
     async def close(self, deadline: float) -> None:
         """Abort what is open, and wait for the end until ``deadline``.
@@ -330,9 +341,13 @@ class TransactionManager:
             KafkaError: the producer is over: Fenced, for example.
         """
         self._check_over()
-        await self._turn(run)
+        began = self._now()
+        if self._run is not None:
+            await self._turn()
+        self._run = run
         try:
-            await self._until_ready()
+            if self._is_closing or self._machine.state is not State.READY:
+                await self._until_ready()
             protocol = self._protocol()
             if self._machine.needs_bump(protocol):
                 self._perform(self._machine.bump())
@@ -343,7 +358,8 @@ class TransactionManager:
             raise
         run.is_open = True
         self._accumulator.gate.remove_barrier(Barrier.NO_TRANSACTION)
-        self._perform(self._machine.begin(now(), protocol))
+        self._perform(self._machine.begin(self._now(), protocol))
+        self._report_step("begin", began)
 
     def not_begun(self, run: Run) -> None:
         """Note that the begin of a run has failed: nothing of it was written."""
@@ -351,22 +367,20 @@ class TransactionManager:
         run.is_done = True
         run.ended.tell()
 
-    async def _turn(self, run: Run) -> None:
-        if self._run is not None:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            if self._run.is_late:
-                self._bound(waiter)
-            try:
-                await waiter
-            except BaseException:
-                # Race: its turn had come, and the task was cancelled before it ran.
-                if waiter.done() and not waiter.cancelled() and not waiter.exception():
-                    self._next_turn()
-                elif waiter in self._waiters:
-                    self._waiters.remove(waiter)
-                raise
-        self._run = run
+    async def _turn(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        if self._run is not None and self._run.is_late:
+            self._bound(waiter)
+        try:
+            await waiter
+        except BaseException:
+            # Race: its turn had come, and the task was cancelled before it ran.
+            if waiter.done() and not waiter.cancelled() and not waiter.exception():
+                self._next_turn()
+            elif waiter in self._waiters:
+                self._waiters.remove(waiter)
+            raise
 
     def _next_turn(self) -> None:
         # _run stays set while there is another turn: nobody must come in between.
@@ -392,8 +406,8 @@ class TransactionManager:
         deadline = inf
         while machine.state is not State.READY:
             self._check_over()
-            deadline = min(deadline, now() + self._max_block)
-            with anyio.move_on_after(deadline - now()) as waiting:
+            deadline = min(deadline, self._now() + self._max_block)
+            with anyio.move_on_after(deadline - self._now()) as waiting:
                 await self._changed.wait()
             if waiting.cancelled_caught:
                 raise KafkaTimeout(
@@ -413,6 +427,8 @@ class TransactionManager:
             TransactionAborted: it cannot be committed any more.
             KafkaError: the producer is over.
         """
+        if run.is_open and self.is_committable(run):
+            return  # as for nearly every record
         self._check_over()
         if not run.is_open or not self._has_turn(run):
             raise UsageError(
@@ -428,7 +444,11 @@ class TransactionManager:
 
     def is_committable(self, run: Run) -> bool:
         """Whether the run is open, and nothing has happened that dooms it."""
-        return self._has_turn(run) and self._machine.state is State.OPEN
+        return (
+            self._machine.state is State.OPEN
+            and run is self._run
+            and run.outcome is None
+        )
 
     def begin_commit(self, run: Run) -> None:
         """Take nothing more in, and let what was taken in leave."""
@@ -524,6 +544,7 @@ class TransactionManager:
             return
         run.is_open = False
         run.is_ending = True
+        run.ends_since = self._now()
         run.on_closed()
         self._accumulator.gate.raise_barrier(Barrier.NO_TRANSACTION)
 
@@ -602,11 +623,11 @@ class TransactionManager:
     def partitions_wanted(self, partitions: Collection[TopicPartition]) -> None:
         """Note that batches wait for partitions that are not admitted."""
         if self._machine.request is None:
-            self._perform(self._machine.want_partitions(now(), partitions))
+            self._perform(self._machine.want_partitions(self._now(), partitions))
 
     def sending(self, partitions: Collection[TopicPartition]) -> None:
         """Note that a Produce request with these partitions is sent now."""
-        at = now()
+        at = self._now()
         effects = self._machine.sending(at, partitions)
         if effects:
             self._first_sent_at = at
@@ -615,16 +636,18 @@ class TransactionManager:
     def landed(self) -> None:
         """Note that batches were answered, or have failed."""
         if self._first_sent_at is not None:
-            self._machine.first_answered(now() - self._first_sent_at)
+            self._machine.first_answered(self._now() - self._first_sent_at)
             self._first_sent_at = None
-        has_left = not self._accumulator.is_drained or self._identity.has_gap
-        if has_left and self._machine.state in {State.DOOMED, State.ABORTING}:
+        is_drained = self._accumulator.is_drained
+        has_left = not is_drained or self._identity.has_gap
+        if has_left and self._machine.state in _DROPPING:
             # What was refused in the meantime is not sent again, and what follows a
             # gap in the sequence cannot be.
             self._drop_unsent()
-        if self._accumulator.is_drained:
+            is_drained = self._accumulator.is_drained
+        if is_drained:
             self._changed.tell()
-        self._look()
+            self._look()
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
         """Note that a record of the run has failed."""
@@ -641,7 +664,9 @@ class TransactionManager:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
             refusal = self._error(code, "a broker has refused the epoch")
         machine = self._machine
-        self._perform(machine.doom(now(), error, has_harm=has_harm, refusal=refusal))
+        self._perform(
+            machine.doom(self._now(), error, has_harm=has_harm, refusal=refusal)
+        )
         self._abort_if_ending()
 
     def _note_cause(self, error: KafkaError, reason: str) -> None:
@@ -664,7 +689,7 @@ class TransactionManager:
             and not run.commits
             and self._accumulator.is_drained
         ):
-            self._perform(machine.drained(now()))
+            self._perform(machine.drained(self._now()))
 
     def _wake(self) -> None:
         if self._sender is not None:
@@ -704,7 +729,7 @@ class TransactionManager:
         run, machine = self._run, self._machine
         if run is None or run.outcome is not None:
             return
-        at = now()
+        at = self._now()
         if machine.expired(at):
             error = KafkaTimeout(
                 f"the transaction was open for longer than transaction_timeout_ms="
@@ -755,6 +780,11 @@ class TransactionManager:
         tp = TopicPartition(receipt.topic, receipt.partition)
         self._cluster.observer.record_failed(tp, receipt.error, receipt.count)
 
+    def _report_step(self, step: str, began: float) -> None:
+        self._cluster.observer.transaction_step(
+            self.transactional_id, step, self._now() - began
+        )
+
     def _ended(self, outcome: TransactionOutcome) -> None:
         run = self._run
         assert run is not None
@@ -770,12 +800,16 @@ class TransactionManager:
             run.reason = "timed out"
         consumer = run.consumer
         if outcome is TransactionOutcome.COMMITTED:
+            self._report_step("commit", run.ends_since)
             for offsets in run.offsets:
                 offsets.committed()
             if consumer is not None:
                 consumer.end()
             self._done(run)
-        elif consumer is None:
+            return
+        if outcome is TransactionOutcome.ABORTED:
+            self._report_step("abort", run.ends_since)
+        if consumer is None:
             self._done(run)
         else:
             self._start_rewind(run, consumer)
@@ -818,7 +852,7 @@ class TransactionManager:
             case End():
                 self._send_end(request)
             case Probe():
-                self._probe(request, now() + _PROBE_LIMIT)
+                self._probe(request, self._now() + _PROBE_LIMIT)
 
     def _start(self, step: Child, name: str) -> None:
         # Once the cluster is closed, `end` follows.
@@ -986,7 +1020,7 @@ class TransactionManager:
             return
         if unanswered.was_lost:
             machine.harmed()
-        self._after_adding(machine.added(now()))
+        self._after_adding(machine.added(self._now()))
 
     def _add_refused(
         self,
@@ -1012,7 +1046,7 @@ class TransactionManager:
 
     def _not_added(self, error: KafkaError, *, is_lost: bool) -> None:
         self._note_cause(error, "a partition or group was not added")
-        self._perform(self._machine.not_added(now(), error, is_lost=is_lost))
+        self._perform(self._machine.not_added(self._now(), error, is_lost=is_lost))
         self._abort_if_ending()
         self._look()
 
@@ -1025,7 +1059,7 @@ class TransactionManager:
         if self._machine.state is State.SEALING:
             self._start(partial(self._end, request, is_sent=False), "EndTxn")
             return
-        run, at = self._run, now()
+        run, at = self._run, self._now()
         assert run is not None
         run.late_at = at + self._max_block
         self._look_at(run.late_at)
@@ -1039,9 +1073,7 @@ class TransactionManager:
                 return  # the producer is over
             if isinstance(answer, Exception):
                 self._start(partial(self._end, request, is_sent=True), "EndTxn")
-            elif reaction(ApiKey.END_TXN, answer.error_code).retry or (
-                answer.error_code in FENCING and self._is_perhaps_early(request)
-            ):
+            elif answer.error_code and self._is_end_repeated(request, answer):
                 self._start(partial(self._end, request, is_sent=False), "EndTxn")
             else:
                 self._end_answered(request, answer)
@@ -1051,6 +1083,12 @@ class TransactionManager:
             self._end_request(request),
             timeout=self._request_timeout,
             max_version=self._end_version(request),
+        )
+
+    def _is_end_repeated(self, request: End, answer: EndTxnResponse) -> bool:
+        code = answer.error_code
+        return reaction(ApiKey.END_TXN, code).retry or (
+            code in FENCING and self._is_perhaps_early(request)
         )
 
     @staticmethod
@@ -1145,7 +1183,7 @@ class TransactionManager:
             refused = self._error(
                 found, f"{_what(request)} was refused", api=ApiKey.END_TXN
             )
-        self._perform(self._machine.end_answered(now(), identity, refused, found))
+        self._perform(self._machine.end_answered(self._now(), identity, refused, found))
 
     def _end_request(self, request: End) -> EndTxnRequest:
         return EndTxnRequest(
@@ -1158,10 +1196,10 @@ class TransactionManager:
     def _probe(self, request: Probe, until: float) -> None:
         # Whatever it leads to, the transaction goes on: a probe can only save time.
         connection = self._rpc.ready(ConnectionClass.SHARED)
-        if connection is None or now() >= until:
+        if connection is None or self._now() >= until:
             self._probed(request, is_at_once=False)
             return
-        is_first = until - now() > _PROBE_LIMIT - _MARKER_PACE / 2
+        is_first = until - self._now() > _PROBE_LIMIT - _MARKER_PACE / 2
 
         def answered(answer: EndTxnResponse | Exception) -> None:
             is_busy = (
@@ -1183,7 +1221,7 @@ class TransactionManager:
     def _probed(self, request: Probe, *, is_at_once: bool) -> None:
         machine = self._machine
         if machine.request is request:
-            self._after_adding(machine.probed(now(), is_at_once=is_at_once))
+            self._after_adding(machine.probed(self._now(), is_at_once=is_at_once))
 
     def _after_adding(self, effects: Effects) -> None:
         self._perform(effects)
@@ -1214,6 +1252,7 @@ class TransactionManager:
                 is over.
         """
         self._check_committable(run)
+        began = self._now()
         group_id = offsets.identity().group_id
         rpc = self._groups.get(group_id)
         if rpc is None:
@@ -1223,7 +1262,7 @@ class TransactionManager:
         run.commits += 1
         try:
             # In the order of the calls: in a transaction the last one counts.
-            async with run.commit_order:
+            async with self._commit_order:
                 await self._check_fencing(rpc, offsets)
                 await self._until_written()
                 self._check_committable(run)
@@ -1247,11 +1286,12 @@ class TransactionManager:
                 self._machine.harmed(has_late=True)
             self._look()
         run.offsets.append(offsets)
+        self._report_step("send_offsets", began)
 
     async def _check_fencing(self, rpc: CoordinatorRpc, offsets: GroupOffsets) -> None:
         if not offsets.is_fenced:
             return
-        deadline = now() + self._max_block
+        deadline = self._now() + self._max_block
         connection = await rpc.connection(ConnectionClass.SHARED, deadline)
         version = connection.versions.usable(TxnOffsetCommitRequest)
         if version < _OFFSETS_FENCED:
@@ -1276,17 +1316,17 @@ class TransactionManager:
         # not for long: other tasks may go on sending.
         if self._machine.protocol is Protocol.TV1 or self._let_leave():
             return
-        until = now() + _WRITTEN_LIMIT
+        until = self._now() + _WRITTEN_LIMIT
         timer = asyncio.get_running_loop().call_at(until, self._changed.tell)
         try:
-            while now() < until and not self._accumulator.is_drained:
+            while self._now() < until and not self._accumulator.is_drained:
                 await self._changed.wait()
         finally:
             timer.cancel()
 
     async def _until_group_added(self, run: Run, group_id: str) -> None:
         machine = self._machine
-        self._perform(machine.want_offsets(now(), group_id))
+        self._perform(machine.want_offsets(self._now(), group_id))
         while not machine.has_group(group_id):
             await self._changed.wait()
             self._check_committable(run)
@@ -1296,7 +1336,7 @@ class TransactionManager:
     ) -> None:
         machine = self._machine
         is_tv2 = machine.protocol is Protocol.TV2
-        within = max(0.001, min(self._max_block, machine.deadline - now()))
+        within = max(0.001, min(self._max_block, machine.deadline - self._now()))
         attempts = Attempts(
             f"the commit of offsets to {rpc.name}", self._cluster.retry_policy, within
         )

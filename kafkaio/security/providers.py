@@ -468,7 +468,8 @@ class MskToken:
         except Exception as error:
             # Its text is not ours to judge: it stays with the cause.
             what = f"{self!r}: AWS's library failed with {type(error).__name__}"
-            raise no_token(what) from error
+            hint = "does it find credentials (environment, profile or role)?"
+            raise no_token(f"{what}; {hint}") from error
         return Token(value=value, expires=end_ms / 1000)
 
     def _sign(self) -> tuple[str, int]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Final
+
+import anyio
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.token import TokenRefresh
@@ -69,7 +71,8 @@ class TokenSource:
                 token. The text names the provider, and never the token.
             ClosedError: the source is closed.
         """
-        if not self._is_closed and not self._refresh.is_valid(_now()):
+        is_over = self._is_closed or self._crash is not None
+        if not is_over and not self._refresh.is_valid(_now()):
             if self._asking is None and self._refresh.may_ask(_now()):
                 self._ask()
             if self._asking is not None:
@@ -152,12 +155,29 @@ class TokenSource:
 
     async def _call(self) -> object:
         call: object = self._provider()
-        if inspect.isawaitable(call):
-            return await call
-        kind = type(call).__name__
-        # The error may be shown with the variables of this call.
-        del call
-        raise self._failed(f"returned {kind}, no awaitable: make it async")
+        if not inspect.isawaitable(call):
+            kind = type(call).__name__
+            # The error may be shown with the variables of this call.
+            del call
+            raise self._failed(f"returned {kind}, no awaitable: make it async")
+        returned: list[object] = []
+        raised: list[Exception] = []
+
+        async def wait(call: Awaitable[object]) -> None:
+            try:
+                returned.append(await call)
+            except Exception as error:  # noqa: BLE001 - raised below, in no group
+                raised.append(error)
+
+        # A task of its own: if the provider lets a cancellation out that nobody asked
+        # for, that ends this task alone.
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait, call)
+        if returned:
+            return returned[0]
+        if raised:
+            raise raised[0]
+        raise self._failed("ended with CancelledError, and nothing had cancelled it")
 
     def _failed(self, what: str) -> AuthenticationError:
         return no_token(f"sasl_oauth_token_provider {self._name} {what}")

@@ -22,6 +22,7 @@ from kafkaio._machines.membership.subscription import (
     encode_assignment,
     encode_subscription,
 )
+from kafkaio._machines.sasl.gssapi import Gssapi
 from kafkaio._machines.sasl.mechanism import Mechanism
 from kafkaio._machines.sasl.oauthbearer import OAuthBearer
 from kafkaio._machines.sasl.plain import Plain
@@ -180,11 +181,28 @@ def subscriptions(data: bytes) -> None:
         return
 
 
+class _Context:
+    """A Kerberos that believes everything; a `SecurityContext`."""
+
+    is_complete = False
+
+    def step(self, token: bytes | None) -> bytes:
+        self.is_complete = token == b"done"
+        return token or b"secret"
+
+    def wrap(self, message: bytes) -> bytes:
+        return message
+
+    def unwrap(self, message: bytes) -> bytes:
+        return message
+
+
 def sasl(data: bytes) -> None:
     """Answer each mechanism with the parts of the input."""
     mechanisms: list[Mechanism] = [
         Plain("user", "secret"),
         OAuthBearer(Token(value="abc", expires=1e12)),
+        Gssapi(_Context()),
         *(
             Scram(
                 name,
@@ -274,6 +292,7 @@ def seeds(target: str) -> list[bytes]:
             return [
                 b"r=abcdef,s=c2FsdA==,i=4096||v=c2ln",
                 b'{"status":"invalid_token"}||',
+                b"token||done||\1\0\0\0||",
             ]
 
 

@@ -148,7 +148,7 @@ async def test_a_thousand_commits_at_once(real_kafka: Kafka, topic: TopicFactory
 
     class Listener:
         def offsets_committed(
-            self, offsets: dict[TopicPartition, OffsetAndMetadata]
+            self, offsets: dict[TopicPartition, OffsetAndMetadata], seconds: float
         ) -> None:
             heard.append(offsets)
 
@@ -364,7 +364,7 @@ class Fetches:
     def __init__(self) -> None:
         self.nodes: set[int] = set()
 
-    def request_sent(self, api: str, version: int, node_id: int) -> None:
+    def request_sent(self, api: str, version: int, node_id: int, size: int) -> None:
         if api == "Fetch":
             self.nodes.add(node_id)
 

@@ -257,7 +257,7 @@ def test_the_next_answer_comes_while_the_event_loop_is_stopped(
     fetches: list[int] = []
 
     class Sent:
-        def request_sent(self, api: str, version: int, node_id: int) -> None:
+        def request_sent(self, api: str, version: int, node_id: int, size: int) -> None:
             if api == "Fetch":
                 fetches.append(node_id)
 

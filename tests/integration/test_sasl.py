@@ -146,8 +146,10 @@ class Sessions:
         self.again: Counter[tuple[int, str]] = Counter()
         self.lost: list[object] = []
 
-    def authenticated(self, node: int, kind: str, *facts: object) -> None:
-        del facts
+    def authenticated(
+        self, node: int, kind: str, *facts: object, is_renewal: bool
+    ) -> None:
+        del facts, is_renewal
         self.logins += 1
         self.again[node, kind] += 1
 
@@ -253,7 +255,9 @@ def check(counts: ListenerCounts, works: list[Work]) -> None:
     # closes says so to its leader in a Fetch; behind a long poll, the broker may read
     # it after the end of the session.
     assert counts.of("expired-connections-killed-count") <= len(heard)
-    assert counts.succeeded == sum(sessions.logins for sessions in heard)
+    # A client that closes while a login is under way does not hear how it ends.
+    unheard = counts.succeeded - sum(sessions.logins for sessions in heard)
+    assert 0 <= unheard <= len(heard)
     for work in works:
         # A session is renewed after 0.85 of its two seconds at the earliest. The first
         # login is one more, and so is another connection of the same kind.

@@ -123,11 +123,13 @@ ROWS = [
     *rows(
         A.PRODUCE,
         T.BUMPED,
-        *(E.INVALID_PRODUCER_EPOCH, E.INVALID_TXN_STATE, E.TRANSACTION_ABORTABLE),
+        *(E.INVALID_TXN_STATE, E.TRANSACTION_ABORTABLE),
         *(E.MESSAGE_TOO_LARGE, E.INVALID_RECORD, E.TOPIC_AUTHORIZATION_FAILED),
         *(E.RECORD_LIST_TOO_LARGE, E.INVALID_TIMESTAMP),
         E.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ),
+    # Perhaps another producer has the id: TV1 must not ask for another epoch then.
+    *rows(A.PRODUCE, (T.ABORTED, T.FENCED), E.INVALID_PRODUCER_EPOCH),
     *rows(
         A.PRODUCE,
         T.OVER,

@@ -89,7 +89,7 @@ class Watch:
                 self._journal.write(self._member, word, *numbers)
 
     def offsets_committed(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], seconds: float
     ) -> None:
         pairs = (f"{tp.partition}:{at.offset}" for tp, at in offsets.items())
         self._journal.write(self._member, "committed", *pairs)

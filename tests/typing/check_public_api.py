@@ -72,7 +72,7 @@ async def consume() -> None:
 
 
 class Metrics:
-    def request_sent(self, api: str, version: int, node_id: int) -> None: ...
+    def request_sent(self, api: str, version: int, node_id: int, size: int) -> None: ...
 
 
 def configure(properties: dict[str, object]) -> None:

@@ -66,6 +66,9 @@ class ProduceBatch:
         identity: the producer identity it was numbered under, None before.
         base_sequence: sequence number of its first record, -1 before.
         attempts: how often it was sent.
+        first_sent_at: when it was first sent, in seconds; None before.
+        sent_at: when it was sent last, in seconds; 0 before.
+        wire_size: its bytes when it was encoded last; 0 before.
         retry_at: time before which it is not sent again.
         sent_to: leader and leader epoch of the last attempt.
         cause: why the last attempt did not succeed, or none could be made.
@@ -79,6 +82,7 @@ class ProduceBatch:
         "cause",
         "charged",
         "created",
+        "first_sent_at",
         "identity",
         "is_expired",
         "is_leased",
@@ -89,7 +93,9 @@ class ProduceBatch:
         "rank",
         "receipt",
         "retry_at",
+        "sent_at",
         "sent_to",
+        "wire_size",
     )
 
     def __init__(
@@ -113,6 +119,9 @@ class ProduceBatch:
         self.is_sealed: bool = False
         self.is_expired: bool = False
         self.attempts: int = 0
+        self.first_sent_at: float | None = None
+        self.sent_at: float = 0.0
+        self.wire_size: int = 0
         self.retry_at: float = 0.0
         self.sent_to: tuple[int, int] = (-1, -1)
         self.cause: Exception | None = None
@@ -126,12 +135,21 @@ class ProduceBatch:
     def encode(self) -> bytes:
         """Return the bytes of the batch, with its current sequence numbers."""
         if self.identity is None:
-            return self.builder.build()
-        return self.builder.build(
-            producer_id=self.identity.producer_id,
-            producer_epoch=self.identity.epoch,
-            base_sequence=self.base_sequence,
-        )
+            data = self.builder.build()
+        else:
+            data = self.builder.build(
+                producer_id=self.identity.producer_id,
+                producer_epoch=self.identity.epoch,
+                base_sequence=self.base_sequence,
+            )
+        self.wire_size = len(data)
+        return data
+
+    def sent(self, now: float) -> None:
+        """Note when the batch is sent."""
+        self.sent_at = now
+        if self.first_sent_at is None:
+            self.first_sent_at = now
 
     def __repr__(self) -> str:
         topic, partition = self.partition

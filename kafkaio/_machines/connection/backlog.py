@@ -81,11 +81,11 @@ class Backlog:
         self._answers.append((ticket, frame))
         self.size += len(frame)
 
-    def decode(self) -> tuple[AnyTicket, Response] | None:
+    def decode(self) -> tuple[AnyTicket, Response, int] | None:
         """Decode one slice of the oldest answer.
 
         Returns:
-            The answer with its ticket if that was the last slice.
+            If that was the last slice: its ticket, the answer, and its size in bytes.
 
         Raises:
             ProtocolError: it cannot be decoded; it stays the oldest.
@@ -107,7 +107,7 @@ class Backlog:
             self._answers.popleft()
             self.size -= len(frame)
             response: Response = end.value
-            return ticket, response
+            return ticket, response, len(frame)
         return None
 
     def clear(self) -> list[AnyTicket]:

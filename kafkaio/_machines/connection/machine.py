@@ -64,11 +64,13 @@ class Answer(NamedTuple):
         ticket: the request.
         response: its answer, of ``ticket.response_type``.
         throttled: seconds that the broker tells the client to pause; 0 for none.
+        size: bytes of the answer, without the length before it.
     """
 
     ticket: AnyTicket
     response: Response
     throttled: float
+    size: int
 
 
 class Renewal(Enum):
@@ -110,6 +112,7 @@ class ConnectionMachine:
         self._exchange: SaslExchange | None = None
         self._roll = 0.0
         self._sasl_sent_at = 0.0
+        self._sasl_began_at = now
         # When a renewal is due; inf if none is, or if one was asked for.
         self._renew_at = inf
         self._is_renewing = False
@@ -119,6 +122,8 @@ class ConnectionMachine:
         self.versions = ApiVersions()
         #: The last authentication that succeeded; None if there was none.
         self.session: Session | None = None
+        #: Seconds that this authentication took, from its first request to its end.
+        self.sasl_seconds = 0.0
         #: Large answers, for `decode`.
         self.backlog = Backlog(identity.max_control_response_size)
         #: The requests under way, and what is to be written.
@@ -223,7 +228,7 @@ class ConnectionMachine:
         except ProtocolError as error:
             self.pipeline.put_back(ticket)
             return self._undecodable(ticket, error)
-        return self._answered(ticket, response, now)
+        return self._answered(ticket, response, len(frame), now)
 
     def decode(self, now: float) -> Answer | Closing | None:
         """Decode one slice of the backlog, which must not be empty.
@@ -255,11 +260,13 @@ class ConnectionMachine:
             return self._undecodable(ticket, error)
         return None
 
-    def _answered(self, ticket: AnyTicket, response: Response, now: float) -> Answer:
+    def _answered(
+        self, ticket: AnyTicket, response: Response, size: int, now: float
+    ) -> Answer:
         seconds = pause_after(response, ticket.version)
         if seconds:
             self.pipeline.pause(seconds, now)
-        return Answer(ticket, response, seconds)
+        return Answer(ticket, response, seconds, size)
 
     def expire(self, now: float) -> Closing | Renewal | None:
         """Look at the clock: send what was held back, end what is overdue.
@@ -403,6 +410,7 @@ class ConnectionMachine:
         from kafkaio._machines.sasl.exchange import SaslExchange
 
         self._fire(ConnectionEvent.AUTHENTICATION_DUE)
+        self._sasl_began_at = now
         self._exchange = exchange = SaslExchange(
             mechanism,
             self.versions,
@@ -438,6 +446,7 @@ class ConnectionMachine:
 
         self._exchange = None
         self._is_renewing = False
+        self.sasl_seconds = now - self._sasl_began_at
         self.session = session = Session.begun(
             now, self._sasl_sent_at, exchange.lifetime, self._roll
         )

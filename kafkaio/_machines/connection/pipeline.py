@@ -89,6 +89,7 @@ class Pipeline:
         hold_from: from when on frames are held back for an authentication; ``inf`` for
             never, ``-inf`` while they are held.
         last_used: when a request was put in or a frame came, the latest of them.
+        last_size: bytes of the request that was encoded last, its length included.
         next_deadline: when the pipeline has to be looked at, at the latest; None for
             never.
     """
@@ -102,6 +103,7 @@ class Pipeline:
         "_last_reserved_id",
         "_output",
         "hold_from",
+        "last_size",
         "last_used",
         "next_deadline",
         "throttled_until",
@@ -115,6 +117,7 @@ class Pipeline:
         self._last_id = last_id
         self._last_reserved_id = _LAST_ID
         self.last_used = now
+        self.last_size = 0
         # Written and not answered, oldest first: the broker's order of answering.
         self._in_flight: deque[AnyTicket] = deque()
         # Encoded but held back; None for a request without an answer.
@@ -198,6 +201,7 @@ class Pipeline:
         parts = encode_request_parts(request, version, correlation_id, self._client_id)
         # A request that cannot be encoded takes no id.
         self._last_id = correlation_id
+        self.last_size = sum(map(len, parts))
         return parts
 
     def _put(self, ticket: AnyTicket | None, parts: list[Buffer], now: float) -> None:

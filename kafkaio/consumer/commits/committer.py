@@ -20,6 +20,7 @@ from typing import Protocol
 import anyio
 
 from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.client.coordination import CoordinatorCluster, CoordinatorRpc
 from kafkaio.client.retry import Attempts, RetryPolicy
@@ -190,6 +191,7 @@ class OffsetCommitter:
     ) -> None:
         self._kafka.check(numbers)
         kafka = self._in_kafka(numbers, attempts)
+        began = now()
         with (
             anyio.CancelScope(deadline=attempts.deadline) as writing,
             store_errors(store, "write"),
@@ -197,7 +199,7 @@ class OffsetCommitter:
             await bound(store, kafka).commit(self._identity(), dict(offsets))
         if writing.cancelled_caught:
             raise attempts.expired()
-        self._observer.offsets_committed(dict(offsets))
+        self._observer.offsets_committed(dict(offsets), now() - began)
 
     async def _fetch_from_store(
         self,

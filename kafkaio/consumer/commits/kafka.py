@@ -260,6 +260,7 @@ class KafkaOffsets:
             if self._ends_lost(sender):
                 return
             identity, merge = self._identity(), self._queue.merge()
+            sent_at = now()
             reply = await self._rpc.call_on(
                 connection,
                 commit_request(identity, merge.offsets),
@@ -273,7 +274,7 @@ class KafkaOffsets:
                 self._calls[number].attempts.note(error)
             self._requests.failed(error)
         else:
-            self._settle(merge, reply, identity)
+            self._settle(merge, reply, identity, now() - sent_at)
 
     def _ends_lost(self, sender: _Call) -> bool:
         """End the calls whose assignments have ended.
@@ -322,7 +323,11 @@ class KafkaOffsets:
     # ---- its answer ------------------------------------------------------------------
 
     def _settle(
-        self, merge: Merge, reply: OffsetCommitResponse, identity: GroupMetadata
+        self,
+        merge: Merge,
+        reply: OffsetCommitResponse,
+        identity: GroupMetadata,
+        seconds: float,
     ) -> None:
         answered = commit_codes(reply)
         codes = {
@@ -331,7 +336,7 @@ class KafkaOffsets:
         }
         taken = {tp: merge.offsets[tp] for tp in codes if codes[tp] == ErrorCode.NONE}
         if taken and self._reports:
-            self._observer.offsets_committed(taken)
+            self._observer.offsets_committed(taken, seconds)
         verdicts = {
             code: self._verdict(code, identity)
             for code in dict.fromkeys(codes.values())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
@@ -19,6 +19,7 @@ from kafkaio._machines.reactions import Reaction, Step, reaction
 from kafkaio._machines.read_committed import ReadUncommitted
 from kafkaio._records.batch import Decompressor
 from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.observer import FetchedPart, Observer, observes
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Frame
 from kafkaio.consumer.fetch.targets import FetchTargets, Records
@@ -37,7 +38,7 @@ from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.messages.fetch import FetchResponse, PartitionData
 from kafkaio.types import TopicPartition
 
-__all__ = ["FetchAnswers", "LogEnds"]
+__all__ = ["FetchAnswers", "LogEnds", "Sent"]
 
 #: Seconds that an answer is worked on before the loop gets a turn.
 _SLICE: Final = 0.001
@@ -58,6 +59,18 @@ class LogEnds:
     last_stable: int
 
 
+class Sent(NamedTuple):
+    """A fetch that was sent.
+
+    Attributes:
+        node_id: the broker.
+        at: when, in seconds.
+    """
+
+    node_id: int
+    at: float
+
+
 class FetchAnswers:
     """Judges what fetches bring.
 
@@ -67,6 +80,7 @@ class FetchAnswers:
         records: takes what was fetched.
         targets: learns of batches that did not fit, and of followers to read from.
         on_moved: called when a partition is to be fetched from another broker.
+        observer: hears of answers.
 
     Attributes:
         ends: what the last answer said of each partition's log.
@@ -80,6 +94,7 @@ class FetchAnswers:
         records: Records,
         targets: FetchTargets,
         on_moved: Callable[[], None],
+        observer: Observer,
     ) -> None:
         self.ends: dict[TopicPartition, LogEnds] = {}
         self.stale: int = 0
@@ -88,6 +103,9 @@ class FetchAnswers:
         self._records = records
         self._targets = targets
         self._on_moved = on_moved
+        self._observer = observer
+        # Records of the partition that was judged last.
+        self._records_of_last = 0
         self._decompressor = Decompressor()
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._isolation_level = int(config.isolation_level == "read_committed")
@@ -111,6 +129,7 @@ class FetchAnswers:
         points: Mapping[TopicPartition, FetchPoint],
         found: Mapping[TopicPartition, PartitionData],
         response: FetchResponse,
+        sent: Sent,
     ) -> None:
         """Judge an answer, and give the event loop its turns in between.
 
@@ -121,25 +140,41 @@ class FetchAnswers:
             points: what was asked for.
             found: what the answer has.
             response: the answer.
+            sent: what was answered.
         """
-        frame = _frame_of(found)
-        end = now() + _SLICE
+        frame, parts = _frame_of(found), self._parts()
+        began = now()
+        end = began + _SLICE
         for tp, data in found.items():
             if now() >= end:
                 await asyncio.sleep(0)
                 end = now() + _SLICE
             self._judge(points[tp], data, frame, response)
+            if parts is not None and data.records:
+                parts[tp] = FetchedPart(self._records_of_last, len(data.records))
+        if parts is not None:
+            self._observer.fetch_answered(sent.node_id, began - sent.at, parts)
 
     def judge_at_once(
         self,
         points: Mapping[TopicPartition, FetchPoint],
         found: Mapping[TopicPartition, PartitionData],
         response: FetchResponse,
+        sent: Sent,
     ) -> None:
         """Judge a small answer, as `judge` does, without a turn of the loop."""
-        frame = _frame_of(found)
+        frame, parts = _frame_of(found), self._parts()
         for tp, data in found.items():
             self._judge(points[tp], data, frame, response)
+            if parts is not None and data.records:
+                parts[tp] = FetchedPart(self._records_of_last, len(data.records))
+        if parts is not None:
+            self._observer.fetch_answered(sent.node_id, now() - sent.at, parts)
+
+    def _parts(self) -> dict[TopicPartition, FetchedPart] | None:
+        """What to report of each partition; None if nobody wants to know."""
+        is_observed = observes(self._observer, "fetch_answered")
+        return {} if is_observed else None
 
     def _judge(
         self,
@@ -148,6 +183,7 @@ class FetchAnswers:
         frame: Frame,
         response: FetchResponse,
     ) -> None:
+        self._records_of_last = 0
         if not self._records.positions.accepts(point):
             self.stale += 1
         elif data.error_code:
@@ -172,6 +208,7 @@ class FetchAnswers:
     def _on_records(self, point: FetchPoint, data: PartitionData, frame: Frame) -> None:
         tp = point.tp
         batches, error = batches_of(data, tp, point.offset, self._decompressor)
+        self._records_of_last = sum(batch.count for batch in batches)
         failure: Failure | None = None
         if error is not None:
             failure = Failure(error, point)

@@ -22,6 +22,7 @@ from typing import Protocol
 
 from kafkaio._machines.positions import Stage
 from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.fetch import node, targets
@@ -36,6 +37,11 @@ __all__ = ["Cluster", "Fetcher", "Records"]
 
 class Cluster(node.Cluster, LeaderHints, Protocol):
     """What fetching needs of the cluster."""
+
+    @property
+    def observer(self) -> Observer:
+        """Hears what happens."""
+        ...
 
 
 class Records(targets.Records, Protocol):
@@ -80,7 +86,7 @@ class Fetcher:
         self._loops: dict[int, BrokerFetcher] = {}
         self._targets = FetchTargets(cluster, config, records, self._loops)
         self._answers = FetchAnswers(
-            cluster, config, records, self._targets, self.update
+            cluster, config, records, self._targets, self.update, cluster.observer
         )
         records.on_room = self.wake
 

@@ -21,7 +21,7 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.fetch.answers import FetchAnswers
+from kafkaio.consumer.fetch.answers import FetchAnswers, Sent
 from kafkaio.consumer.fetch.side_fetch import Connections, SideFetch
 from kafkaio.consumer.fetch.targets import FetchTargets
 from kafkaio.errors import KafkaError, KafkaTimeout, NetworkError
@@ -193,7 +193,7 @@ class BrokerFetcher:
                 raise
             if arrival.is_left:
                 found = self.parts_of(plan, response)
-                await self._answers.judge(arrival.points, found, response)
+                await self._answers.judge(arrival.points, found, response, arrival.sent)
         finally:
             self.reserved = 0
             self._on_free()  # others may have waited for the room that it kept
@@ -210,7 +210,7 @@ class BrokerFetcher:
         if not is_small(response):
             return False
         found = self.parts_of(arrival.plan, response)
-        self._answers.judge_at_once(arrival.points, found, response)
+        self._answers.judge_at_once(arrival.points, found, response, arrival.sent)
         return True
 
     def parts_of(
@@ -285,7 +285,7 @@ class _Arrival:
     before the fetch loop is, and a record does not wait until the next fetch is sent.
     """
 
-    __slots__ = ("_node", "ended", "is_left", "plan", "points")
+    __slots__ = ("_node", "ended", "is_left", "plan", "points", "sent")
 
     def __init__(
         self, node: BrokerFetcher, plan: FetchPlan, wanted: Collection[FetchPoint]
@@ -297,6 +297,7 @@ class _Arrival:
         self.ended: asyncio.Future[FetchResponse] = _new_future()
         #: Whether the answer has come and is still to be judged, by the fetch loop.
         self.is_left: bool = False
+        self.sent: Sent = Sent(node.node_id, node.asked_at)
         self._node = node
 
     def done(self) -> bool:

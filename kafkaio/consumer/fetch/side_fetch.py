@@ -24,7 +24,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.fetch.answers import FetchAnswers
+from kafkaio.consumer.fetch.answers import FetchAnswers, Sent
 from kafkaio.consumer.fetch.targets import FetchTargets
 from kafkaio.errors import KafkaTimeout, NetworkError
 from kafkaio.fetching.messages import (
@@ -154,6 +154,7 @@ class SideFetch:
             isolation_level=int(config.isolation_level == "read_committed"),
             rack=config.client_rack,
         )
+        sent = Sent(self._loop.node_id, now())
         response = await connection.call(
             fetch_request(plan, limits),
             timeout=config.request_timeout_ms / 1000,
@@ -162,4 +163,4 @@ class SideFetch:
         points = {point.tp: point for point in missed}
         found = answers(plan, response)
         if not response.error_code and found.keys() <= points.keys():
-            await self._answers.judge(points, found, response)
+            await self._answers.judge(points, found, response, sent)

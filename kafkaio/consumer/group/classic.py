@@ -162,6 +162,7 @@ class ClassicRequests:
         )
 
     async def _heartbeat(self, effect: fx.SendHeartbeat) -> Effects:
+        sent_at = now()
         reply = await self._rpc.coordinator.call(
             HeartbeatRequest(
                 group_id=self._rpc.group_id,
@@ -173,6 +174,7 @@ class ClassicRequests:
             timeout=min(self._timeout, effect.timeout),
             is_vital=True,
         )
+        self._rpc.heartbeat_answered(sent_at)
         return self._member.heartbeat_answered(
             effect.ticket, reply.error_code, now(), roll()
         )

@@ -74,6 +74,7 @@ class CallbackQueue:
         member: the machine whose decisions are carried out.
         feed: performs what the machine decides.
         joined: called when an assignment was taken over, callback included.
+        drained: called when every call has been made.
     """
 
     def __init__(
@@ -81,7 +82,9 @@ class CallbackQueue:
         listener: AssignmentListener,
         member: Membership,
         feed: Callable[[Effects], None],
+        *,
         joined: Callable[[], None],
+        drained: Callable[[], None],
     ) -> None:
         self._listener = listener
         #: The machine; a fallback to the other protocol replaces it before it has
@@ -89,6 +92,7 @@ class CallbackQueue:
         self.member = member
         self._feed = feed
         self._joined = joined
+        self._on_drained = drained
         self._calls: deque[_Call] = deque()
         self._wakeup = Wakeup()
         self._drained = Broadcast()
@@ -125,6 +129,7 @@ class CallbackQueue:
                     await self._perform(self._calls.popleft())
                 finally:
                     self._is_calling = False
+            self._on_drained()
             self._drained.tell()
             await self._wakeup.wait(None)
 

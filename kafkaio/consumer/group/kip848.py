@@ -74,9 +74,11 @@ class Kip848Requests:
         request = self._request(effect, version)
         if effect.member_epoch < 0:
             self._rpc.sending_leave(effect.ticket)
+        sent_at = now()
         reply = await self._rpc.coordinator.call_on(
             connection, request, timeout=timeout, is_vital=True
         )
+        self._rpc.heartbeat_answered(sent_at)
         return self._member.heartbeat_answered(effect.ticket, reply, now(), roll())
 
     def send_at_once(self, leave: fx.Send) -> None:

@@ -101,11 +101,13 @@ class GroupMember:
         self._cluster = cluster
         self._config = config
         self._listener = listener
-        self._rpc = GroupRpc(cluster, config.group_id)
+        self._rpc = GroupRpc(cluster, config.group_id, cluster.observer)
         self._protocol = MemberProtocol.first_choice(self._rpc, config)
         self._topics = GroupTopics(cluster, config, self._machine)
         self._callbacks = CallbackQueue(
-            listener, self._machine, self._feed, self._joined
+            *(listener, self._machine, self._feed),
+            joined=self._joined,
+            drained=self._look_at_rebalance,
         )
         self._wakeup = Wakeup()
         self._effects: deque[fx.Effect] = deque()
@@ -125,6 +127,9 @@ class GroupMember:
         self._has_run = self._has_ended = False
         self._lost = frozenset[TopicPartition]()
         self._lost_count = self._rebalances = 0
+        # Since when the partitions are being divided anew; None while they are not.
+        self._rebalances_since: float | None = None
+        self._is_leaving = False
 
     def __repr__(self) -> str:
         machine = self._machine
@@ -346,6 +351,7 @@ class GroupMember:
             patience: seconds to wait for holds and callbacks before what is left is
                 lost; None waits until the group's deadline.
         """
+        self._is_leaving = True
         self._feed(self._machine.close(now()))
         with anyio.move_on_after(patience):
             await self._wait_ended()
@@ -365,6 +371,7 @@ class GroupMember:
             await self._leaving.wait()
 
     def _lose_all(self) -> None:
+        self._is_leaving = True
         self._feed(self._machine.close(now()))
         self._callbacks.cancel_revoke()
         self._feed(self._machine.lose_all(now()))
@@ -473,10 +480,12 @@ class GroupMember:
             self._failure = self._failure or error
         finally:
             self._is_draining = False
+            self._look_at_rebalance()
             self.changed.tell()
             self._leaving.tell()
 
     def _perform(self, effect: fx.Effect) -> None:
+        self._note_rebalance(effect)
         match effect:
             case fx.ForgetCoordinator():
                 self._rpc.coordinator.forget()
@@ -557,6 +566,36 @@ class GroupMember:
         self._callbacks.put(effect)
 
     # ---- reports ---------------------------------------------------------------------
+
+    def _note_rebalance(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.SendJoin() | fx.RequestRevoke() | fx.Revoke() | fx.Assign():
+                self._begin_rebalance()
+            case fx.SendConsumerGroupHeartbeat(is_new=True):
+                self._begin_rebalance()
+            case fx.Report(error) | fx.Fail(error):
+                self._end_rebalance(error)
+            case fx.Lose():
+                self._end_rebalance(None)
+            case _:
+                pass
+
+    def _begin_rebalance(self) -> None:
+        if self._rebalances_since is None and not self._is_leaving:
+            self._rebalances_since = now()
+
+    def _end_rebalance(self, error: BaseException | None) -> None:
+        self._rebalances_since = None
+        if not self._is_leaving:
+            self._cluster.observer.rebalance_failed(self.group_id, error)
+
+    def _look_at_rebalance(self) -> None:
+        """Report the end of a rebalance, once the member owns what it was given."""
+        since, member = self._rebalances_since, self._machine
+        if since is None or self._callbacks.is_busy or member.state.name != "STABLE":
+            return
+        self._rebalances_since = None
+        self._cluster.observer.rebalance_completed(self.group_id, now() - since)
 
     def _report(
         self,

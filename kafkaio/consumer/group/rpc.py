@@ -11,6 +11,8 @@ import anyio
 
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._runtime.clock import now
+from kafkaio._runtime.observer import Observer
 from kafkaio.client.coordination import CoordinatorCluster, CoordinatorRpc
 from kafkaio.errors import KafkaError, RequestTimeout
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
@@ -24,6 +26,7 @@ class GroupRpc:
     Args:
         cluster: finds the coordinator, and connects to it.
         group_id: the group.
+        observer: hears of heartbeats; None for nobody.
 
     Attributes:
         coordinator: sends requests to the coordinator.
@@ -33,10 +36,22 @@ class GroupRpc:
             has a class of its own.
     """
 
-    __slots__ = ("_cluster", "_leave_sent", "connection_class", "coordinator")
+    __slots__ = (
+        "_cluster",
+        "_leave_sent",
+        "_observer",
+        "connection_class",
+        "coordinator",
+    )
 
-    def __init__(self, cluster: CoordinatorCluster, group_id: str) -> None:
+    def __init__(
+        self,
+        cluster: CoordinatorCluster,
+        group_id: str,
+        observer: Observer | None = None,
+    ) -> None:
         self._cluster = cluster
+        self._observer = observer
         self.coordinator: CoordinatorRpc = CoordinatorRpc(
             cluster, CoordinatorKind.GROUP, group_id
         )
@@ -48,6 +63,11 @@ class GroupRpc:
     def group_id(self) -> str:
         """The group."""
         return self.coordinator.key
+
+    def heartbeat_answered(self, sent_at: float) -> None:
+        """Note that a heartbeat which was sent at that time was answered."""
+        if self._observer is not None:
+            self._observer.heartbeat_answered(self.group_id, now() - sent_at)
 
     def sending_leave(self, ticket: int) -> None:
         """Note that a request to leave the group is sent now, without an await."""

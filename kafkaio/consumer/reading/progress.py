@@ -76,9 +76,12 @@ class Progress:
         handoff: hands the records on to another thread; None if the user is here.
         on_begin: called with a partition before records of a chunk of it are taken;
             None without a transaction.
+        on_handed: called with a partition and a number of records that were taken of
+            a chunk of it; None if nobody wants to know.
     """
 
     __slots__ = (
+        "_begun_at",
         "_handout",
         "_ledger",
         "_positions",
@@ -88,6 +91,7 @@ class Progress:
         "divider",
         "handoff",
         "on_begin",
+        "on_handed",
     )
 
     def __init__(
@@ -100,6 +104,9 @@ class Progress:
         self.divider: Divider | None = None
         self.handoff: HandoffPort | None = None
         self.on_begin: Callable[[TopicPartition], None] | None = None
+        self.on_handed: Callable[[TopicPartition, int], None] | None = None
+        # How many records of the chunk had been taken when its turn began.
+        self._begun_at = 0
         # The offsets of the chunk that the machines know: handed out, finished.
         self._synced = (-1, -1)
         # Number of records that were taken of earlier chunks.
@@ -116,6 +123,7 @@ class Progress:
         if self.on_begin is not None:
             self.on_begin(buffer.tp)
         self.chunk = buffer
+        self._begun_at = buffer.handed
         self._synced = (-1, -1)
         self._handout.cursor = buffer.chunk
         self._handout.mark = -1
@@ -127,6 +135,8 @@ class Progress:
             self.sync()
             self._taken += chunk.handed
             self.chunk = self._handout.cursor = None
+            if self.on_handed is not None and chunk.handed > self._begun_at:
+                self.on_handed(chunk.tp, chunk.handed - self._begun_at)
 
     def leave_partition(self, tp: TopicPartition) -> None:
         """Do as `leave` does if the chunk is of this partition."""

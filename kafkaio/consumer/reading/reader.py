@@ -111,6 +111,14 @@ class Reader:
             self.set_aside()
         self._progress.on_begin = on_begin
 
+    def report_to(self, on_handed: Callable[[TopicPartition, int], None]) -> None:
+        """Call a function with a partition and a number of records that were taken.
+
+        Args:
+            on_handed: the function, which must not raise.
+        """
+        self._progress.on_handed = on_handed
+
     def hand_off_to(self, handoff: HandoffPort) -> None:
         """Let the records that are taken be handed on to another thread."""
         self._progress.handoff = handoff

@@ -23,6 +23,8 @@ _INITIAL: Final = re.compile(
     r"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
 )
 _BEARER: Final = re.compile(r"bearer +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", re.IGNORECASE)
+#: The year 10000: the latest end of a token, in seconds since the Unix epoch.
+_LATEST: Final = 253_402_300_800
 _JWT: Final = re.compile(r"(?P<header>[-\w]+=*)\.(?P<claims>[-\w]+=*)\.")
 
 
@@ -60,14 +62,23 @@ def unsecured(token: str) -> TokenClaims:
         raise ValueError("no principal in claim 'sub'")
     if not isinstance(expires, int | float):
         raise ValueError("no time in claim 'exp'")  # noqa: TRY004  (bad input)
-    return TokenClaims(principal, round(expires * 1000))
+    # Kafka, too, takes the longest time that it knows for one beyond it.
+    return TokenClaims(principal, round(max(0, min(expires, _LATEST)) * 1000))
 
 
 def _decoded(part: str) -> dict[str, object]:
-    value = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    data = urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    try:
+        value = json.loads(data, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("a part of the JWT has too many levels") from None
     if not isinstance(value, dict):
         raise ValueError("a part of the JWT is no object")  # noqa: TRY004  (bad input)
     return value
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(f"{constant} is not JSON")
 
 
 class OAuthServer:

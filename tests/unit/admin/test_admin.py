@@ -25,10 +25,10 @@ class Heard:
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
 
-    def started(self, kind: str, name: str) -> None:
+    def started(self, kind: str, name: str, source: object) -> None:
         self.events.append(("started", kind, name))
 
-    def closed(self, kind: str, name: str) -> None:
+    def closed(self, kind: str, name: str, source: object) -> None:
         self.events.append(("closed", kind, name))
 
 

@@ -378,6 +378,27 @@ async def test_a_leader_that_is_not_known_yet(
     assert now() < 5
 
 
+async def test_partitions_without_a_leader_wait_together(
+    cluster: FakeCluster, heard: Heard, log: Log
+) -> None:
+    cluster.add_topic("u", 2)
+    wanted = [*T, TopicPartition("u", 0), TopicPartition("u", 1)]
+    for tp in wanted[1:]:
+        cluster.move_leader(tp.topic, tp.partition, -1)
+    async with Started(cluster, heard) as client:
+        results = await client.ask(OFFSETS, wanted, 3)
+    assert list(results.found) == [T[0]]
+    assert list(results.failed) == wanted[1:]
+    assert {str(error.__cause__) for error in results.failed.values()} == {
+        f"{tp.topic}-{tp.partition} has no leader now [LEADER_NOT_AVAILABLE, code 5]"
+        for tp in wanted[1:]
+    }
+    # One report for all of them, as soon as both topics are in the metadata.
+    first, *others = [what for what, *_ in heard.retries]
+    assert first == "look up the offset of t-1 and 4 more"
+    assert set(others) == {"look up the offset of t-1 and 6 more"}
+
+
 async def test_a_coordinator_that_moved(cluster: FakeCluster, heard: Heard) -> None:
     def delete(node, header, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
         code = E.NONE if node.node_id == 2 else E.NOT_COORDINATOR

@@ -118,7 +118,7 @@ async def test_without_a_membership() -> None:
     heard = []
 
     class Listener:
-        def offsets_committed(self, offsets: object) -> None:
+        def offsets_committed(self, offsets: object, seconds: float) -> None:
             heard.append(offsets)
 
     async with FakeCluster(topics={"t": 2}) as cluster:

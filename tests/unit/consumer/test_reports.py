@@ -38,10 +38,10 @@ class Told:
     ) -> None:
         self.changes.append((set(assigned), set(revoked)))
 
-    def started(self, kind: str, name: str) -> None:
+    def started(self, kind: str, name: str, source: object) -> None:
         self.life.append(("started", kind, name))
 
-    def closed(self, kind: str, name: str) -> None:
+    def closed(self, kind: str, name: str, source: object) -> None:
         self.life.append(("closed", kind, name))
 
 

@@ -19,6 +19,14 @@ from typing import Any
 import anyio
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    load_pem_private_key,
+)
+from cryptography.hazmat.primitives.serialization.pkcs12 import (
+    serialize_key_and_certificates,
+)
 
 import kafkaio
 from kafkaio import TopicPartition
@@ -67,9 +75,33 @@ def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> trustme.CA:
     authority = trustme.CA()
     authority.cert_pem.write_to_path("ca.pem")
     client = authority.issue_cert("alice@clients.test")
-    client.cert_chain_pems[0].write_to_path("client.pem")
-    client.private_key_pem.write_to_path("client.key")
+    client.private_key_and_cert_chain_pem.write_to_path("client.pem")
+    client.cert_chain_pems[0].write_to_path("client.crt")
+    for name in ("client.key", "key.pem"):
+        client.private_key_pem.write_to_path(name)
+    write_pkcs12("client.p12", client, "key-password")
+    write_pkcs12("trust.p12", authority, "trust-password")
+    monkeypatch.setenv("KEY_PASSWORD", "key-password")
+    monkeypatch.setenv("TRUST_PASSWORD", "trust-password")
     return authority
+
+
+def write_pkcs12(
+    name: str, source: trustme.CA | trustme.LeafCert, password: str
+) -> None:
+    """Write a key store, or the trust store of an authority."""
+    if isinstance(source, trustme.CA):
+        certificates = [x509.load_pem_x509_certificate(source.cert_pem.bytes())]
+        key = certificate = None
+    else:
+        chain = b"".join(pem.bytes() for pem in source.cert_chain_pems)
+        certificate, *certificates = x509.load_pem_x509_certificates(chain)
+        key = load_pem_private_key(source.private_key_pem.bytes(), None)
+    hidden = BestAvailableEncryption(password.encode())
+    data = serialize_key_and_certificates(
+        None, key, certificate, certificates or None, hidden
+    )
+    Path(name).write_bytes(data)
 
 
 @asynccontextmanager
@@ -106,8 +138,10 @@ async def behind_tls(
             yield f"127.0.0.1:{port}"
 
 
-def tls_blocks(address: str) -> list[str]:
-    return python_blocks("howto/tls.md", {"kafka.example.com:9093": address})
+def tls_blocks(address: str = "") -> list[str]:
+    """The blocks; files are those of `authority`, and one of them has both parts."""
+    files = {"/etc/kafka/": "", "/tls/tls.crt": "client.crt", "/tls/tls.key": "key.pem"}
+    return python_blocks("howto/tls.md", {"kafka.example.com:9093": address} | files)
 
 
 async def end_of(address: str, **options: Any) -> int:
@@ -126,9 +160,19 @@ async def test_tls(authority: trustme.CA) -> None:
 
 async def test_a_client_certificate(authority: trustme.CA) -> None:
     async with behind_tls(authority, mutual=True) as address:
-        names = await run(tls_blocks(address)[1], {"ssl": ssl, "kafkaio": kafkaio})
+        names = await run(tls_blocks(address)[-1], {"ssl": ssl, "kafkaio": kafkaio})
         options = {"security_protocol": "SSL", "ssl_context": names["tls"]}
         assert await end_of(address, **options) == 1
+
+
+async def test_certificates_by_options(authority: trustme.CA) -> None:
+    ways = [block for block in tls_blocks() if block.startswith("options = ")]
+    assert len(ways) == 3
+    async with behind_tls(authority, mutual=True) as address:
+        for way in ways:
+            options = (await run(way, {"os": os}))["options"]
+            trusting = {"ssl_truststore_location": "ca.pem"} | options
+            assert await end_of(address, security_protocol="SSL", **trusting) == 0
 
 
 async def test_what_tls_fails_with(authority: trustme.CA) -> None:

@@ -387,6 +387,25 @@ async def test_closing_while_work_runs(threads: Side) -> None:
     assert threads.peer.authenticated == {}
 
 
+async def test_closing_when_work_has_just_ended(threads: Side) -> None:
+    """What was computed is dropped, and is not computed again."""
+    loop = asyncio.get_running_loop()
+    computed: list[bytes] = []
+
+    def compute(message: bytes) -> bytes:
+        computed.append(message)
+        # Before the connection hears of the result.
+        loop.call_soon(threads.connections[0].close)
+        return message
+
+    threads.login.make = lambda: Rounds(in_thread=True, compute=compute)
+    with pytest.raises(BrokerNotAvailable, match="closed"):
+        await threads.open()
+    await asyncio.sleep(10)
+    assert len(computed) == 1
+    assert threads.peer.authenticated == {}
+
+
 @pytest.mark.parametrize(
     ("raised", "expected", "match"),
     [
@@ -429,8 +448,8 @@ class Heard(Observer):
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
 
-    def authenticated(self, *event: Any) -> None:
-        self.events.append(event)
+    def authenticated(self, *event: Any, is_renewal: bool) -> None:
+        self.events.append((*event, is_renewal))
 
     def credentials_exposed(self, *event: Any) -> None:
         self.events.append(event)
@@ -460,7 +479,7 @@ async def test_short_sessions_change_the_connection_under_the_traffic(
         await connection.call(MetadataRequest(), timeout=1)
         await asyncio.sleep(0.05)
     assert side.cluster.connections_accepted == pytest.approx(11, abs=1)
-    assert heard.events[0] == (0, "shared", "ROUNDS", 1.0)
+    assert heard.events[0] == (0, "shared", "ROUNDS", 1.0, 0.0, False)
     assert len(heard.events) == side.cluster.connections_accepted
     await pool.aclose()
 

@@ -446,9 +446,15 @@ async def test_requests_are_pipelined(side: Side) -> None:
     names = [r.group_id for r in side.cluster.requests(HeartbeatRequest)]
     assert names == [str(n) for n in range(20)]
     assert connection.in_flight == 0
-    assert len(side.heard.of("sent")) == 20
-    api, version, node, seconds = side.heard.of("answered")[0]
+    sent = side.heard.of("sent")
+    assert len(sent) == 20
+    assert {event[:3] for event in sent} == {("Heartbeat", 4, 0)}
+    api, version, node, seconds, size = side.heard.of("answered")[0]
     assert (api, version, node) == ("Heartbeat", 4, 0)
+    assert size == 4 + 4 + 1 + 4 + 2 + 1  # length, id, tags, throttle, error, tags
+    [statistics] = side.pool.statistics()
+    handshake = statistics.bytes_sent - sum(event[3] for event in sent)
+    assert 0 < handshake < 100  # ApiVersions
     assert seconds >= 0
     assert "READY | 0 in flight" in repr(connection)
 
@@ -575,7 +581,7 @@ async def test_a_throttled_connection_pauses(side: Side) -> None:
     await throttle(side, connection, 40_000)
     assert connection.throttled == pytest.approx(40)
     assert free.throttled == 0
-    assert side.heard.of("throttled") == [(0, 40.0)]
+    assert side.heard.of("throttled") == [(0, 40.0, "Heartbeat")]
     began = now()
     # Longer than the timeout: the pause is added to it.
     await connection.call(MetadataRequest(), timeout=30)

@@ -173,19 +173,34 @@ def test_what_other_code_raised_is_not_quoted(
     assert "4242" not in caplog.text
 
 
+#: What metrics are made of, and what other events say in the log already.
+FOR_METRICS = {
+    "authentication_failed",
+    "batch_acknowledged",
+    "batch_retried",
+    "batch_split",
+    "fetch_answered",
+    "records_handed_out",
+    "heartbeat_answered",
+    "rebalance_completed",
+    "rebalance_failed",
+    "transaction_step",
+}
+
+
 def test_every_event_has_its_line(
     observer: LogObserver, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "kafkaio")
     offset = kafkaio.OffsetAndMetadata(5)
     given: dict[str, tuple[Any, ...]] = {
-        "started": ("consumer", "g"),
-        "closed": ("producer", "p"),
+        "started": ("consumer", "g", None),
+        "closed": ("producer", "p", None),
         "connection_opened": (1, "shared", "h", 9),
         "connection_lost": (1, "shared", None),
-        "request_sent": ("Fetch", 17, 1),
-        "request_answered": ("Fetch", 17, 1, 0.0123),
-        "throttled": (1, 0.5),
+        "request_sent": ("Fetch", 17, 1, 100),
+        "request_answered": ("Fetch", 17, 1, 0.0123, 100),
+        "throttled": (1, 0.5, "Fetch"),
         "metadata_updated": (3, 7),
         "retrying": ("metadata", 1, 0.1, OSError("cut")),
         "topic_unavailable": ("t", OSError("x")),
@@ -195,18 +210,20 @@ def test_every_event_has_its_line(
         "rebalance": ("STABLE", (), (), ()),
         "assignment_changed": ((), (ONE,)),
         "group_protocol": ("g", "classic", OSError("too old")),
-        "offsets_committed": ({ONE: offset},),
+        "offsets_committed": ({ONE: offset}, 0.1),
         "commit_failed": ("g", OSError("x")),
         "query_lag": ("q", {ONE: 7}),
-        "authenticated": (1, "shared", "SCRAM-SHA-256", 3600.0),
+        "authenticated": (1, "shared", "SCRAM-SHA-256", 3600.0, 0.2),
         "credentials_exposed": ("PLAIN", "far.example"),
         "loop_blocked": (0.5, ""),
     }
     events = {name for name in vars(Observer) if not name.startswith("_")}
-    assert given.keys() == events
+    assert given.keys() | FOR_METRICS == events
+    assert not FOR_METRICS & vars(LogObserver).keys()
     for name, arguments in given.items():
         before = len(caplog.records)
-        getattr(observer, name)(*arguments)
+        more = {"is_renewal": False} if name == "authenticated" else {}
+        getattr(observer, name)(*arguments, **more)
         [record] = caplog.records[before:]
         assert record.getMessage().startswith("[me] "), name
     assert "Fetch v17 answered by broker 1 after 12.3 ms" in caplog.text
@@ -308,7 +325,7 @@ class Heard:
     def __init__(self) -> None:
         self.kinds: list[str] = []
 
-    def started(self, kind: str, name: str) -> None:
+    def started(self, kind: str, name: str, source: object) -> None:
         self.kinds.append(kind)
 
 

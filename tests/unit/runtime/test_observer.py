@@ -1,7 +1,7 @@
 import asyncio
 from typing import Any
 
-from kafkaio._runtime.observer import Observer, add_observer, guarded
+from kafkaio._runtime.observer import Observer, add_observer, guarded, observes
 
 METHODS = {name for name in vars(Observer) if not name.startswith("_")}
 
@@ -16,11 +16,11 @@ def test_any_object_with_some_methods_can_observe() -> None:
     heard: list[Any] = []
 
     class Mine:
-        def throttled(self, node_id: int, seconds: float) -> None:
+        def throttled(self, node_id: int, seconds: float, api: str) -> None:
             heard.append((node_id, seconds))
 
     observer = guarded(Mine())
-    observer.throttled(1, seconds=0.5)
+    observer.throttled(1, seconds=0.5, api="Fetch")
     observer.loop_blocked(1.0, "")
     assert heard == [(1, 0.5)]
 
@@ -36,18 +36,18 @@ def test_an_attribute_that_is_no_method_is_ignored() -> None:
     class Mine:
         throttled = None
 
-    assert guarded(Mine()).throttled(1, 0.5) is None
+    assert guarded(Mine()).throttled(1, 0.5, "Fetch") is None
 
 
 def test_several_observers_hear_in_their_order() -> None:
     heard: list[str] = []
 
     class First(Observer):
-        def throttled(self, node_id: int, seconds: float) -> None:
+        def throttled(self, node_id: int, seconds: float, api: str) -> None:
             heard.append("first")
 
     class Second:
-        def throttled(self, node_id: int, seconds: float) -> None:
+        def throttled(self, node_id: int, seconds: float, api: str) -> None:
             heard.append("second")
 
     class Third:
@@ -57,7 +57,7 @@ def test_several_observers_hear_in_their_order() -> None:
     for several in ([First(), Second(), Third()], (First(), Second(), Third())):
         heard.clear()
         guard = guarded(several)
-        guard.throttled(1, 0.5)
+        guard.throttled(1, 0.5, "Fetch")
         guard.loop_blocked(1.0, "")
         assert heard == ["first", "second", "third"]
         assert vars(guard).keys() == {"throttled", "loop_blocked"}
@@ -67,23 +67,23 @@ async def test_one_that_raises_does_not_silence_the_others() -> None:
     heard: list[float] = []
 
     class Bad:
-        def throttled(self, node_id: int, seconds: float) -> None:
+        def throttled(self, node_id: int, seconds: float, api: str) -> None:
             raise ValueError("oops")
 
     class Good:
-        def throttled(self, node_id: int, seconds: float) -> None:
+        def throttled(self, node_id: int, seconds: float, api: str) -> None:
             heard.append(seconds)
 
     reports: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, c: reports.append(c))
-    guarded([Bad(), Good()]).throttled(1, 0.5)
+    guarded([Bad(), Good()]).throttled(1, 0.5, "Fetch")
     assert heard == [0.5]
     assert len(reports) == 1
 
 
 def test_an_observer_may_be_spared_some_events() -> None:
     class Mine:
-        def throttled(self, node_id: int, seconds: float) -> None: ...
+        def throttled(self, node_id: int, seconds: float, api: str) -> None: ...
 
         def loop_blocked(self, seconds: float, stack: str) -> None: ...
 
@@ -112,4 +112,18 @@ def test_every_method_does_nothing_by_default() -> None:
     for name in METHODS:
         method = getattr(observer, name)
         arguments = method.__code__.co_argcount - 1
-        assert method(*[None] * arguments) is None
+        named = {"is_renewal": True} if method.__code__.co_kwonlyargcount else {}
+        assert method(*[None] * arguments, **named) is None
+
+
+def test_whether_an_event_is_observed() -> None:
+    class Mine(Observer):
+        def loop_blocked(self, seconds: float, stack: str) -> None: ...
+
+    for observer in (guarded(Mine()), Mine()):
+        assert observes(observer, "loop_blocked")
+        assert not observes(observer, "throttled")
+    guard = guarded(None)
+    assert not observes(guard, "loop_blocked")
+    add_observer(guard, Mine())
+    assert observes(guard, "loop_blocked")

@@ -18,6 +18,7 @@ from kafkaio.security.tokens import TokenSource
 from kafkaio.types import Token
 
 SECRET = "token-0451"
+LATER = 32503680000.0
 
 
 class Provider:
@@ -99,6 +100,8 @@ async def test_the_old_token_survives_a_failed_refresh() -> None:
     provider.error = None
     while await provider.asked.get() < 3:
         assert provider.calls < 3
+    while await source.token() is old:  # noqa: ASYNC110
+        await asyncio.sleep(0)  # the call ends
     assert (await source.token()).value == f"{SECRET}.3"
     await source.aclose()
 
@@ -141,14 +144,37 @@ async def test_a_provider_that_hangs() -> None:
     await source.aclose()
 
 
+async def test_a_provider_that_lets_a_cancellation_out() -> None:
+    """As one of a connection that was closed: it ends that call, and no other."""
+    outcomes: list[Exception | asyncio.CancelledError] = [
+        asyncio.CancelledError(),
+        ValueError(SECRET),
+        asyncio.CancelledError(),
+    ]
+
+    async def provide() -> Token:
+        await asyncio.sleep(0)
+        if outcomes:
+            raise outcomes.pop()
+        return Token(value=SECRET, expires=LATER)
+
+    source = TokenSource(provide)
+    with pytest.raises(AuthenticationError, match="nothing had cancelled it"):
+        await source.token()
+    # Asked again in the background, until it works.
+    async with asyncio.timeout(10):
+        while not source._refresh.is_valid(time.time()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert outcomes == []
+    assert (await source.token()).value == SECRET
+    await source.aclose()
+
+
 def returning(result: object) -> Callable[[], Awaitable[Token]]:
     async def provide() -> Token:
         return result  # type: ignore[return-value]
 
     return provide
-
-
-LATER = 32503680000.0
 
 
 @pytest.mark.parametrize(

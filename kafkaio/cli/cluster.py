@@ -1,0 +1,81 @@
+"""``kafkaio cluster``: the cluster and its brokers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.output import Table
+from kafkaio.cli.session import Session
+
+if TYPE_CHECKING:
+    from kafkaio.admin import ClusterDescription
+
+__all__ = ["cluster"]
+
+_BROKERS: Final = ("node_id", "host", "port", "rack", "is_controller", "is_fenced")
+
+
+cluster = Group(
+    "cluster", help="Describe the cluster and its brokers; forget a broker."
+)
+
+
+@cluster.command("describe")
+@asynchronous
+async def _describe(session: Session) -> None:
+    """Show the id of the cluster, its controller and what you may do with it."""
+    async with session.admin() as admin:
+        found = await admin.describe_cluster(include_authorized_operations=True)
+    row = {
+        "cluster_id": found.cluster_id,
+        "controller": found.controller,
+        "brokers": [it.node_id for it in found.brokers],
+        "operations": None
+        if found.authorized_operations is None
+        else sorted(found.authorized_operations),
+    }
+    columns = ("cluster_id", "controller", "brokers", "operations")
+    session.show(row, Table([row], columns))
+
+
+@cluster.command("brokers")
+@click.option(
+    "--fenced", is_flag=True, help="Those too that are not alive (Kafka 4.0)."
+)
+@asynchronous
+async def _brokers(session: Session, *, fenced: bool) -> None:
+    """List the brokers."""
+    async with session.admin() as admin:
+        found = await admin.describe_cluster(include_fenced_brokers=fenced)
+    rows = _rows(found)
+    session.show({"brokers": rows}, Table(rows, _BROKERS))
+
+
+@cluster.command("unregister")
+@click.argument("node_id", type=click.IntRange(min=0))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@asynchronous
+async def _unregister(session: Session, node_id: int, *, yes: bool) -> None:
+    """Forget a broker that was shut down for good."""
+    async with session.admin() as admin:
+        session.confirm([f"unregister: broker {node_id}"], yes=yes)
+        await admin.unregister_broker(node_id)
+    row = {"node_id": node_id, "unregistered": True}
+    session.show(row, Table([row], tuple(row)))
+
+
+def _rows(found: ClusterDescription) -> list[dict[str, object]]:
+    return [
+        {
+            "node_id": it.node_id,
+            "host": it.host,
+            "port": it.port,
+            "rack": it.rack,
+            "is_controller": it.node_id == found.controller,
+            "is_fenced": it.node_id in found.fenced,
+        }
+        for it in found.brokers
+    ]

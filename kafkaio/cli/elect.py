@@ -1,0 +1,72 @@
+"""``kafkaio elect``: leaders of partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.exits import CommandFailed, Exit
+from kafkaio.cli.named import by_name, partition_name, partition_of, place
+from kafkaio.cli.output import Table
+from kafkaio.cli.session import Session
+from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.admin import Admin
+
+__all__ = ["elect"]
+
+
+elect = Group("elect", help="Elect the leaders of partitions.")
+
+
+@elect.command("preferred")
+@click.argument("where", nargs=-1, metavar="TOPIC[:PARTITION]...")
+@click.option("--all", "everything", is_flag=True, help="All partitions.")
+@asynchronous
+async def _preferred(
+    session: Session, where: tuple[str, ...], *, everything: bool
+) -> None:
+    """Let the first replica lead, where it is in sync."""
+    if bool(where) == everything:
+        raise CommandFailed("name topics or partitions, or --all", Exit.USAGE)
+    async with session.admin() as admin:
+        partitions = None if everything else await _partitions(admin, where)
+        await _elect(session, admin, "preferred", partitions)
+
+
+@elect.command("unclean")
+@click.argument("where", nargs=-1, required=True, metavar="TOPIC[:PARTITION]...")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@asynchronous
+async def _unclean(session: Session, where: tuple[str, ...], *, yes: bool) -> None:
+    """Let any live replica lead where none in sync is. Records may be lost."""
+    async with session.admin() as admin:
+        partitions = await _partitions(admin, where)
+        names = map(partition_name, partitions)
+        effects = [f"elect, and maybe lose records of: {name}" for name in names]
+        session.confirm(effects, yes=yes)
+        await _elect(session, admin, "unclean", partitions)
+
+
+async def _elect(
+    session: Session,
+    admin: Admin,
+    election: str,
+    partitions: list[TopicPartition] | None,
+) -> None:
+    results = await admin.elect_leaders(election, partitions, return_errors=True)
+    done = session.good(by_name(results, partition_name))
+    rows = [{**place(tp), "elected": new} for tp, new in sorted(done.items())]
+    session.show({"elections": rows}, Table(rows, ("topic", "partition", "elected")))
+
+
+async def _partitions(admin: Admin, where: tuple[str, ...]) -> list[TopicPartition]:
+    """The partitions that are named, and all of the topics that are."""
+    found = [partition_of(text) for text in where if ":" in text]
+    topics = list(dict.fromkeys(text for text in where if ":" not in text))
+    for name, it in (await admin.describe_topics(topics)).items():
+        found += [TopicPartition(str(name), each.partition) for each in it.partitions]
+    return list(dict.fromkeys(found))

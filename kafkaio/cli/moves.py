@@ -1,0 +1,142 @@
+"""Moving replicas: what is there, the throttle, and waiting until all have moved."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import anyio
+
+from kafkaio.admin import (
+    ConfigChange,
+    ConfigChangeType,
+    ConfigResource,
+    ConfigResourceType,
+)
+from kafkaio.cli.reassignment_files import (
+    BROKER_THROTTLES,
+    TOPIC_THROTTLES,
+    throttled_replicas,
+)
+from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.admin import Admin, TopicDescription
+
+__all__ = [
+    "Replicas",
+    "clear_throttle",
+    "replicas_of",
+    "set_throttle",
+    "wait_until_moved",
+    "wait_until_seen",
+]
+
+Replicas: TypeAlias = Mapping[TopicPartition, tuple[int, ...]]
+
+_POLL_SECONDS: Final = 0.25
+_SEEN_SECONDS: Final = 5.0
+
+
+async def replicas_of(
+    admin: Admin, topics: Collection[str]
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the replicas of all partitions of topics."""
+    described = await admin.describe_topics(topics)
+    return {tp: there for it in described.values() for tp, there in _replicas(it)}
+
+
+def _replicas(it: TopicDescription) -> Iterator[tuple[TopicPartition, tuple[int, ...]]]:
+    for each in it.partitions:
+        yield TopicPartition(it.name, each.partition), each.replicas
+
+
+async def set_throttle(
+    admin: Admin, current: Replicas, wanted: Replicas, rate: int
+) -> None:
+    """Limit the bytes per second at which brokers send and fetch what moves.
+
+    Replicas that only fall behind, and that do not move, are not throttled.
+    """
+    changes: dict[ConfigResource, list[ConfigChange]] = {}
+    for topic, values in throttled_replicas(current, wanted).items():
+        changes[ConfigResource(ConfigResourceType.TOPIC, topic)] = [
+            ConfigChange(name, value)
+            for name, value in zip(TOPIC_THROTTLES, values, strict=True)
+        ]
+    for node in _brokers(current, wanted):
+        changes[ConfigResource(ConfigResourceType.BROKER, str(node))] = [
+            ConfigChange(name, str(rate)) for name in BROKER_THROTTLES
+        ]
+    await admin.incremental_alter_configs(changes)
+
+
+async def clear_throttle(admin: Admin, topics: Iterable[str]) -> None:
+    """Remove the limits of all brokers, and those of topics."""
+    brokers = (await admin.describe_cluster()).brokers
+    names: dict[ConfigResource, tuple[str, ...]] = {
+        ConfigResource(ConfigResourceType.TOPIC, topic): TOPIC_THROTTLES
+        for topic in sorted(set(topics))
+    }
+    for broker in brokers:
+        resource = ConfigResource(ConfigResourceType.BROKER, str(broker.node_id))
+        names[resource] = BROKER_THROTTLES
+    await admin.incremental_alter_configs(
+        {
+            resource: [
+                ConfigChange(name, None, ConfigChangeType.DELETE) for name in configs
+            ]
+            for resource, configs in names.items()
+        }
+    )
+
+
+def _brokers(current: Replicas, wanted: Replicas) -> list[int]:
+    """The brokers that send or fetch what moves."""
+    moving = [tp for tp in wanted if {*wanted[tp]} - {*current.get(tp, ())}]
+    return sorted({n for tp in moving for n in (*current.get(tp, ()), *wanted[tp])})
+
+
+async def wait_until_moved(
+    admin: Admin, partitions: Collection[TopicPartition]
+) -> None:
+    """Wait until no replica of the partitions moves any more, however long that takes.
+
+    At a terminal a bar on stderr shows how many partitions have come through.
+    """
+    with _bar(len(partitions)) as done:
+        while moving := await admin.list_partition_reassignments(partitions):
+            done(len(partitions) - len(moving))
+            await anyio.sleep(_POLL_SECONDS)
+        done(len(partitions))
+
+
+async def wait_until_seen(admin: Admin, wanted: Replicas) -> None:
+    """Wait until the brokers tell the replicas that are wanted, for a few seconds.
+
+    The controller ends a move first, and the brokers learn of it a moment later.
+    """
+    topics = sorted({tp.topic for tp in wanted})
+    with anyio.move_on_after(_SEEN_SECONDS):
+        while True:
+            there = await replicas_of(admin, topics)
+            if all(there.get(tp) == replicas for tp, replicas in wanted.items()):
+                return
+            await anyio.sleep(_POLL_SECONDS)
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[int], None]]:
+    """Draw a bar on stderr if a person sits there."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("moving"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("moving", total=total)
+        yield lambda done: progress.update(task, completed=done)

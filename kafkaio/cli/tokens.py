@@ -1,0 +1,136 @@
+"""``kafkaio tokens``: delegation tokens, whose secret is shown on demand alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.exits import CommandFailed, Exit
+from kafkaio.cli.output import Table
+from kafkaio.cli.session import Session
+
+if TYPE_CHECKING:
+    from kafkaio.admin import Admin, DelegationToken
+
+__all__ = ["tokens"]
+
+_HIDDEN: Final = "[hidden]"
+_COLUMNS: Final = (
+    *("token_id", "owner", "requester", "renewers"),
+    *("issue_time", "expiry_time", "max_time", "hmac"),
+)
+_SECONDS: Final = click.FloatRange(min=0, min_open=True)
+_SHOW: Final = click.option(
+    "--show-secrets", is_flag=True, help="Show the hmac, which is the password."
+)
+
+
+tokens = Group("tokens", help="Create, renew, expire and list delegation tokens.")
+
+
+@tokens.command("list")
+@click.option("--owner", multiple=True, metavar="USER", help="Whose; can be repeated.")
+@_SHOW
+@asynchronous
+async def _list(
+    session: Session, owner: tuple[str, ...], *, show_secrets: bool
+) -> None:
+    """List the tokens that you may see."""
+    owners = _principals(owner) or None
+    async with session.admin() as admin:
+        found = await admin.describe_delegation_token(owners)
+    _show(session, found, show_secrets=show_secrets)
+
+
+@tokens.command("create")
+@click.option("--owner", metavar="USER", help="Whom it is for; you by default.")
+@click.option("--renewer", multiple=True, metavar="USER", help="Who may renew it.")
+@click.option(
+    "--max-lifetime", type=_SECONDS, metavar="SECONDS", help="Its longest life."
+)
+@_SHOW
+@asynchronous
+async def _create(
+    session: Session,
+    owner: str | None,
+    renewer: tuple[str, ...],
+    max_lifetime: float | None,
+    *,
+    show_secrets: bool,
+) -> None:
+    """Create a token. Its hmac is shown with --show-secrets, here or by ``list``."""
+    renewers = _principals(renewer)
+    (owner,) = _principals([owner]) if owner is not None else [None]
+    async with session.admin() as admin:
+        token = await admin.create_delegation_token(
+            renewers=renewers, owner=owner, max_lifetime=max_lifetime
+        )
+    _show(session, [token], show_secrets=show_secrets)
+
+
+@tokens.command("renew")
+@click.argument("token_id")
+@click.option("--period", type=_SECONDS, metavar="SECONDS", help="How long from now.")
+@asynchronous
+async def _renew(session: Session, token_id: str, period: float | None) -> None:
+    """Let a token live on; brokers say how long by default."""
+    async with session.admin() as admin:
+        token = await _known(admin, token_id)
+        expires = await admin.renew_delegation_token(token, period=period)
+    _show_time(session, token, expires)
+
+
+@tokens.command("expire")
+@click.argument("token_id")
+@click.option(
+    "--period", type=_SECONDS, metavar="SECONDS", help="In that time, not now."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@asynchronous
+async def _expire(
+    session: Session, token_id: str, period: float | None, *, yes: bool
+) -> None:
+    """Let a token expire at once, or soon."""
+    async with session.admin() as admin:
+        token = await _known(admin, token_id)
+        session.confirm([f"expire: token {token_id} of {token.owner}"], yes=yes)
+        expires = await admin.expire_delegation_token(token, period=period)
+    _show_time(session, token, expires)
+
+
+async def _known(admin: Admin, token_id: str) -> DelegationToken:
+    """The token of an id: so that nobody has to write its secret."""
+    for token in await admin.describe_delegation_token():
+        if token.token_id == token_id:
+            return token
+    raise CommandFailed(f"there is no token {token_id!r} that you may see")
+
+
+def _show(
+    session: Session, found: Iterable[DelegationToken], *, show_secrets: bool
+) -> None:
+    rows = [
+        {name: getattr(it, name) for name in _COLUMNS[:-1]}
+        | {"hmac": it.password if show_secrets else _HIDDEN}
+        for it in found
+    ]
+    columns = _COLUMNS if show_secrets else _COLUMNS[:-1]
+    session.show({"tokens": rows}, Table(rows, columns))
+
+
+def _show_time(session: Session, token: DelegationToken, expires: datetime) -> None:
+    row = {"token_id": token.token_id, "owner": token.owner, "expiry_time": expires}
+    session.show({"tokens": [row]}, Table([row], tuple(row)))
+
+
+def _principals(texts: Iterable[str]) -> list[str]:
+    from kafkaio.cli.acl_arguments import BadAcl, principal_of
+
+    try:
+        return list(dict.fromkeys(principal_of(text) for text in texts))
+    except BadAcl as error:
+        raise CommandFailed(str(error), Exit.USAGE) from None

@@ -1,0 +1,187 @@
+"""Figures that are read when somebody asks for them, from ``statistics()``.
+
+An observer hears of what starts and closes (`kafkaio.Observer.started`). `Sources`
+keeps these objects by weak references, and reads them in any thread: at a scrape, or
+when metrics are exported. Figures of several objects with the same labels become one,
+as `GAUGES` says: their sum, their greatest or their least.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from math import inf
+from typing import Any, Final, NamedTuple, TypeAlias
+from weakref import ref
+
+from kafkaio._dataclass import dataclass
+from kafkaio._runtime.observer import Observed
+
+__all__ = ["GAUGES", "Gauge", "Reading", "Sources"]
+
+#: How often a snapshot is tried while the event loop's thread changes what it reads.
+_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """One figure.
+
+    Attributes:
+        help: what it says.
+        labels: the names of its labels, beside those that every figure has.
+        join: makes one of the figures of several objects.
+        is_total: whether it only grows, so that it counts on when an object closes.
+    """
+
+    help: str
+    labels: tuple[str, ...] = ()
+    join: Callable[[float, float], float] = float.__add__
+    is_total: bool = False
+
+
+_GROUP: Final = ("group",)
+_TOPIC: Final = ("group", "topic")
+
+#: Every figure, by its name without namespace. The lags have the label ``partition`` if
+#: that was asked for.
+GAUGES: Final[Mapping[str, Gauge]] = {
+    "connections": Gauge("Open connections."),
+    "requests_in_flight": Gauge("Requests without an answer."),
+    "metadata_age_seconds": Gauge("Seconds since the last metadata.", join=max),
+    "buffer_bytes": Gauge("Bytes of the producer's buffer in use."),
+    "buffer_limit_bytes": Gauge("Bytes of the producer's buffer."),
+    "buffer_waiting_calls": Gauge("Calls that wait for buffer memory."),
+    "buffer_wait_seconds_total": Gauge(
+        "Seconds that calls have waited for buffer memory.", is_total=True
+    ),
+    "buffer_timeouts_total": Gauge(
+        "Calls that waited for buffer memory longer than max_block_ms.", is_total=True
+    ),
+    "consumer_assigned_partitions": Gauge("Assigned partitions.", _GROUP),
+    "consumer_buffer_bytes": Gauge("Bytes fetched and not handed out.", _GROUP),
+    "consumer_idle_seconds_total": Gauge(
+        "Seconds in which the consumer waited for records.", _GROUP, is_total=True
+    ),
+    "consumer_lag": Gauge("Offsets between position and end of the log.", _TOPIC),
+    "consumer_lag_max": Gauge("The greatest lag of a partition.", _TOPIC, join=max),
+    "consumer_lead_min": Gauge(
+        "The fewest offsets between the start of a log and the position.",
+        _TOPIC,
+        join=min,
+    ),
+}
+
+
+class Reading(NamedTuple):
+    """A figure of one moment.
+
+    Attributes:
+        name: which of `GAUGES`.
+        labels: the values of its labels.
+        value: the figure.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    value: float
+
+
+#: Figures by name and labels.
+Figures: TypeAlias = dict[tuple[str, tuple[str, ...]], float]
+
+
+class Sources:
+    """The objects that have started and not closed, for one observer.
+
+    Args:
+        partition_labels: whether the figures of partitions have a label for each.
+    """
+
+    def __init__(self, *, partition_labels: bool = False) -> None:
+        self._by_partition = partition_labels
+        self._open: dict[int, tuple[str, str, int, ref[Observed]]] = {}
+        # What objects that have closed add to totals.
+        self._past: Figures = {}
+
+    def add(self, kind: str, name: str, source: Observed) -> None:
+        """Note an object that has started."""
+        self._open[id(source)] = kind, name, os.getpid(), ref(source)
+
+    def remove(self, source: Observed) -> None:
+        """Note that an object has closed; what it has counted stays."""
+        found = self._open.pop(id(source), None)
+        if found is None:
+            return
+        for reading in self._read(found[0], found[1], source):
+            if GAUGES[reading.name].is_total:
+                _put(self._past, reading)
+
+    def readings(self) -> list[Reading]:
+        """Read every figure now; those of a process that has forked are left out."""
+        figures = dict(self._past)
+        for kind, name, pid, weak in list(self._open.values()):
+            source = weak()
+            if source is None or pid != os.getpid():
+                continue
+            for reading in self._read(kind, name, source):
+                _put(figures, reading)
+        return [Reading(*key, value) for key, value in figures.items()]
+
+    def _read(self, kind: str, name: str, source: Observed) -> list[Reading]:
+        for _ in range(_ATTEMPTS):
+            try:
+                statistics = source.statistics()
+            except RuntimeError:  # a dict has changed in the event loop's thread
+                continue
+            return list(self._readings(kind, name, statistics))
+        return []
+
+    def _readings(self, kind: str, name: str, statistics: Any) -> Iterator[Reading]:
+        if kind == "client":
+            yield from _of_client(statistics)
+        elif kind == "producer":
+            yield from _of_producer(statistics)
+        elif kind == "consumer":
+            yield from _of_consumer(name, statistics)
+            for (topic, partition), place in statistics.partitions.items():
+                labels: tuple[str, ...] = (name, topic)
+                if self._by_partition:
+                    labels = (name, topic, str(partition))
+                if place.lag is not None:
+                    yield Reading("consumer_lag", labels, place.lag)
+                    yield Reading("consumer_lag_max", (name, topic), place.lag)
+                if place.lead is not None:
+                    yield Reading("consumer_lead_min", (name, topic), place.lead)
+
+
+def _put(figures: Figures, reading: Reading) -> None:
+    key = reading.name, reading.labels
+    before = figures.get(key)
+    value = float(reading.value)
+    if before is not None:
+        value = GAUGES[reading.name].join(before, value)
+    figures[key] = value
+
+
+def _of_client(statistics: Any) -> Iterator[Reading]:
+    connections = statistics.connections
+    yield Reading("connections", (), len(connections))
+    in_flight = sum(connection.in_flight for connection in connections)
+    yield Reading("requests_in_flight", (), in_flight)
+    if statistics.metadata_age != inf:
+        yield Reading("metadata_age_seconds", (), statistics.metadata_age)
+
+
+def _of_producer(statistics: Any) -> Iterator[Reading]:
+    yield Reading("buffer_bytes", (), statistics.buffer.used_bytes)
+    yield Reading("buffer_limit_bytes", (), statistics.buffer_memory)
+    yield Reading("buffer_waiting_calls", (), statistics.waiting_for_room)
+    yield Reading("buffer_wait_seconds_total", (), statistics.waited_for_room)
+    yield Reading("buffer_timeouts_total", (), statistics.room_timeouts)
+
+
+def _of_consumer(group: str, statistics: Any) -> Iterator[Reading]:
+    yield Reading("consumer_assigned_partitions", (group,), statistics.assigned)
+    yield Reading("consumer_buffer_bytes", (group,), statistics.buffered_bytes)
+    yield Reading("consumer_idle_seconds_total", (group,), statistics.idle_seconds)

@@ -1,0 +1,464 @@
+"""Metrics and spans for OpenTelemetry, by its conventions for messaging.
+
+This module needs opentelemetry-api: ``pip install 'kafkaio[opentelemetry]'``. Without
+an SDK that the application has set up, the library records nothing.
+
+The producer has a span ``send TOPIC`` for each batch that a broker acknowledged, the
+consumer a span ``poll`` for each fetch that brought records, and the application one
+``process TOPIC`` for what it does with a batch or a record
+(`OpenTelemetryObserver.process`), with links to the spans in which the records were
+sent. These are read from the records' headers (W3C ``traceparent`` and ``tracestate``),
+which the producer writes if the observer was made with ``propagate=True``. No context
+is ever attached by an iterator: a ``with`` block attaches and detaches its own.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from opentelemetry import context as otel_context
+from opentelemetry import metrics, trace
+from opentelemetry.trace import Link, SpanContext, SpanKind
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observed
+from kafkaio._version import __version__
+from kafkaio.errors import ArgumentValueError
+from kafkaio.metrics.gauges import GAUGES, Sources
+from kafkaio.metrics.semconv import (
+    METRICS,
+    OWN_GAUGES,
+    Instrument,
+    attributes,
+    names_in_force,
+)
+from kafkaio.types import Headers, OffsetAndMetadata, Record, TopicPartition
+
+__all__ = ["OpenTelemetryObserver", "Spans"]
+
+#: For what there are spans.
+Spans: TypeAlias = Literal["batch", "record", "none"]
+
+_PROPAGATOR: Final = TraceContextTextMapPropagator()
+_PARENT: Final = "traceparent"
+_STATE: Final = "tracestate"
+_TYPES: Final = {
+    "create": "create",
+    "send": "send",
+    "poll": "receive",
+    "process": "process",
+    "commit": "settle",
+}
+#: Seconds for which one reading of the gauges serves all of them.
+_FRESH: Final = 0.5
+
+
+class RecordBatch(Protocol):
+    """A `kafkaio.Batch`, or another sequence of records of one partition."""
+
+    def __iter__(self) -> Iterator[Record]: ...
+
+    def __len__(self) -> int: ...
+
+
+class OpenTelemetryObserver:
+    """Records metrics and spans of clients, producers and consumers.
+
+    ::
+
+        observer = OpenTelemetryObserver(propagate=True)
+        async with kafkaio.Consumer(..., observer=observer) as consumer:
+            async for batch in consumer.batches():
+                with observer.process(batch):
+                    ...
+
+    Args:
+        meter_provider: makes the metrics; the global one by default.
+        tracer_provider: makes the spans; the global one by default.
+        spans: ``"batch"``: spans for batches and fetches. ``"record"``: beside them a
+            span ``create TOPIC`` for each record that is sent, whose context goes with
+            the record. ``"none"``: no spans.
+        propagate: whether records get the context in which they are sent, as headers,
+            unless they have a ``traceparent`` already. Each record then takes the way
+            of records that are serialized, which costs about a microsecond. Rows of
+            tables get none.
+        partition_attributes: whether metrics have an attribute for the partition.
+        max_links: so many records of a batch are looked at for links.
+
+    Attributes:
+        inject: what a producer calls for the headers of each record; None if the
+            context is not to go with it.
+        sources: what the gauges are read from.
+
+    Raises:
+        ArgumentValueError: ``spans`` is none of these words.
+    """
+
+    def __init__(
+        self,
+        meter_provider: metrics.MeterProvider | None = None,
+        tracer_provider: trace.TracerProvider | None = None,
+        *,
+        spans: Spans = "batch",
+        propagate: bool = False,
+        partition_attributes: bool = False,
+        max_links: int = 128,
+    ) -> None:
+        if spans not in {"batch", "record", "none"}:
+            raise ArgumentValueError(
+                f"spans must be 'batch', 'record' or 'none', not {spans!r}"
+            )
+        self._names = names_in_force(os.environ)
+        schema = self._names[-1].schema_url
+        self._meter = metrics.get_meter("kafkaio", __version__, meter_provider, schema)
+        self._tracer = trace.get_tracer(
+            "kafkaio", __version__, tracer_provider, schema_url=schema
+        )
+        self._spans = spans
+        self._propagates = propagate or spans == "record"
+        self._by_partition = partition_attributes
+        self._max_links = max_links
+        self.sources: Sources = Sources(partition_labels=partition_attributes)
+        self.inject: Callable[[str, Headers], Headers] | None = (
+            self._inject if self._propagates else None
+        )
+        self._attributes: dict[tuple[object, ...], dict[str, Any]] = {}
+        # The context that was written last, and its headers.
+        self._written: tuple[SpanContext | None, tuple[tuple[str, bytes], ...]]
+        self._written = None, ()
+        self._read_at = 0.0
+        self._readings: Sequence[Any] = ()
+        self._make_instruments()
+
+    def _make_instruments(self) -> None:
+        histogram, counter = self._histogram, self._counter
+        self._operation = histogram("operation")
+        self._process_duration = histogram("process")
+        self._request = histogram("request")
+        self._queue = histogram("queue")
+        self._rebalance = histogram("rebalance")
+        self._transaction = histogram("transaction")
+        self._sent, self._consumed = counter("sent"), counter("consumed")
+        self._retries = counter("retries")
+        self._failed_rebalances = counter("failed_rebalances")
+        self._failed_authentications = counter("failed_authentications")
+        for key, (name, unit) in OWN_GAUGES.items():
+            gauge = GAUGES[key]
+            make = (
+                self._meter.create_observable_counter
+                if gauge.is_total
+                else self._meter.create_observable_gauge
+            )
+            make(name, [partial(self._observe, key)], unit, gauge.help)
+
+    def _histogram(self, key: str) -> metrics.Histogram:
+        it: Instrument = METRICS[key]
+        return self._meter.create_histogram(it.name, it.unit, it.help)
+
+    def _counter(self, key: str) -> metrics.Counter:
+        it: Instrument = METRICS[key]
+        return self._meter.create_counter(it.name, it.unit, it.help)
+
+    def _observe(
+        self, key: str, options: metrics.CallbackOptions
+    ) -> Iterable[metrics.Observation]:
+        del options
+        at = time.monotonic()
+        if at > self._read_at + _FRESH:
+            self._read_at, self._readings = at, self.sources.readings()
+        for name, labels, value in self._readings:
+            if name == key:
+                facts = dict(
+                    zip(("group", "destination", "partition"), labels, strict=False)
+                )
+                yield metrics.Observation(value, attributes(self._names, facts))
+
+    def _of(self, operation: str, **facts: str | int | None) -> dict[str, Any]:
+        """Return the attributes of an operation, made once."""
+        key = operation, *facts.values()
+        found = self._attributes.get(key)
+        if found is None:
+            found = self._attributes[key] = self._made(operation, facts)
+        return found
+
+    def _made(
+        self, operation: str, facts: Mapping[str, str | int | bool | None]
+    ) -> dict[str, Any]:
+        common = {
+            "system": "kafka",
+            "operation": operation,
+            "operation_type": _TYPES[operation],
+        }
+        return attributes(self._names, {**common, **facts})
+
+    def _of_topic(self, operation: str, tp: TopicPartition) -> dict[str, Any]:
+        partition = str(tp.partition) if self._by_partition else None
+        return self._of(operation, destination=tp.topic, partition=partition)
+
+    # ---- life ----------------------------------------------------------------------
+
+    def started(self, kind: str, name: str, source: Observed) -> None:
+        """Read its gauges from now on."""
+        self.sources.add(kind, name, source)
+
+    def closed(self, kind: str, name: str, source: Observed) -> None:
+        """Read its gauges no longer."""
+        del kind, name
+        self.sources.remove(source)
+
+    # ---- what clients report -------------------------------------------------------
+
+    def request_answered(
+        self, api: str, version: int, node_id: int, seconds: float, size: int
+    ) -> None:
+        """Record its time."""
+        del version, size
+        key = "request", api, node_id
+        found = self._attributes.get(key)
+        if found is None:
+            found = {"kafkaio.api": api, "kafkaio.node": node_id}
+            self._attributes[key] = found
+        self._request.record(seconds, found)
+
+    def retrying(
+        self, what: str, attempt: int, delay: float, cause: BaseException
+    ) -> None:
+        """Count it."""
+        del what, attempt, delay
+        self._retries.add(1, attributes(self._names, {"error": _name_of(cause)}))
+
+    def authentication_failed(
+        self,
+        node_id: int,
+        connection_class: str,
+        mechanism: str,
+        error: BaseException,
+        *,
+        is_renewal: bool,
+    ) -> None:
+        """Count it."""
+        del node_id, connection_class, error, is_renewal
+        self._failed_authentications.add(1, {"kafkaio.mechanism": mechanism})
+
+    def batch_acknowledged(self, batch: AcknowledgedBatch) -> None:
+        """Record times and records, and a span."""
+        found = self._of_topic("send", batch.partition)
+        self._sent.add(batch.records, found)
+        self._operation.record(batch.seconds, found)
+        self._queue.record(batch.queue_seconds, found)
+        if self._spans != "none":
+            self._send_span(batch)
+
+    def _send_span(self, batch: AcknowledgedBatch) -> None:
+        topic, partition = batch.partition
+        # A span whose context goes with the records is the sending application's.
+        kind = SpanKind.CLIENT if self._propagates else SpanKind.PRODUCER
+        end = time.time_ns()
+        facts: dict[str, str | int | bool | None] = {
+            "destination": topic,
+            "partition": str(partition),
+            "count": batch.records,
+        }
+        span = self._tracer.start_span(
+            f"send {topic}",
+            otel_context.Context(),
+            kind,
+            self._made("send", facts),
+            start_time=end - int(batch.seconds * 1e9),
+        )
+        span.end(end)
+
+    def record_failed(
+        self, partition: TopicPartition, error: BaseException, count: int
+    ) -> None:
+        """Count the records."""
+        facts = {"destination": partition.topic, "error": _name_of(error)}
+        self._sent.add(count, self._of("send", **facts))
+
+    def fetch_answered(
+        self,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, FetchedPart],
+    ) -> None:
+        """Record its time, and a span if it brought records."""
+        del node_id
+        topics = {tp.topic for tp in parts}
+        topic = topics.pop() if len(topics) == 1 else None
+        self._operation.record(seconds, self._of("poll", destination=topic))
+        if parts and self._spans != "none":
+            self._poll_span(topic, seconds, parts)
+
+    def _poll_span(
+        self,
+        topic: str | None,
+        seconds: float,
+        parts: Mapping[TopicPartition, FetchedPart],
+    ) -> None:
+        end = time.time_ns()
+        count = sum(part.records for part in parts.values())
+        span = self._tracer.start_span(
+            "poll" if topic is None else f"poll {topic}",
+            otel_context.Context(),
+            SpanKind.CLIENT,
+            self._made("poll", {"destination": topic, "count": count}),
+            start_time=end - int(seconds * 1e9),
+        )
+        span.end(end)
+
+    def records_handed_out(self, partition: TopicPartition, records: int) -> None:
+        """Count the records."""
+        self._consumed.add(records, self._of_topic("poll", partition))
+
+    def offsets_committed(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], seconds: float
+    ) -> None:
+        """Record its time."""
+        del offsets
+        self._operation.record(seconds, self._of("commit"))
+
+    def rebalance_completed(self, group: str, seconds: float) -> None:
+        """Record its time."""
+        self._rebalance.record(seconds, attributes(self._names, {"group": group}))
+
+    def rebalance_failed(self, group: str, error: BaseException | None) -> None:
+        """Count it."""
+        del error
+        self._failed_rebalances.add(1, attributes(self._names, {"group": group}))
+
+    def transaction_step(
+        self, transactional_id: str, step: str, seconds: float
+    ) -> None:
+        """Record its time."""
+        del transactional_id
+        self._transaction.record(seconds, {"kafkaio.step": step})
+
+    # ---- contexts in records -------------------------------------------------------
+
+    def _inject(self, topic: str, headers: Headers) -> Headers:
+        """Return the headers with the context of the current span."""
+        if self._spans == "record" and isinstance(topic, str):
+            kind = SpanKind.PRODUCER
+            span = self._tracer.start_span(
+                f"create {topic}",
+                kind=kind,
+                attributes=self._of("create", destination=topic),
+            )
+            span.end()
+        else:
+            span = trace.get_current_span()
+        found = span.get_span_context()
+        if not found.is_valid:
+            return headers
+        if self._written[0] is not found:
+            self._written = found, _headers_of(found)
+        return _with(headers, self._written[1])
+
+    def extract(self, record: Record) -> otel_context.Context:
+        """Return the context in which a record was sent; empty if it has none."""
+        carrier = {
+            name: value.decode("ascii", "replace")
+            for name, value in record.headers
+            if value is not None and name in {_PARENT, _STATE}
+        }
+        return _PROPAGATOR.extract(carrier, otel_context.Context())
+
+    @contextmanager
+    def process(
+        self, what: Record | RecordBatch, group: str | None = None
+    ) -> Iterator[trace.Span]:
+        """Make the current span one that stands for the work on records.
+
+        It has links to the spans in which the records were sent. If there is no current
+        span, that of a single record is its parent, so that the trace goes on. An
+        exception that leaves the block is noted in the span, and raised.
+
+        Args:
+            what: a record, or a `kafkaio.Batch` or other records of one partition: at
+                least one.
+            group: the consumer group, for an attribute.
+
+        Yields:
+            The span.
+        """
+        first = what if isinstance(what, Record) else next(iter(what))
+        records = (what,) if isinstance(what, Record) else what
+        links = self._links(records)
+        facts: dict[str, str | int | bool | None] = {
+            "destination": first.topic,
+            "partition": str(first.partition),
+            "group": group,
+        }
+        parent: otel_context.Context | None = None
+        if isinstance(what, Record):
+            facts["offset"] = what.offset
+            facts["tombstone"] = True if what.value is None else None
+            if links and not trace.get_current_span().get_span_context().is_valid:
+                parent = self.extract(what)
+        else:
+            facts["count"] = len(what)
+        began, error = time.perf_counter(), None
+        span: trace.Span = trace.INVALID_SPAN
+        if self._spans != "none":
+            span = self._tracer.start_span(
+                f"process {first.topic}",
+                parent,
+                SpanKind.CONSUMER,
+                self._made("process", facts),
+                links,
+            )
+        try:
+            with trace.use_span(span, end_on_exit=True):
+                yield span
+        except BaseException as failure:
+            error = _name_of(failure)
+            raise
+        finally:
+            found = self._of(
+                "process", destination=first.topic, group=group, error=error
+            )
+            self._process_duration.record(time.perf_counter() - began, found)
+
+    def _links(self, records: Iterable[Record]) -> list[Link]:
+        if self._spans == "none":
+            return []
+        found: dict[tuple[int, int], SpanContext] = {}
+        for record in islice(records, self._max_links):
+            if not record.headers:
+                continue
+            span = trace.get_current_span(self.extract(record))
+            sent_in = span.get_span_context()
+            if sent_in.is_valid:
+                found[sent_in.trace_id, sent_in.span_id] = sent_in
+        return [Link(each) for each in found.values()]
+
+
+def _name_of(error: BaseException) -> str:
+    return type(error).__name__
+
+
+def _headers_of(found: SpanContext) -> tuple[tuple[str, bytes], ...]:
+    parent = f"00-{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"
+    headers = [(_PARENT, parent.encode())]
+    if found.trace_state:
+        headers.append((_STATE, found.trace_state.to_header().encode()))
+    return tuple(headers)
+
+
+def _with(headers: Headers, more: tuple[tuple[str, bytes], ...]) -> Headers:
+    """Add headers to those of a record, unless it has a context already."""
+    if not headers:
+        return more
+    if isinstance(headers, Mapping):
+        return headers if _PARENT in headers else (*headers.items(), *more)
+    if not isinstance(headers, list | tuple):
+        headers = tuple(headers)
+    if any(pair[0] == _PARENT for pair in headers):
+        return headers
+    return (*headers, *more)

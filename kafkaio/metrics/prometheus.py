@@ -1,0 +1,516 @@
+"""Metrics for Prometheus: what an observer hears, as counters, histograms and gauges.
+
+This module needs prometheus-client: ``pip install 'kafkaio[prometheus]'``. The metrics
+are made once for each registry, however many observers there are. What an event adds
+to is looked up once for each combination of labels, and kept. Gauges are not set by
+events: they are read from ``statistics()`` at each scrape.
+
+With ``PROMETHEUS_MULTIPROC_DIR``, where a scrape reads files that many processes have
+written, they are gauges of the library instead, set at most once a second.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary, WeakSet
+
+from kafkaio._dataclass import dataclass
+from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observed
+from kafkaio.errors import ConfigurationError
+from kafkaio.metrics.gauges import GAUGES, Sources
+from kafkaio.types import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.core import Metric
+
+__all__ = ["COUNTERS", "HISTOGRAMS", "PrometheusObserver"]
+
+#: Where a bucket of seconds ends.
+BUCKETS: Final = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+)
+#: How the gauges of many processes become one; their sum, if it is not here.
+_MODES: Final[Mapping[object, Any]] = {max: "livemax", min: "livemin"}
+#: Seconds between two settings of the gauges of one of many processes.
+_INTERVAL: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A metric before it is made.
+
+    Attributes:
+        help: what it says.
+        labels: its labels beside ``client_id``. ``topic`` is followed by ``partition``
+            if that was asked for.
+    """
+
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+_NODE: Final = ("api", "node")
+_TOPIC: Final = ("topic",)
+
+#: The counters, by their names without namespace and ``_total``.
+COUNTERS: Final[Mapping[str, Family]] = {
+    "connections_opened": Family("Connections that became ready.", ("node",)),
+    "connections_lost": Family(
+        "Connections that ended, or could not be made, by cause.", ("node", "cause")
+    ),
+    "authentications": Family(
+        "Authentications, by their outcome: ok or failed.",
+        ("mechanism", "kind", "outcome"),
+    ),
+    "requests": Family("Requests sent.", _NODE),
+    "request_bytes": Family("Bytes of requests.", _NODE),
+    "response_bytes": Family("Bytes of answers.", _NODE),
+    "throttle_seconds": Family("Seconds for which quotas forbade sending.", _NODE),
+    "retries": Family("Requests and other steps that were repeated."),
+    "metadata_refreshes": Family("Times that the metadata was refreshed."),
+    "produced_batches": Family("Batches acknowledged.", _TOPIC),
+    "produced_records": Family("Records acknowledged.", _TOPIC),
+    "produced_bytes": Family("Bytes of acknowledged batches, as sent.", _TOPIC),
+    "produced_uncompressed_bytes": Family("The same before compression.", _TOPIC),
+    "produce_retried_records": Family("Records sent again.", _TOPIC),
+    "produce_failed_records": Family("Records whose delivery failed.", _TOPIC),
+    "produce_unawaited_failures": Family(
+        "Records that failed, and whose delivery nobody awaited.", _TOPIC
+    ),
+    "produce_split_batches": Family("Batches that were too large.", _TOPIC),
+    "fetched_records": Family("Records fetched.", _TOPIC),
+    "fetched_bytes": Family("Bytes of records fetched.", _TOPIC),
+    "consumed_records": Family("Records that the user has taken.", _TOPIC),
+    "committed_partitions": Family("Offsets committed, counted by partition."),
+    "failed_commits": Family("Automatic commits that failed.", ("group",)),
+    "failed_rebalances": Family("Rebalances that failed.", ("group",)),
+    "lost_partitions": Family("Partitions lost to other members."),
+}
+
+#: The histograms, all of seconds.
+HISTOGRAMS: Final[Mapping[str, Family]] = {
+    "request_seconds": Family("From a request to its answer.", _NODE),
+    "authentication_seconds": Family("An exchange of credentials.", ("mechanism",)),
+    "produce_queue_seconds": Family("From the first record to the request.", _TOPIC),
+    "produce_seconds": Family("From the request to the acknowledgement.", _TOPIC),
+    "fetch_seconds": Family("From a fetch to its answer.", ("node",)),
+    "commit_seconds": Family("From a commit to its acknowledgement."),
+    "heartbeat_seconds": Family("From a heartbeat to its answer.", ("group",)),
+    "rebalance_seconds": Family("Rebalances of a member.", ("group",)),
+    "transaction_seconds": Family("Steps of transactions.", ("step",)),
+}
+
+
+class _Families:
+    """All metrics of one registry and namespace, and what observes them."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        namespace: str,
+        buckets: Sequence[float],
+        *,
+        partition_labels: bool,
+    ) -> None:
+        from prometheus_client import Counter, Gauge, Histogram
+
+        self.namespace = namespace
+        self.partition_labels = partition_labels
+        self.observers: WeakSet[PrometheusObserver] = WeakSet()
+        make: dict[str, Any] = {"namespace": namespace, "registry": registry}
+        self.counters = {
+            name: Counter(name, it.help, self._labels(it.labels), **make)
+            for name, it in COUNTERS.items()
+        }
+        self.histograms = {
+            name: Histogram(
+                name, it.help, self._labels(it.labels), buckets=buckets, **make
+            )
+            for name, it in HISTOGRAMS.items()
+        }
+        self.gauges: dict[str, Any] = {}
+        if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+            registry.register(self)
+            return
+        for name, it in GAUGES.items():
+            self.gauges[name] = Gauge(
+                *(name.removesuffix("_total"), it.help, self._gauge_labels(name)),
+                multiprocess_mode=_MODES.get(it.join, "livesum"),
+                **make,
+            )
+
+    def _labels(self, labels: tuple[str, ...]) -> list[str]:
+        more = ["partition"] if "topic" in labels and self.partition_labels else []
+        return ["client_id", *labels, *more]
+
+    def _gauge_labels(self, name: str) -> list[str]:
+        by_partition = name == "consumer_lag" and self.partition_labels
+        more = ["partition"] if by_partition else []
+        return ["client_id", *GAUGES[name].labels, *more]
+
+    def describe(self) -> Iterator[Metric]:
+        """Part of prometheus-client's Collector: nothing is read to register it."""
+        return iter(self._metrics().values())
+
+    def collect(self) -> Iterator[Metric]:
+        """Part of prometheus-client's Collector: read every gauge now."""
+        metrics = self._metrics()
+        joined: dict[tuple[str, tuple[str, ...]], float] = {}
+        for observer in list(self.observers):
+            for name, labels, value in observer.sources.readings():
+                key = name, (observer.client_id, *labels)
+                before = joined.get(key)
+                joined[key] = (
+                    value if before is None else GAUGES[name].join(before, value)
+                )
+        for (name, labels), value in joined.items():
+            metrics[name].add_metric(labels, value)
+        return iter(metrics.values())
+
+    def _metrics(self) -> dict[str, Any]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        return {
+            name: (CounterMetricFamily if it.is_total else GaugeMetricFamily)(
+                f"{self.namespace}_{name.removesuffix('_total')}",
+                it.help,
+                labels=self._gauge_labels(name),
+            )
+            for name, it in GAUGES.items()
+        }
+
+
+#: What was made for each registry, by namespace.
+_made: WeakKeyDictionary[CollectorRegistry, dict[str, _Families]] = WeakKeyDictionary()
+
+
+def _families(
+    registry: CollectorRegistry,
+    namespace: str,
+    buckets: Sequence[float],
+    *,
+    partition_labels: bool,
+) -> _Families:
+    of_registry = _made.setdefault(registry, {})
+    found = of_registry.get(namespace)
+    if found is None:
+        found = of_registry[namespace] = _Families(
+            registry, namespace, buckets, partition_labels=partition_labels
+        )
+    if found.partition_labels is not partition_labels:
+        raise ConfigurationError(
+            f"the registry has metrics {namespace}_* with another partition_labels: "
+            "take another namespace or registry"
+        )
+    return found
+
+
+class PrometheusObserver:
+    """Counts what happens, for Prometheus.
+
+    ::
+
+        prometheus_client.start_http_server(9100)
+        observer = PrometheusObserver(client_id="billing")
+        async with kafkaio.Producer("localhost:9092", observer=observer) as producer:
+            ...
+
+    One observer may serve several clients, and several observers may share a registry.
+    A scrape may come in any thread. After a fork, the child's gauges are those of its
+    own clients. ``docs/guide/metrics.md`` lists the metrics.
+
+    Args:
+        registry: where the metrics are registered; prometheus-client's own by default.
+        namespace: the beginning of their names.
+        client_id: the label ``client_id`` of each.
+        partition_labels: whether figures of topics have a label ``partition``. That
+            makes a time series for each partition and metric.
+        buckets: where the buckets of histograms end, in seconds. The first observer of
+            a registry and namespace decides.
+
+    Attributes:
+        client_id: the label.
+        sources: what the gauges are read from.
+
+    Raises:
+        ImportError: prometheus-client is not installed.
+        ConfigurationError: the registry has the same metrics with other labels.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry | None = None,
+        namespace: str = "kafkaio",
+        *,
+        client_id: str = "kafkaio",
+        partition_labels: bool = False,
+        buckets: Sequence[float] = BUCKETS,
+    ) -> None:
+        if registry is None:
+            from prometheus_client import REGISTRY
+
+            registry = REGISTRY
+        self.client_id = client_id
+        self.sources: Sources = Sources(partition_labels=partition_labels)
+        self._families = _families(
+            registry, namespace, buckets, partition_labels=partition_labels
+        )
+        self._families.observers.add(self)
+        self._by_partition = partition_labels
+        self._counters = self._families.counters
+        self._histograms = self._families.histograms
+        # The children that each kind of event adds to, by its labels.
+        self._children: dict[tuple[object, ...], tuple[Any, ...]] = {}
+        self._set_at = 0.0
+
+    def _child(self, name: str, *labels: str) -> Any:
+        family = self._counters.get(name) or self._histograms[name]
+        return family.labels(self.client_id, *labels)
+
+    def _of(self, names: tuple[str, ...], *labels: object) -> tuple[Any, ...]:
+        """Return the children of some metrics with the same labels."""
+        key = names, labels
+        found = self._children.get(key)
+        if found is None:
+            texts = [str(label) for label in labels]
+            found = tuple(self._child(name, *texts) for name in names)
+            self._children[key] = found
+        return found
+
+    def _of_topic(self, names: tuple[str, ...], tp: TopicPartition) -> tuple[Any, ...]:
+        return self._of(names, *tp) if self._by_partition else self._of(names, tp.topic)
+
+    # ---- life ----------------------------------------------------------------------
+
+    def started(self, kind: str, name: str, source: Observed) -> None:
+        """Read its gauges from now on."""
+        self.sources.add(kind, name, source)
+
+    def closed(self, kind: str, name: str, source: Observed) -> None:
+        """Read its gauges no longer."""
+        del kind, name
+        self.sources.remove(source)
+        self._set_gauges(self._set_at + _INTERVAL)
+
+    def _set_gauges(self, at: float) -> None:
+        """Set the gauges of one of many processes, once a second."""
+        gauges = self._families.gauges
+        if not gauges or at < self._set_at + _INTERVAL:
+            return
+        self._set_at = at
+        for name, labels, value in self.sources.readings():
+            gauges[name].labels(self.client_id, *labels).set(value)
+
+    # ---- connections and requests --------------------------------------------------
+
+    def connection_opened(
+        self, node_id: int, connection_class: str, host: str, port: int
+    ) -> None:
+        """Count it."""
+        del connection_class, host, port
+        self._of(("connections_opened",), node_id)[0].inc()
+
+    def connection_lost(
+        self, node_id: int, connection_class: str, cause: BaseException | None
+    ) -> None:
+        """Count it by the class of its cause; ``closed`` if the client closed it."""
+        del connection_class
+        why = "closed" if cause is None else type(cause).__name__
+        self._of(("connections_lost",), node_id, why)[0].inc()
+
+    def authenticated(
+        self,
+        node_id: int,
+        connection_class: str,
+        mechanism: str,
+        lifetime: float,
+        seconds: float,
+        *,
+        is_renewal: bool,
+    ) -> None:
+        """Count it, and its time."""
+        del node_id, connection_class, lifetime
+        kind = "renewal" if is_renewal else "first"
+        self._of(("authentications",), mechanism, kind, "ok")[0].inc()
+        self._of(("authentication_seconds",), mechanism)[0].observe(seconds)
+
+    def authentication_failed(
+        self,
+        node_id: int,
+        connection_class: str,
+        mechanism: str,
+        error: BaseException,
+        *,
+        is_renewal: bool,
+    ) -> None:
+        """Count it."""
+        del node_id, connection_class, error
+        kind = "renewal" if is_renewal else "first"
+        self._of(("authentications",), mechanism, kind, "failed")[0].inc()
+
+    def request_sent(self, api: str, version: int, node_id: int, size: int) -> None:
+        """Count it, and its bytes."""
+        del version
+        requests, sizes = self._of(("requests", "request_bytes"), api, node_id)
+        requests.inc()
+        sizes.inc(size)
+
+    def request_answered(
+        self, api: str, version: int, node_id: int, seconds: float, size: int
+    ) -> None:
+        """Count its time and its bytes."""
+        del version
+        times, sizes = self._of(("request_seconds", "response_bytes"), api, node_id)
+        times.observe(seconds)
+        sizes.inc(size)
+        if self._families.gauges:
+            self._set_gauges(time.monotonic())
+
+    def throttled(self, node_id: int, seconds: float, api: str) -> None:
+        """Count the time."""
+        self._of(("throttle_seconds",), api, node_id)[0].inc(seconds)
+
+    def metadata_updated(self, brokers: int, topics: int) -> None:
+        """Count it."""
+        del brokers, topics
+        self._of(("metadata_refreshes",))[0].inc()
+
+    def retrying(
+        self, what: str, attempt: int, delay: float, cause: BaseException
+    ) -> None:
+        """Count it."""
+        del what, attempt, delay, cause
+        self._of(("retries",))[0].inc()
+
+    # ---- producers -----------------------------------------------------------------
+
+    _ACKNOWLEDGED: Final = (
+        "produced_batches",
+        "produced_records",
+        "produced_bytes",
+        "produced_uncompressed_bytes",
+        "produce_queue_seconds",
+        "produce_seconds",
+    )
+
+    def batch_acknowledged(self, batch: AcknowledgedBatch) -> None:
+        """Count records, bytes and times."""
+        batches, records, wire, size, queue, times = self._of_topic(
+            self._ACKNOWLEDGED, batch.partition
+        )
+        batches.inc()
+        records.inc(batch.records)
+        wire.inc(batch.wire_size)
+        size.inc(batch.size)
+        queue.observe(batch.queue_seconds)
+        times.observe(batch.seconds)
+
+    def batch_retried(
+        self,
+        partition: TopicPartition,
+        records: int,
+        attempts: int,
+        error: BaseException,
+    ) -> None:
+        """Count the records."""
+        del attempts, error
+        self._of_topic(("produce_retried_records",), partition)[0].inc(records)
+
+    def batch_split(self, partition: TopicPartition, records: int) -> None:
+        """Count it."""
+        del records
+        self._of_topic(("produce_split_batches",), partition)[0].inc()
+
+    def record_failed(
+        self, partition: TopicPartition, error: BaseException, count: int
+    ) -> None:
+        """Count the records."""
+        del error
+        self._of_topic(("produce_failed_records",), partition)[0].inc(count)
+
+    def delivery_lost(
+        self, partition: TopicPartition, error: BaseException, count: int
+    ) -> None:
+        """Count the records."""
+        del error
+        self._of_topic(("produce_unawaited_failures",), partition)[0].inc(count)
+
+    def transaction_step(
+        self, transactional_id: str, step: str, seconds: float
+    ) -> None:
+        """Count its time."""
+        del transactional_id
+        self._of(("transaction_seconds",), step)[0].observe(seconds)
+
+    # ---- consumers -----------------------------------------------------------------
+
+    def fetch_answered(
+        self,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, FetchedPart],
+    ) -> None:
+        """Count its time, and the records and bytes of each topic."""
+        self._of(("fetch_seconds",), node_id)[0].observe(seconds)
+        for tp, part in parts.items():
+            records, sizes = self._of_topic(("fetched_records", "fetched_bytes"), tp)
+            records.inc(part.records)
+            sizes.inc(part.size)
+
+    def records_handed_out(self, partition: TopicPartition, records: int) -> None:
+        """Count the records."""
+        self._of_topic(("consumed_records",), partition)[0].inc(records)
+
+    def offsets_committed(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], seconds: float
+    ) -> None:
+        """Count the offsets and the time."""
+        partitions, times = self._of(("committed_partitions", "commit_seconds"))
+        partitions.inc(len(offsets))
+        times.observe(seconds)
+
+    def commit_failed(self, group: str, error: BaseException) -> None:
+        """Count it."""
+        del error
+        self._of(("failed_commits",), group)[0].inc()
+
+    def heartbeat_answered(self, group: str, seconds: float) -> None:
+        """Count its time."""
+        self._of(("heartbeat_seconds",), group)[0].observe(seconds)
+
+    def rebalance_completed(self, group: str, seconds: float) -> None:
+        """Count its time."""
+        self._of(("rebalance_seconds",), group)[0].observe(seconds)
+
+    def rebalance_failed(self, group: str, error: BaseException | None) -> None:
+        """Count it."""
+        del error
+        self._of(("failed_rebalances",), group)[0].inc()
+
+    def rebalance(
+        self,
+        state: str,
+        assigned: Collection[TopicPartition],
+        revoked: Collection[TopicPartition],
+        lost: Collection[TopicPartition],
+    ) -> None:
+        """Count the partitions that were lost."""
+        del state, assigned, revoked
+        if lost:
+            self._of(("lost_partitions",))[0].inc(len(lost))
