@@ -552,9 +552,9 @@ def test_words_are_completed(
 ) -> None:
     monkeypatch.setenv("_KAFKAIO_COMPLETE", "bash_complete")
     for words, position, wanted in [
-        ("kafkaio top", 1, {"plain,topics"}),
+        ("kafkaio topi", 1, {"plain,topics"}),
         ("kafkaio topics de", 2, {"plain,describe", "plain,delete"}),
-        ("kafkaio log", 1, {"plain,log", "plain,log-dirs"}),
+        ("kafkaio bro", 1, {"plain,broker"}),
         # No broker is there: no names, and no error.
         ("kafkaio topics describe -b localhost:1 x", 5, set()),
     ]:
