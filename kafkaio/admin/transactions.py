@@ -201,7 +201,13 @@ class Transactions:
             build=_ask_for_producers,
             read=_read_producers,
         )
-        return await ask(self._cluster, operation, partitions, deadline, "2.8")
+        wanted = list(partitions)
+        # To route to a leader of a topic that does not exist would create the topic.
+        missing = await self._cluster.missing_partitions(wanted, deadline - now())
+        there = [tp for tp in wanted if tp not in missing]
+        results = await ask(self._cluster, operation, there, deadline, "2.8")
+        results.failed |= missing
+        return results
 
     async def hanging(
         self,

@@ -34,6 +34,11 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_offsets_and_deleted_records",
         "test_replicas_are_moved",
     ),
+    "test_admin_share_groups.py": (
+        "test_a_streams_group",
+        "test_offsets_of_a_share_group",
+    ),
+    "test_admin_table.py": ("test_the_table_has_every_operation_of_java",),
     "test_admin_topics.py": ("test_a_topic_from_its_creation_to_its_end",),
     "test_authorization.py": (
         "test_who_may_not_join_a_group",
