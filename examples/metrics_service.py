@@ -33,7 +33,8 @@ SHOWN = (
 
 def fetch(address: str) -> str:
     with urlopen(address) as page:  # noqa: S310 - the page of this process
-        return page.read().decode()
+        text: str = page.read().decode()
+        return text
 
 
 async def serve(bootstrap: str, port: int, count: int | None) -> str:
