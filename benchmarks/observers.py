@@ -3,9 +3,10 @@
 Run it from the root of the repository as ``python -m benchmarks.observers``. It starts
 an Apache Kafka of one node, or uses ``--bootstrap``. In each round every variant
 produces the records and reads them, in an order that changes from round to round, so
-that whatever else the machine does hits all of them. Processor time is that of this
-process. Each variant is compared with the run without observers of the same round, and
-the median of these ratios is printed. The first round is not counted.
+that whatever else the machine does hits all of them. There are as many rounds as fit
+into ``--seconds``. Processor time is that of this process. Each variant is compared
+with the run without observers of the same round, and the median of these ratios is
+printed. The first round is not counted.
 """
 
 from __future__ import annotations
@@ -86,25 +87,30 @@ async def run(servers: str, args: argparse.Namespace) -> None:
     }
     async with kafkaio.Admin(servers) as admin:
         await admin.create_topics([kafkaio.NewTopic(TOPIC, 4)])
-    orders = itertools.cycle(itertools.permutations(made))
-    for number in range(args.rounds + 1):
-        for name in next(orders):
+    end, longest = time.monotonic() + args.seconds, 0.0
+    for number, order in enumerate(itertools.cycle(itertools.permutations(made))):
+        began = time.monotonic()
+        if number > 1 and began + longest > end:
+            break
+        for name in order:
             for what, work in (("produce", produce), ("consume", consume)):
                 gc.collect()
                 cost = await work(servers, made[name](), args.records)
                 if number:
                     costs[what][name].append(cost)
+        longest = max(longest, time.monotonic() - began)
     for what, found in costs.items():
         report(what, found, args.records)
 
 
 def report(what: str, found: dict[str, list[float]], records: int) -> None:
     base = found["none"]
+    print(f"{what}: medians of {len(base)} rounds")
     for name, seconds in found.items():
         ratio = statistics.median(a / b for a, b in zip(seconds, base, strict=True))
         each = statistics.median(seconds) / records * 1e6
         bar = f"  (bar {BARS[name]:.2f})" if name in BARS else ""
-        print(f"{what} {name:18} {each:6.3f} us of CPU a record  {ratio:5.3f}{bar}")
+        print(f"  {name:18} {each:6.3f} us of CPU a record  {ratio:5.3f}{bar}")
 
 
 async def on_kafka(args: argparse.Namespace) -> None:
@@ -115,8 +121,8 @@ async def on_kafka(args: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bootstrap", help="host:port; by default a Kafka is started")
-    parser.add_argument("--records", type=int, default=200_000)
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=200.0)
     args = parser.parse_args()
     if args.bootstrap is not None:
         asyncio.run(run(args.bootstrap, args))
