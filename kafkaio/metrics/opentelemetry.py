@@ -70,14 +70,6 @@ class RecordBatch(Protocol):
 class OpenTelemetryObserver:
     """Records metrics and spans of clients, producers and consumers.
 
-    ::
-
-        observer = OpenTelemetryObserver(propagate=True)
-        async with kafkaio.Consumer(..., observer=observer) as consumer:
-            async for batch in consumer.batches():
-                with observer.process(batch):
-                    ...
-
     Args:
         meter_provider: makes the metrics; the global one by default.
         tracer_provider: makes the spans; the global one by default.
