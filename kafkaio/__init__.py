@@ -53,6 +53,7 @@ from kafkaio.errors import (
 )
 from kafkaio.types import (
     GroupMetadata,
+    Metric,
     NewRecord,
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -244,6 +245,7 @@ __all__ = [
     "LogTruncated",
     "Lost",
     "MembershipError",
+    "Metric",
     "NetworkError",
     "NewPartitions",
     "NewRecord",
