@@ -166,6 +166,7 @@ class Outcomes:
             self._report(batch, now() - batch.sent_at)
 
     def _report(self, batch: ProduceBatch, seconds: float) -> None:
+        assert batch.first_sent_at is not None
         acknowledged = AcknowledgedBatch(
             partition=batch.partition,
             records=batch.count,

@@ -205,6 +205,7 @@ class Landing:
             part.is_sealed = True
             part.cause = cause
             part.attempts = batch.attempts - 1
+            part.first_sent_at = batch.first_sent_at
             # The parts share the charge, so that a split never needs more memory.
             part.charged = min(batch.charged, builder.size_bytes)
             batch.charged -= part.charged

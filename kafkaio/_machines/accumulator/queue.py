@@ -66,7 +66,7 @@ class ProduceBatch:
         identity: the producer identity it was numbered under, None before.
         base_sequence: sequence number of its first record, -1 before.
         attempts: how often it was sent.
-        first_sent_at: when it was first sent, in seconds; 0 before.
+        first_sent_at: when it was first sent, in seconds; None before.
         sent_at: when it was sent last, in seconds; 0 before.
         wire_size: its bytes when it was encoded last; 0 before.
         retry_at: time before which it is not sent again.
@@ -119,7 +119,7 @@ class ProduceBatch:
         self.is_sealed: bool = False
         self.is_expired: bool = False
         self.attempts: int = 0
-        self.first_sent_at: float = 0.0
+        self.first_sent_at: float | None = None
         self.sent_at: float = 0.0
         self.wire_size: int = 0
         self.retry_at: float = 0.0
@@ -148,7 +148,7 @@ class ProduceBatch:
     def sent(self, now: float) -> None:
         """Note when the batch is sent."""
         self.sent_at = now
-        if not self.first_sent_at:
+        if self.first_sent_at is None:
             self.first_sent_at = now
 
     def __repr__(self) -> str:

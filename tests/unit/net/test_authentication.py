@@ -22,6 +22,7 @@ from kafkaio.errors import (
     BrokerNotAvailable,
     ClosedError,
     ConnectionLost,
+    NetworkError,
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -428,6 +429,10 @@ class Heard(Observer):
 
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
+        self.failures: list[tuple[Any, ...]] = []
+
+    def authentication_failed(self, *event: Any, is_renewal: bool) -> None:
+        self.failures.append((*event, is_renewal))
 
     def authenticated(self, *event: Any, is_renewal: bool) -> None:
         self.events.append((*event, is_renewal))
@@ -462,6 +467,38 @@ async def test_short_sessions_change_the_connection_under_the_traffic(
     assert side.cluster.connections_accepted == pytest.approx(11, abs=1)
     assert heard.events[0] == (0, "shared", "ROUNDS", 1.0, 0.0, False)
     assert len(heard.events) == side.cluster.connections_accepted
+    await pool.aclose()
+
+
+async def test_a_refused_login_and_a_refused_renewal_are_reported(side: Side) -> None:
+    side.peer.lifetime_ms = 10_000
+    heard = Heard()
+    pool = pool_of(side, heard)
+    connection = await pool.connection(0, ConnectionClass.SHARED)
+    assert heard.events == [(0, "shared", "ROUNDS", 10.0, 0.0, False)]
+    await connection.call(MetadataRequest(), timeout=1)
+    side.peer.secret = "another one"
+    while connection.is_ready:
+        await asyncio.sleep(0.5)
+        with suppress(NetworkError):
+            await connection.call(MetadataRequest(), timeout=1)
+    with pytest.raises(AuthenticationError):
+        await pool.connection(0, ConnectionClass.SHARED)
+    renewal, login = heard.failures
+    assert (renewal[:3], renewal[4]) == ((0, "shared", "ROUNDS"), True)
+    assert (login[:3], login[4]) == ((0, "shared", "ROUNDS"), False)
+    assert "Invalid username" in str(login[3])
+    await pool.aclose()
+
+
+async def test_a_renewal_is_reported_as_such(side: Side) -> None:
+    side.peer.lifetime_ms = 10_000
+    heard = Heard()
+    pool = pool_of(side, heard)
+    connection = await pool.connection(0, ConnectionClass.SHARED)
+    await traffic(connection, now() + 15)
+    assert [event[-1] for event in heard.events] == [False, True]
+    assert heard.failures == []
     await pool.aclose()
 
 

@@ -1,0 +1,194 @@
+"""What a consumer reports to observers for metrics, and its statistics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kafkaio._runtime.observer import FetchedPart, Observer
+from kafkaio.errors import AuthorizationError
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.join_group import JoinGroupResponse
+from kafkaio.types import OffsetAndMetadata, TopicPartition
+from tests.fakes.broker import FakeCluster
+from tests.unit.consumer.conftest import MakeConsumer
+from tests.unit.consumer.fake_log import FakeLogs
+from tests.unit.consumer.group_fakes import FakeGroup
+from tests.unit.consumer.test_in_a_group import MEMBER, group, settle
+
+__all__ = ["group"]
+
+ONE = TopicPartition("one", 0)
+ALONE: dict[str, Any] = {"assign": [ONE], "auto_offset_reset": "earliest"}
+
+
+class Heard(Observer):
+    def __init__(self) -> None:
+        self.fetches: list[tuple[int, float, dict[TopicPartition, FetchedPart]]] = []
+        self.handed: list[tuple[TopicPartition, int]] = []
+        self.commits: list[tuple[dict[TopicPartition, OffsetAndMetadata], float]] = []
+        self.heartbeats: list[tuple[str, float]] = []
+        self.rebalances: list[tuple[str, float]] = []
+        self.failures: list[tuple[str, BaseException | None]] = []
+
+    def fetch_answered(
+        self,
+        node_id: int,
+        seconds: float,
+        parts: Mapping[TopicPartition, FetchedPart],
+    ) -> None:
+        self.fetches.append((node_id, seconds, dict(parts)))
+
+    def records_handed_out(self, partition: TopicPartition, records: int) -> None:
+        self.handed.append((partition, records))
+
+    def offsets_committed(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], seconds: float
+    ) -> None:
+        self.commits.append((dict(offsets), seconds))
+
+    def heartbeat_answered(self, group: str, seconds: float) -> None:
+        self.heartbeats.append((group, seconds))
+
+    def rebalance_completed(self, group: str, seconds: float) -> None:
+        self.rebalances.append((group, seconds))
+
+    def rebalance_failed(self, group: str, error: BaseException | None) -> None:
+        self.failures.append((group, error))
+
+
+async def test_a_fetch_and_what_was_taken_of_it(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    logs.append("one", 0, b"a", b"b")
+    logs.append("one", 0, b"c")
+    heard = Heard()
+    async with make(heard, **ALONE) as consumer:
+        await anext(consumer)
+        assert heard.handed == []
+        await anext(consumer)
+        await anext(consumer)
+        assert heard.handed == [(ONE, 2)]
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(10):
+                await anext(consumer)
+        assert heard.handed == [(ONE, 2), (ONE, 1)]
+    node, seconds, parts = next(fetch for fetch in heard.fetches if fetch[2])
+    assert node == cluster.leader("one", 0)
+    assert 0 <= seconds < 1
+    assert parts[ONE].records == 3
+    assert 2 * 61 < parts[ONE].size < 300
+    empty = [fetch for fetch in heard.fetches if not fetch[2]]
+    assert empty
+
+
+@pytest.mark.parametrize("way", ["poll", "batches", "run"])
+async def test_each_way_to_read_counts_each_record_once(
+    way: str, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    for n in range(4):
+        logs.append("one", 0, *(b"%d" % n for n in range(5)))
+    heard = Heard()
+    seen = 0
+    async with make(heard, **ALONE) as consumer:
+        if way == "poll":
+            while seen < 20:
+                seen += len((await consumer.poll(max_records=3)).records)
+        elif way == "batches":
+            async for batch in consumer.batches(max_records=7, max_wait=0.0):
+                seen += len(batch)
+                if seen >= 20:
+                    break
+        else:
+            done = asyncio.Event()
+
+            async def handle(record: Any) -> None:
+                nonlocal seen
+                seen += 1
+                if seen == 20:
+                    done.set()
+
+            task = asyncio.ensure_future(consumer.run(handle))
+            await done.wait()
+            task.cancel()
+            await asyncio.wait([task])
+    assert seen == 20
+    assert sum(count for _, count in heard.handed) == 20
+    assert {tp for tp, _ in heard.handed} == {ONE}
+
+
+async def test_figures_of_partitions_and_idle_time(
+    logs: FakeLogs, make: MakeConsumer
+) -> None:
+    logs.append("one", 0, b"a", b"b", b"c", b"d")
+    async with make(**ALONE) as consumer:
+        # Without a fetch its ends are not known; the consumer fetches ahead.
+        [place] = consumer.statistics().partitions.values()
+        assert place.position == 0
+        batch = await anext(consumer.batches(max_records=3, max_wait=0.0))
+        assert len(batch) == 3
+        statistics = consumer.statistics()
+        place = statistics.partitions[ONE]
+        assert (place.position, place.lag, place.lead) == (3, 1, 3)
+        before = statistics.idle_seconds
+        await anext(consumer)
+        reading = asyncio.ensure_future(anext(consumer))
+        await asyncio.sleep(5)
+        assert consumer.statistics().idle_seconds - before == pytest.approx(5, abs=0.1)
+        reading.cancel()
+        await asyncio.wait([reading])
+        await asyncio.sleep(5)
+        assert consumer.statistics().idle_seconds - before == pytest.approx(5, abs=0.1)
+    assert consumer.statistics().partitions == {}
+
+
+async def test_commits_have_their_time(
+    cluster: FakeCluster, group: FakeGroup, logs: FakeLogs, make: MakeConsumer
+) -> None:
+    logs.append("orders", 0, b"a")
+    heard = Heard()
+    async with make(heard, **MEMBER, enable_auto_commit=False) as consumer:
+        await anext(consumer)
+        cluster.delay(ApiKey.OFFSET_COMMIT, 0.5)
+        await consumer.commit()
+    [(offsets, seconds)] = heard.commits
+    assert offsets[TopicPartition("orders", 0)].offset == 1
+    assert seconds == pytest.approx(0.5, abs=0.1)
+
+
+async def test_rebalances_and_heartbeats_have_their_time(
+    cluster: FakeCluster, group: FakeGroup, make: MakeConsumer
+) -> None:
+    heard, other = Heard(), Heard()
+    cluster.delay(ApiKey.HEARTBEAT, 0.25)
+    async with make(heard, **MEMBER) as first:
+        await settle(first)
+        assert [name for name, _ in heard.rebalances] == ["g"]
+        async with make(other, **MEMBER) as second:
+            await settle(first, second)
+            assert len(other.rebalances) >= 1
+            assert len(heard.rebalances) >= 2
+        await settle(first)
+    assert all(0 <= seconds < 60 for _, seconds in heard.rebalances)
+    assert heard.failures == other.failures == []
+    assert heard.heartbeats
+    assert heard.heartbeats[0] == ("g", pytest.approx(0.25, abs=0.05))
+
+
+async def test_a_refused_member_is_a_failed_rebalance(
+    cluster: FakeCluster, group: FakeGroup, make: MakeConsumer
+) -> None:
+    refused = JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    cluster.on(ApiKey.JOIN_GROUP, refused)
+    heard = Heard()
+    consumer = make(heard, **MEMBER)
+    with pytest.raises(AuthorizationError):
+        await consumer.start()
+    [(name, error)] = heard.failures
+    assert name == "g"
+    assert isinstance(error, AuthorizationError)
+    assert heard.rebalances == []
