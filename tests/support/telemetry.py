@@ -6,16 +6,41 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import anyio
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
+from kafkaio import Client
+from kafkaio.protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+)
+from kafkaio.protocol.messages.push_telemetry import PushTelemetryRequest
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import find_release
 from tests.support.java import Toolbox
 
 SOURCE: Final = Path(__file__).parents[1] / "java" / "telemetry"
+
+
+#: What a real Kafka 4.3 answers to the requests of `raw_codes`.
+CODES: Final = {
+    "a subscription": 0,
+    "asked again": 89,
+    "the first push": 0,
+    "a push too soon": 89,
+    "no instance id": 42,
+    "wrong subscription": 117,
+    "asked after that": 0,
+    "unknown codec": 76,
+    "too large": 118,
+    "not compressed so": 87,
+    "empty": 0,
+    "the last push, too soon": 0,
+    "after the last push": 42,
+    "unknown instance": 117,
+}
 
 
 class Value(NamedTuple):
@@ -115,6 +140,52 @@ class Sink:
         return found
 
 
+async def raw_codes(servers: str, interval: float) -> dict[str, int]:
+    """Return the codes of requests by hand: everything that a broker refuses, in turn.
+
+    Args:
+        servers: a broker with a subscription to all, and ``telemetry.max.bytes``
+            of 20,000.
+        interval: its interval in seconds.
+    """
+    found: dict[str, int] = {}
+    async with Client(servers, enable_metrics_push=False, client_id="raw") as client:
+        answer = await client.request(GetTelemetrySubscriptionsRequest())
+        found["a subscription"] = answer.error_code
+
+        async def push(what: str, **changed: Any) -> None:
+            given: dict[str, Any] = {
+                "client_instance_id": answer.client_instance_id,
+                "subscription_id": answer.subscription_id,
+                "metrics": b"",
+            }
+            pushed = await client.request(PushTelemetryRequest(**given | changed))
+            found[what] = pushed.error_code
+
+        async def later(what: str, **changed: Any) -> None:
+            await anyio.sleep(interval * 1.1)
+            await push(what, **changed)
+
+        again = GetTelemetrySubscriptionsRequest(
+            client_instance_id=answer.client_instance_id
+        )
+        found["asked again"] = (await client.request(again)).error_code
+        await push("the first push")
+        await push("a push too soon")
+        await push("no instance id", client_instance_id=UUID(int=0))
+        await later("wrong subscription", subscription_id=answer.subscription_id + 1)
+        found["asked after that"] = (await client.request(again)).error_code
+        await later("unknown codec", compression_type=9)
+        await later("too large", metrics=bytes(20_001))
+        await later("not compressed so", compression_type=1, metrics=b"no gzip")
+        await later("empty")
+        await push("the last push, too soon", terminating=True)
+        await push("after the last push")
+        unknown = UUID(int=77)
+        await push("unknown instance", client_instance_id=unknown, subscription_id=1)
+    return found
+
+
 @asynccontextmanager
 async def kafka_with_sink(directory: Path) -> AsyncIterator[tuple[Kafka, Sink]]:
     """Run a real Kafka to which clients can push their metrics."""
@@ -125,6 +196,10 @@ async def kafka_with_sink(directory: Path) -> AsyncIterator[tuple[Kafka, Sink]]:
     async with Kafka(
         version="4.3",
         plugins=[jar],
-        config={"metric.reporters": "TelemetrySink", "telemetry.sink": str(file)},
+        config={
+            "metric.reporters": "TelemetrySink",
+            "telemetry.sink": str(file),
+            "telemetry.max.bytes": 20_000,
+        },
     ) as kafka:
         yield kafka, Sink(file)

@@ -300,7 +300,7 @@ class Telemetry:
     def _refused(self, code: int, api: int) -> None:
         self._machine.refused(code, now())
         if self._machine.has_ended:
-            raise broker_error(code, "pushing metrics", api=api)
+            self._end(broker_error(code, "pushing metrics", api=api))
 
     async def _push(self, *, is_last: bool) -> None:
         request = self._request(is_last=is_last)
@@ -312,6 +312,8 @@ class Telemetry:
             is_refused = bool(answer.error_code)
         finally:
             self._ledger.settle(is_refused=is_refused)
+        if is_last:
+            return  # nothing follows, whatever the answer
         if is_refused:
             self._refused(answer.error_code, request.API_KEY)
         else:
