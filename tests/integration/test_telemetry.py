@@ -135,14 +135,14 @@ async def produce_by_both(servers: str, topic: str) -> None:
     async with Producer(servers, client_id="mine", linger_ms=20) as producer:
         await producer.client_instance_id()
         for _ in range(COUNT):
-            await producer.enqueue(topic, bytes(100))
+            _ = await producer.enqueue(topic, bytes(100))
 
 
 async def consume_by_both(servers: str, topic: str) -> None:
     await TOOLS.run(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--topic", topic, "--group", "javas", "--from-beginning"),
-        *("--timeout-ms", "8000", "--bootstrap-server", servers),
+        *("--timeout-ms", "15000", "--bootstrap-server", servers),
         *("--command-property", "client.id=java-reader"),
     )
     async with Consumer(
