@@ -142,7 +142,7 @@ async def consume_by_both(servers: str, topic: str) -> None:
     await TOOLS.run(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--topic", topic, "--group", "javas", "--from-beginning"),
-        *("--timeout-ms", "15000", "--bootstrap-server", servers),
+        *("--timeout-ms", "9000", "--bootstrap-server", servers),
         *("--command-property", "client.id=java-reader"),
     )
     async with Consumer(

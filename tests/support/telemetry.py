@@ -145,7 +145,7 @@ async def raw_codes(servers: str, interval: float) -> dict[str, int]:
 
     Args:
         servers: a broker with a subscription to all, and ``telemetry.max.bytes``
-            of 20,000.
+            of 200,000.
         interval: its interval in seconds.
     """
     found: dict[str, int] = {}
@@ -176,7 +176,7 @@ async def raw_codes(servers: str, interval: float) -> dict[str, int]:
         await later("wrong subscription", subscription_id=answer.subscription_id + 1)
         found["asked after that"] = (await client.request(again)).error_code
         await later("unknown codec", compression_type=9)
-        await later("too large", metrics=bytes(20_001))
+        await later("too large", metrics=bytes(200_001))
         await later("not compressed so", compression_type=1, metrics=b"no gzip")
         await later("empty")
         await push("the last push, too soon", terminating=True)
@@ -199,7 +199,7 @@ async def kafka_with_sink(directory: Path) -> AsyncIterator[tuple[Kafka, Sink]]:
         config={
             "metric.reporters": "TelemetrySink",
             "telemetry.sink": str(file),
-            "telemetry.max.bytes": 20_000,
+            "telemetry.max.bytes": 200_000,
         },
     ) as kafka:
         yield kafka, Sink(file)

@@ -12,7 +12,7 @@ from tests.support.telemetry import CODES, raw_codes
 
 
 async def test_what_is_refused() -> None:
-    config = {"telemetry.max.bytes": 20_000}
+    config = {"telemetry.max.bytes": 200_000}
     async with Broker(telemetry=True, config=config) as broker:
         broker.telemetry.subscribe(interval_ms=100)
         assert await raw_codes(broker.bootstrap_servers, 0.1) == CODES
