@@ -53,6 +53,7 @@ from kafkaio.errors import (
 )
 from kafkaio.types import (
     GroupMetadata,
+    Metric,
     NewRecord,
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -253,6 +254,7 @@ __all__ = [
     "LogTruncated",
     "Lost",
     "MembershipError",
+    "Metric",
     "NetworkError",
     "NewPartitions",
     "NewRecord",

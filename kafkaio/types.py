@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from kafkaio._dataclass import dataclass
 
@@ -15,6 +15,7 @@ __all__ = [
     "GroupMetadata",
     "Header",
     "Headers",
+    "Metric",
     "NewRecord",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
@@ -52,6 +53,26 @@ class OffsetRange(NamedTuple):
     partition: TopicPartition
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric of an application, to be pushed with those of the client (KIP-1076).
+
+    Attributes:
+        name: its name, such as ``com.example.orders.open``. Brokers ask for metrics by
+            the beginning of their names. ``org.apache.kafka.`` is Kafka's own.
+        read: returns its value, quickly; called on the event loop at each push. If it
+            raises, the metric is pushed no longer.
+        kind: ``gauge``, or ``sum`` for a total since the start that only grows.
+        attributes: what it is about, by name, such as ``{"shop": "berlin"}``. Several
+            metrics may have the same name and different attributes.
+    """
+
+    name: str
+    read: Callable[[], float]
+    kind: Literal["gauge", "sum"] = "gauge"
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 class TimestampType(IntEnum):

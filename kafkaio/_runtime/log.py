@@ -356,6 +356,14 @@ class LogObserver:
             *(group, _cause_text(error)),
         )
 
+    def telemetry_ended(self, cause: BaseException) -> None:
+        """Log it as a warning."""
+        self._log_limited(
+            *(CLIENT, logging.WARNING, ("telemetry", str(cause))),
+            "pushing metrics to the brokers has ended (enable_metrics_push): %s",
+            _cause_text(cause),
+        )
+
     # ---- Spark ---------------------------------------------------------------------
 
     def query_lag(self, query: str, lag: Mapping[TopicPartition, int]) -> None:

@@ -330,6 +330,14 @@ class Observer:
         coordinator acknowledged it.
         """
 
+    def telemetry_ended(self, cause: BaseException) -> None:
+        """The client pushes no metrics to the brokers any more (KIP-714).
+
+        ``cause`` says why: a broker's refusal, or an error in making the metrics. If a
+        metric of the application raised it, only that metric is no longer pushed.
+        Reported once. It affects nothing else.
+        """
+
     def query_lag(self, query: str, lag: Mapping[TopicPartition, int]) -> None:
         """A streaming query of Spark ended a micro-batch that many offsets behind.
 

@@ -85,7 +85,12 @@ from kafkaio.errors import (
     KafkaError,
 )
 from kafkaio.protocol.messages.list_transactions import ListTransactionsRequest
-from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from kafkaio.types import (
+    Metric,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    TopicPartition,
+)
 
 __all__ = ["Admin", "AdminStatistics"]
 
@@ -247,6 +252,9 @@ class Admin(Closeable):
             cluster.life.check()
             self._undo.append(cluster.add_crash_listener(life.crashed))
             life.started()
+            remove = cluster.telemetry.add_user("admin.client", self, dict)
+            if not self._owns_cluster:
+                self._undo.append(remove)
         except BaseException:
             await self.close(timeout=0)
             raise
@@ -293,6 +301,55 @@ class Admin(Closeable):
         if timeout is None:
             return now() + self.config.default_api_timeout_ms / 1000
         return now() + seconds_of("timeout", timeout)
+
+    # ---- telemetry ----------------------------------------------------------------
+
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:  # noqa: ASYNC109
+        """Return the id by which the brokers know this client (KIP-714).
+
+        A broker gives it when it is asked whether it wants metrics, soon after the
+        start. Whoever shares a client has the client's id. If the call is cancelled,
+        nothing has changed.
+
+        Args:
+            timeout: seconds to wait for it; ``default_api_timeout_ms`` by default.
+
+        Raises:
+            UsageError: ``enable_metrics_push`` is off.
+            UnsupportedVersion: the brokers offer no telemetry.
+            RequestTimeout: no broker gave an id in time.
+            KafkaError: telemetry has failed; says why.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        return await self._cluster.telemetry.instance_id(deadline - now())
+
+    def register_metric(self, metric: Metric) -> None:
+        """Push a metric of the application with those of the admin client (KIP-1076).
+
+        It is pushed if a broker asks for its name. One with the same name and
+        attributes replaces it. It may be registered before the start, and is pushed
+        until it is unregistered or the client is closed.
+
+        Args:
+            metric: its name, and the function that returns its value.
+
+        Raises:
+            ArgumentTypeError: it is no `kafkaio.Metric`.
+            ArgumentValueError: its name is empty, or begins with ``org.apache.kafka.``.
+        """
+        self._cluster.telemetry.register(metric)
+
+    def unregister_metric(self, metric: Metric) -> None:
+        """Push a metric no longer. Nothing happens if it was not registered.
+
+        Args:
+            metric: one with the name and the attributes of the one registered.
+
+        Raises:
+            ArgumentTypeError: it is no `kafkaio.Metric`.
+        """
+        self._cluster.telemetry.unregister(metric)
 
     # ---- topics -----------------------------------------------------------------
 

@@ -47,6 +47,7 @@ from kafkaio.client.nodes import Nodes
 from kafkaio.client.requester import Requester
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.client.router import Router
+from kafkaio.client.telemetry.pusher import Telemetry
 from kafkaio.config import ClientConfig
 from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
 from kafkaio.protocol.api_keys import ApiKey
@@ -111,6 +112,7 @@ class Cluster:
             any connection is made anew.
         life: whether it can be used, and why not.
         retry_policy: the back-off of all retries, for `kafkaio.client.retry.Attempts`.
+        telemetry: pushes metrics to the brokers, if they ask for them (KIP-714).
     """
 
     def __init__(
@@ -162,6 +164,9 @@ class Cluster:
             router, self.retry_policy, config.request_timeout_ms / 1000
         )
         self._metadata.listen(self._view_changed)
+        self.telemetry: Telemetry = Telemetry(
+            config, self._nodes, self.observer, self.statistics
+        )
 
     @property
     def view(self) -> ClusterView:
@@ -247,6 +252,7 @@ class Cluster:
     async def _end(self, deadline: float) -> None:
         with anyio.CancelScope(shield=True, deadline=deadline):
             try:
+                await self.telemetry.finish(deadline)
                 await self._pool.aclose()
             finally:
                 if self.life.ended():
@@ -260,6 +266,7 @@ class Cluster:
         self._metadata.attempted.fail(why)
         self._finder.fail(why)
         self._ended.fail(why)
+        self.telemetry.fail(why)
 
     def _crashed(self, cause: BaseException) -> None:
         del cause
@@ -742,6 +749,8 @@ class Cluster:
         self.features.learn(connection.versions)
         if connection.node_id >= 0:  # bootstrap servers are brokers, too
             self._announced.learn(connection.node_id, connection.versions)
+        if self.telemetry.may_start(connection) and self._supervisor.is_running:
+            self._supervisor.start_soon(self.telemetry.run, "telemetry")
 
     def _connection_lost(
         self,

@@ -333,6 +333,11 @@ class ClientConfig:
         "Whether a request for the metadata of an unknown topic may create it, where "
         "the broker allows that.",
     )
+    enable_metrics_push: bool = option(
+        True,  # noqa: FBT003
+        "Whether to push metrics of this client to brokers that ask for them "
+        "(KIP-714). Brokers that do not offer it are sent nothing.",
+    )
     log: bool = option(
         True,  # noqa: FBT003
         "Whether to write to the standard library's log, as ``kafkaio.client``, "

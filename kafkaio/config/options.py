@@ -76,6 +76,7 @@ class ClientOptions(TypedDict, total=False):
     send_buffer_bytes: int
     receive_buffer_bytes: int
     allow_auto_create_topics: bool
+    enable_metrics_push: bool
     log: bool
 
 

@@ -25,7 +25,6 @@ FOREIGN: Mapping[str, str] = {
     "transaction_two_phase_commit_enable": (
         "two-phase commit (KIP-939) is not in kafkaio yet"
     ),
-    "enable_metrics_push": "pushing metrics (KIP-714) is not in kafkaio yet",
     "interceptor_classes": "interceptors are not in kafkaio",
     "bootstrap": "use bootstrap_servers instead",
     "loop": "leave it out: kafkaio uses the running event loop",

@@ -21,6 +21,7 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any, Final, Self, TypeAlias, TypeVar, Unpack, overload
+from uuid import UUID
 
 from kafkaio._arguments import (
     check_topic,
@@ -71,6 +72,7 @@ from kafkaio.errors import (
 )
 from kafkaio.types import (
     GroupMetadata,
+    Metric,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     Record,
@@ -1197,6 +1199,55 @@ class Consumer(Closeable):
             ClosedError: the consumer is closed.
         """
         self._core.enforce_rebalance(reason)
+
+    # Telemetry
+
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:  # noqa: ASYNC109
+        """Return the id by which the brokers know this client (KIP-714).
+
+        A broker gives it when it is asked whether it wants metrics, soon after the
+        start. Whoever shares a client has the client's id. If the call is cancelled,
+        nothing has changed.
+
+        Args:
+            timeout: seconds to wait for it; ``default_api_timeout_ms`` by default.
+
+        Raises:
+            UsageError: ``enable_metrics_push`` is off.
+            UnsupportedVersion: the brokers offer no telemetry.
+            RequestTimeout: no broker gave an id in time.
+            KafkaError: telemetry has failed; says why.
+            ClosedError: the consumer is closed, or not started.
+        """
+        return await self._core.client_instance_id(self._within(timeout))
+
+    def register_metric(self, metric: Metric) -> None:
+        """Push a metric of the application with those of the consumer (KIP-1076).
+
+        It is pushed if a broker asks for its name. One with the same name and
+        attributes replaces it. It may be registered before the start, and is pushed
+        until it is unregistered or the client is closed.
+
+        Args:
+            metric: its name, and the function that returns its value; with
+                ``io_thread=True``, that runs in the I/O thread.
+
+        Raises:
+            ArgumentTypeError: it is no `kafkaio.Metric`.
+            ArgumentValueError: its name is empty, or begins with ``org.apache.kafka.``.
+        """
+        self._core.register_metric(metric)
+
+    def unregister_metric(self, metric: Metric) -> None:
+        """Push a metric no longer. Nothing happens if it was not registered.
+
+        Args:
+            metric: one with the name and the attributes of the one registered.
+
+        Raises:
+            ArgumentTypeError: it is no `kafkaio.Metric`.
+        """
+        self._core.unregister_metric(metric)
 
     # Looking inside
 

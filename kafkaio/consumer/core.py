@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from math import inf
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import anyio
 
@@ -76,6 +77,7 @@ from kafkaio.errors import ClosedError, KafkaError, RequestTimeout, UsageError
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import (
     GroupMetadata,
+    Metric,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     Record,
@@ -250,10 +252,10 @@ class Core:
                 self.cluster.add_metadata_listener(self._on_metadata),
                 self.cluster.add_crash_listener(self.life.crashed),
             ]
-            if observes(self.observer, "records_handed_out"):
-                self.reader.report_to(self.observer.records_handed_out)
+            self._report_reads()
             self._supervisor.start(self._positioner.run, self._autocommit.run)
             self.life.started()
+            self._add_to_telemetry()
             with self._autocommit.starting():
                 await self._begin(self.wanted, deadline, within)
                 self._supervisor.start_soon(self._assigner.run, "assign")
@@ -529,6 +531,46 @@ class Core:
         if not self._takes_part:
             self._takes_part = True
             self._supervisor.start_soon(member.run, "group")
+
+    def _report_reads(self) -> None:
+        if observes(self.observer, "records_handed_out"):
+            self.reader.report_to(self.observer.records_handed_out)
+
+    def _add_to_telemetry(self) -> None:
+        remove = self.cluster.telemetry.add_user(
+            "consumer", self, self._resource, self._report_reads
+        )
+        if not self.owns_cluster:  # else the last push comes after all else has ended
+            self._undo.append(remove)
+
+    def _resource(self) -> dict[str, str]:
+        """Return what the metrics of this consumer are about, by Java's names."""
+        if self.config.group_id is None:
+            return {}
+        found = {"group_id": self.config.group_id}
+        if self.config.group_instance_id is not None:
+            found["group_instance_id"] = self.config.group_instance_id
+        if member := self.identity().member_id:
+            found["group_member_id"] = member
+        return found
+
+    async def client_instance_id(self, within: float) -> UUID:
+        """Return the id by which the brokers know this client.
+
+        Raises:
+            ClosedError: the consumer is closed, or not started.
+            KafkaError: as in `kafkaio.client.telemetry.pusher.Telemetry.instance_id`.
+        """
+        self.check()
+        return await self.cluster.telemetry.instance_id(within)
+
+    def register_metric(self, metric: Metric) -> None:
+        """Push a metric of the application, too."""
+        self.cluster.telemetry.register(metric)
+
+    def unregister_metric(self, metric: Metric) -> None:
+        """Push a metric no longer."""
+        self.cluster.telemetry.unregister(metric)
 
     def identity(self) -> GroupMetadata:
         """Return who commits: the member, or only the group if there is no member."""

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Self, Unpack
+from uuid import UUID
 
 import anyio
 
@@ -53,7 +54,7 @@ from kafkaio.producer.delivery import Delivery, settled, waiting_at
 from kafkaio.producer.intake import TURN_BYTES, Intake
 from kafkaio.producer.ports import TransactionalConsumer
 from kafkaio.producer.sender import Sender
-from kafkaio.types import Headers, RecordMetadata, TopicPartition
+from kafkaio.types import Headers, Metric, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -318,10 +319,18 @@ class Producer(Closeable):
                 within = limit if timeout is None else max(0.001, deadline - now())
                 await self._transactions.start(sender, within)
             life.started()
+            self._add_to_telemetry()
         except BaseException:
             await self.close(timeout=0)
             raise
         cluster.observer.started("producer", self.config.client_id, self)
+
+    def _add_to_telemetry(self) -> None:
+        name = self.config.transactional_id
+        about = {} if name is None else {"transactional_id": name}
+        remove = self._cluster.telemetry.add_user("producer", self, lambda: about)
+        if not self._owns_cluster:  # else the last push comes after all else has ended
+            self._undo.append(remove)
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Send what was enqueued, then close. An open transaction is aborted.
@@ -737,6 +746,57 @@ class Producer(Closeable):
         from kafkaio.producer.transaction import Transaction
 
         return Transaction(self._transactions, self._intake, self._life, consumer)
+
+    # ---- telemetry ------------------------------------------------------------------
+
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:  # noqa: ASYNC109
+        """Return the id by which the brokers know this client (KIP-714).
+
+        A broker gives it when it is asked whether it wants metrics, soon after the
+        start. Whoever shares a client has the client's id. If the call is cancelled,
+        nothing has changed.
+
+        Args:
+            timeout: seconds to wait for it; ``default_api_timeout_ms`` by default.
+
+        Raises:
+            UsageError: ``enable_metrics_push`` is off.
+            UnsupportedVersion: the brokers offer no telemetry.
+            RequestTimeout: no broker gave an id in time.
+            KafkaError: telemetry has failed; says why.
+            ClosedError: the producer is closed, or not started.
+        """
+        limit = self.config.default_api_timeout_ms / 1000
+        within = limit if timeout is None else seconds_of("timeout", timeout)
+        self._life.check()
+        return await self._cluster.telemetry.instance_id(within)
+
+    def register_metric(self, metric: Metric) -> None:
+        """Push a metric of the application with those of the producer (KIP-1076).
+
+        It is pushed if a broker asks for its name. One with the same name and
+        attributes replaces it. It may be registered before the start, and is pushed
+        until it is unregistered or the client is closed.
+
+        Args:
+            metric: its name, and the function that returns its value.
+
+        Raises:
+            ArgumentTypeError: it is no `kafkaio.Metric`.
+            ArgumentValueError: its name is empty, or begins with ``org.apache.kafka.``.
+        """
+        self._cluster.telemetry.register(metric)
+
+    def unregister_metric(self, metric: Metric) -> None:
+        """Push a metric no longer. Nothing happens if it was not registered.
+
+        Args:
+            metric: one with the name and the attributes of the one registered.
+
+        Raises:
+            ArgumentTypeError: it is no `kafkaio.Metric`.
+        """
+        self._cluster.telemetry.unregister(metric)
 
     # ---- the end ---------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from uuid import UUID
 from kafkaio._net.memory import MemoryNetwork
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio._runtime.supervisor import Supervisor
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.testing.broker.clock import Clock
 from kafkaio.testing.broker.cluster import AT_ONCE, TRANSACTIONS_TOPIC, Cluster, Topic
 from kafkaio.testing.broker.configs import BROKER, Configs
@@ -34,6 +35,7 @@ from kafkaio.testing.broker.properties import (
     listener,
 )
 from kafkaio.testing.broker.store import DiskStore, MemoryStore
+from kafkaio.testing.broker.telemetry import Telemetry
 from kafkaio.testing.handlers import handlers_of
 from kafkaio.testing.security.config import SecurityConfig
 from kafkaio.testing.security.files import Certificates, TlsFiles
@@ -122,6 +124,8 @@ class Broker:
         acls: whether rights are checked by ACLs, as Kafka's authorizer does. Whoever
             comes by PLAINTEXT is a super user, unless ``security`` says otherwise; all
             others may do what CreateAcls allows them.
+        telemetry: whether clients may push their metrics (KIP-714), as to a Kafka with
+            a plug-in that receives them; from "3.9" on.
 
     Attributes:
         control: stops nodes, moves leaders and coordinators, controls groups and time.
@@ -130,6 +134,7 @@ class Broker:
         requests: the last 10,000 requests, oldest first.
         security: users, delegation tokens and ACLs, to be changed at any time, and how
             often clients have authenticated.
+        telemetry: the metrics that clients have pushed.
 
     Raises:
         ValueError: ``nodes`` is below 1, ``as_version`` is no known release,
@@ -164,6 +169,7 @@ class Broker:
         reauth_ms: int | Mapping[str, int] = 0,
         security: SecurityConfig | None = None,
         acls: bool = False,
+        telemetry: bool = False,
     ) -> None:
         if nodes < 1:
             raise ValueError(f"nodes={nodes}: must be at least 1")
@@ -200,6 +206,8 @@ class Broker:
         self._set_security(users, reauth_ms, security, sasl=sasl, tls=tls, acls=acls)
         self._cluster.group_config = groups
         self._set_features(features or {})
+        self.telemetry: Telemetry = Telemetry(configs, self._cluster.clock.now)
+        self._has_telemetry = telemetry
         self.nodes: dict[int, Node] = {}
         self.control: Control = Control(
             self._cluster, self.nodes, self._group_control, self._transaction_control
@@ -210,6 +218,9 @@ class Broker:
 
     def _add_nodes(self, nodes: Sequence[Node], racks: Sequence[str]) -> None:
         handlers = handlers_of(self.release)
+        if not self._has_telemetry:
+            handlers.pop(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, None)
+            handlers.pop(ApiKey.PUSH_TELEMETRY, None)
         self.faults: Faults = Faults(
             lambda api: api in handlers and handlers[api].can_refuse, self.nodes.keys()
         )

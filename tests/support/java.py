@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -269,6 +270,18 @@ class JavaProgram:
         """
         command = await anyio.to_thread.run_sync(lambda: self._command(args))
         return RunningJava(command)
+
+    async def jar(self, target: Path) -> Path:
+        """Write the classes as a jar, for a broker's class path; return it.
+
+        Raises:
+            JavaFailed: They do not compile; the message is the compiler's.
+        """
+        classes = await anyio.to_thread.run_sync(self._compiled)
+        with zipfile.ZipFile(target, "w") as jar:
+            for file in sorted(classes.rglob("*.class")):
+                jar.write(file, file.relative_to(classes))
+        return target
 
     def _command(self, args: Sequence[str]) -> list[str | Path]:
         classes = self._compiled()

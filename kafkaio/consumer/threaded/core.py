@@ -406,6 +406,9 @@ class ThreadedCore:
     partitions_for_topic: Final = _called(Core.partitions_for_topic)
     committed: Final = _called(Core.committed)
     rewind: Final = _called(Core.rewind)
+    client_instance_id: Final = _called(Core.client_instance_id)
+    register_metric: Final = _asked(Core.register_metric)
+    unregister_metric: Final = _asked(Core.unregister_metric)
 
 
 def _never() -> None:

@@ -21,6 +21,7 @@ from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, Setting
 
 __all__ = [
     "BROKER",
+    "CLIENT_METRICS",
     "GROUP",
     "TOPIC",
     "Configs",
@@ -35,6 +36,7 @@ __all__ = [
 TOPIC: Final = 2
 BROKER: Final = 4
 GROUP: Final = 32
+CLIENT_METRICS: Final = 16
 
 #: How a broker's config can be changed while the broker runs: not at all, for the
 #: cluster or one broker, for one broker only, for a listener of one broker only.
@@ -51,6 +53,7 @@ class Source:
     CLUSTER: Final = 3
     STATIC: Final = 4
     DEFAULT: Final = 5
+    CLIENT_METRICS: Final = 7
     GROUP: Final = 8
 
 

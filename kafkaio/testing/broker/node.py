@@ -25,6 +25,7 @@ from kafkaio.testing.broker.connection import Peer, ServerConnection
 from kafkaio.testing.broker.faults import Fault, Faults, Rule
 from kafkaio.testing.broker.listener import Client, Listener
 from kafkaio.testing.broker.sessions import FetchSessions
+from kafkaio.testing.broker.telemetry import Telemetry
 from kafkaio.testing.security.security import Security
 
 __all__ = ["Endpoint", "Handle", "Handler", "LoggedRequest", "Node", "Peers"]
@@ -159,6 +160,10 @@ class Peers(Protocol):
     @property
     def security(self) -> Security:
         """The users and tokens of the cluster."""
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """The metrics that clients have pushed."""
 
     def record(self, request: LoggedRequest) -> None:
         """Add to the request log."""

@@ -73,6 +73,8 @@ _HIGHEST: Final[Mapping[ApiKey, tuple[int | None, ...]]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (None, None, 0, 0, 0),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (None, None, None, 0, 1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (None, None, None, 0, 1),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (None, None, 0, 0, 0),
+    ApiKey.PUSH_TELEMETRY: (None, None, 0, 0, 0),
 }
 
 

@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.configs import BROKER, GROUP, TOPIC, base_name, facts
+from kafkaio.testing.broker.configs import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    TOPIC,
+    base_name,
+    facts,
+)
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
@@ -20,6 +27,7 @@ from kafkaio.testing.broker.settings import (
     mismatch,
     validate,
 )
+from kafkaio.testing.broker.telemetry import SUBSCRIPTION_CONFIGS, check_subscription
 from kafkaio.testing.handlers._rights import rights_of
 from kafkaio.testing.security.acls import Operation, ResourceType
 
@@ -90,6 +98,8 @@ def known(resource_type: int) -> Mapping[str, Setting]:
         return facts().brokers
     if resource_type == GROUP:
         return facts().groups
+    if resource_type == CLIENT_METRICS:
+        return SUBSCRIPTION_CONFIGS
     raise Refusal(
         ErrorCode.INVALID_REQUEST, f"Unsupported resource type {resource_type}"
     )
@@ -102,10 +112,10 @@ def check_right(
 
     Raises:
         Refusal: TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, or
-            CLUSTER_AUTHORIZATION_FAILED for a broker.
+            CLUSTER_AUTHORIZATION_FAILED for a broker or a subscription of metrics.
     """
     rights = rights_of(node, connection)
-    if asked.resource_type == BROKER:
+    if asked.resource_type in {BROKER, CLIENT_METRICS}:
         rights.require(operation, ResourceType.CLUSTER)
     else:
         kind = ResourceType.TOPIC
@@ -129,6 +139,8 @@ def check_name(node: Node, resource_type: int, name: str) -> None:
         )
     elif resource_type == GROUP and not name:
         raise Refusal(ErrorCode.INVALID_REQUEST, "the name of a group is empty")
+    elif resource_type == CLIENT_METRICS and not name:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "the name of a subscription is empty")
 
 
 def configured(node: Node, resource_type: int, name: str) -> Mapping[str, str]:
@@ -194,6 +206,8 @@ def change(
         _check_min_isr(node, name, values)
     elif kind == GROUP:
         _check_group(node, name, values)
+    elif kind == CLIENT_METRICS:
+        check_subscription(values)
     else:
         for config, value in values.items():
             validate(TOPIC_DEFAULTS, config, value)

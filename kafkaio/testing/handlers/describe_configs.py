@@ -17,6 +17,7 @@ from kafkaio.protocol.messages.describe_configs import (
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing.broker.configs import (
     BROKER,
+    CLIENT_METRICS,
     GROUP,
     TOPIC,
     Configs,
@@ -29,6 +30,7 @@ from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, Setting
+from kafkaio.testing.broker.telemetry import SUBSCRIPTION_CONFIGS
 from kafkaio.testing.handlers._configs import check_name, check_right, configured, known
 from kafkaio.testing.security.acls import Operation
 
@@ -96,6 +98,8 @@ def _one(
         found = _of_topic(node, name)
     elif kind == GROUP:
         found = _of_group(node, name)
+    elif kind == CLIENT_METRICS:
+        found = _of_subscription(node, name)
     else:
         found = _of_brokers(node, name)
     wanted = asked.configuration_keys
@@ -117,6 +121,17 @@ def _of_topic(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
 def _of_group(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
     for config, setting in facts().groups.items():
         synonyms = node.cluster.configs.group_synonyms(config, name, node.node_id)
+        yield _config(config, setting, synonyms, synonyms[0].value)
+
+
+def _of_subscription(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
+    values = node.cluster.configs.of(CLIENT_METRICS, name)
+    for config, setting in SUBSCRIPTION_CONFIGS.items():
+        default = setting.default or ""
+        synonyms = [Synonym(config, default, Source.DEFAULT)]
+        if config in values:
+            own = Synonym(config, values[config], Source.CLIENT_METRICS)
+            synonyms.insert(0, own)
         yield _config(config, setting, synonyms, synonyms[0].value)
 
 

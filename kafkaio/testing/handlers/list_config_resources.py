@@ -1,6 +1,6 @@
 """ListConfigResources, versions 0 and 1 (KIP-1000, KIP-1142).
 
-Version 0 lists subscriptions of client metrics, which this broker does not have.
+Version 0 lists subscriptions of client metrics only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kafkaio.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.configs import BROKER, GROUP
+from kafkaio.testing.broker.configs import BROKER, CLIENT_METRICS, GROUP
 from kafkaio.testing.broker.connection import ServerConnection
 from kafkaio.testing.broker.node import Node
 from kafkaio.testing.handlers._rights import rights_of
@@ -22,8 +22,7 @@ from kafkaio.testing.security.acls import Operation, ResourceType
 
 _TOPIC: Final = 2
 _LOGGER: Final = 8
-_CLIENT_METRICS: Final = 16
-_TYPES: Final = (_TOPIC, BROKER, _LOGGER, _CLIENT_METRICS, GROUP)
+_TYPES: Final = (_TOPIC, BROKER, _LOGGER, CLIENT_METRICS, GROUP)
 
 
 async def handle(
@@ -40,7 +39,7 @@ async def handle(
         return ListConfigResourcesResponse(error_code=denied)
     types = set(request.resource_types) or set(_TYPES)
     if header.request_api_version == 0:
-        types = {_CLIENT_METRICS}
+        types = {CLIENT_METRICS}
     if not types <= set(_TYPES):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     nodes = [str(node_id) for node_id in node.broker.nodes]
@@ -48,9 +47,8 @@ async def handle(
         _TOPIC: [topic.name for topic in node.cluster.visible()],
         BROKER: nodes,
         _LOGGER: nodes,
-        GROUP: [
-            name for kind, name, _ in node.cluster.configs.saved() if kind == GROUP
-        ],
+        GROUP: _saved(node, GROUP),
+        CLIENT_METRICS: _saved(node, CLIENT_METRICS),
     }
     return ListConfigResourcesResponse(
         config_resources=[
@@ -59,3 +57,7 @@ async def handle(
             for name in names.get(kind, ())
         ]
     )
+
+
+def _saved(node: Node, wanted: int) -> list[str]:
+    return [name for kind, name, _ in node.cluster.configs.saved() if kind == wanted]

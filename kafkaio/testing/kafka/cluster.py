@@ -65,7 +65,9 @@ class Cluster:
         self.options = options
         self.nodes: dict[int, Node] = {}
         self.certificates: Certificates | None = None
-        self._launcher = Launcher(options.release, options.heap, fast=options.fast)
+        self._launcher = Launcher(
+            options.release, options.heap, fast=options.fast, plugins=options.plugins
+        )
         self._plan = Plan(release=options.release)
         self._tls: Tls | None = None
         self.issuer: Issuer | None = None

@@ -36,7 +36,7 @@ class EmbeddedCluster:
     """
 
     def __init__(self, options: ClusterOptions):
-        unknown = options.oidc or options.gssapi or options.jmx
+        unknown = options.oidc or options.gssapi or options.jmx or options.plugins
         if options.config or unknown:
             raise KafkaNotStarted("the embedded broker has no such options")
         try:

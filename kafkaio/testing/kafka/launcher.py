@@ -34,13 +34,16 @@ class Launcher:
     a file, and ``close`` takes it too; after ``close`` no step begins.
     """
 
-    def __init__(self, release: Release, heap: str, *, fast: bool):
+    def __init__(
+        self, release: Release, heap: str, *, fast: bool, plugins: Sequence[Path] = ()
+    ):
         self._release = release
         self._flags = [*jvm_flags(heap, fast=fast), *_LOG_FLAGS]
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._java = Java(Path(), 0)
         self._classpath: Sequence[Path] = ()
+        self._plugins = tuple(plugins)
         self._archive: ClassArchive | None = None
         self._directory = Path()
         self._guard: Guard | None = None
@@ -102,7 +105,8 @@ class Launcher:
 
     def command(self, main: str, *args: str | Path) -> list[str | Path]:
         """Return the command line of a Java main on the broker's class path."""
-        path = os.pathsep.join(map(str, self._classpath))
+        # The archive holds the classes of Kafka alone, which come first.
+        path = os.pathsep.join(map(str, [*self._classpath, *self._plugins]))
         return [self._java.path, *self._flags, "-cp", path, main, *args]
 
     def add_flag(self, flag: str) -> None:

@@ -1,7 +1,8 @@
 """The options of a cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, TypedDict
 
 from kafkaio.testing.kafka.properties import Value
@@ -26,6 +27,7 @@ class Options(TypedDict, total=False):
     oidc: bool
     gssapi: bool
     jmx: bool
+    plugins: Sequence[Path]
     config: Mapping[str, Value] | None
     features: Mapping[str, int] | None
     rack: bool
@@ -55,6 +57,8 @@ class ClusterOptions:
             unsecured ones.
         gssapi: SASL listeners take GSSAPI too, with tickets of ``Kafka.kdc``.
         jmx: Serve the brokers' metrics, for ``Kafka.metrics``.
+        plugins: Jars that brokers find their plug-ins in, such as a metrics reporter
+            that ``config`` names.
         config: Broker properties; they override ours.
         features: Feature levels; they override those of the release. 0 means off.
         rack: Broker N is in rack rN, and followers serve fetches (KIP-392).
@@ -75,6 +79,7 @@ class ClusterOptions:
     oidc: bool = False
     gssapi: bool = False
     jmx: bool = False
+    plugins: Sequence[Path] = ()
     config: Mapping[str, Value] | None = None
     features: Mapping[str, int] | None = None
     rack: bool = True

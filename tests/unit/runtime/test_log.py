@@ -213,6 +213,7 @@ def test_every_event_has_its_line(
         "offsets_committed": ({ONE: offset}, 0.1),
         "commit_failed": ("g", OSError("x")),
         "query_lag": ("q", {ONE: 7}),
+        "telemetry_ended": (ValueError("no"),),
         "authenticated": (1, "shared", "SCRAM-SHA-256", 3600.0, 0.2),
         "credentials_exposed": ("PLAIN", "far.example"),
         "loop_blocked": (0.5, ""),

@@ -1,0 +1,234 @@
+"""When a client asks for a telemetry subscription and pushes metrics (KIP-714).
+
+A client first asks any broker for its subscription (GetTelemetrySubscriptions). It then
+pushes the metrics that were asked for at the interval of the subscription
+(PushTelemetry), and asks again when a broker no longer knows the subscription. The
+broker gives the client its instance id with the first subscription, and the client
+keeps it.
+
+======================  ========================  ====================================
+error                   of a subscription         of a push
+======================  ========================  ====================================
+42, 87 (and 35)         stop                      stop
+117                     ask after the interval    ask at once
+76                      ask after the interval    ask at once; no longer compress so
+89, 118, any other      ask after the interval    ask after the interval
+no answer               ask after the interval    ask after the interval
+======================  ========================  ====================================
+
+"The interval" is that of the last subscription, or `DEFAULT_INTERVAL`. So whatever the
+brokers answer, at most one subscription and one push are sent in an interval, except
+for the subscription that follows a push at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from enum import Enum
+from math import inf
+from typing import Final
+from uuid import UUID
+
+from kafkaio._dataclass import dataclass
+from kafkaio.protocol.error_codes import ErrorCode
+
+__all__ = ["DEFAULT_INTERVAL", "Ledger", "Step", "Subscription", "TelemetryMachine"]
+
+#: Seconds between two requests until a broker has named an interval, as in Java.
+DEFAULT_INTERVAL: Final = 300.0
+
+_ZERO: Final = UUID(int=0)
+_EVERYTHING: Final = "*"
+_FATAL: Final = frozenset(
+    {
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
+_AT_ONCE: Final = frozenset(
+    {ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE}
+)
+
+
+class Step(Enum):
+    """What is to be done when the time has come."""
+
+    SUBSCRIBE = "subscribe"
+    PUSH = "push"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """What a broker wants to know of this client.
+
+    Attributes:
+        instance_id: the id of the client.
+        subscription_id: identifies the subscription.
+        compression: the codec for pushes, by its number; 0 for none.
+        interval: seconds between two pushes.
+        max_bytes: most bytes of a push, as sent; 0 for no limit.
+        is_delta: whether sums are the increase since the last push.
+        prefixes: how the names of the metrics that are wanted begin.
+    """
+
+    instance_id: UUID
+    subscription_id: int
+    compression: int
+    interval: float
+    max_bytes: int
+    is_delta: bool
+    prefixes: tuple[str, ...]
+
+    def wants(self, name: str) -> bool:
+        """Whether a metric of that name is to be pushed."""
+        return _EVERYTHING in self.prefixes or name.startswith(self.prefixes)
+
+
+class TelemetryMachine:
+    """Decides what is sent, and when. Times are in seconds of one clock.
+
+    Args:
+        codecs: the numbers of the compression codecs that can be used.
+
+    Attributes:
+        step: what is to be done next.
+        due: when; infinite if nothing is to be done.
+        instance_id: the id of this client; None until a broker has given it.
+        subscription: what is wanted; None before the first answer.
+    """
+
+    def __init__(self, codecs: Collection[int] = ()) -> None:
+        self._codecs = frozenset(codecs)
+        self.step: Step = Step.SUBSCRIBE
+        self.due: float = -inf
+        self.instance_id: UUID | None = None
+        self.subscription: Subscription | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing is to be sent any more."""
+        return self.step is Step.NOTHING
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two requests."""
+        return DEFAULT_INTERVAL if self.subscription is None else self._subscribed
+
+    @property
+    def _subscribed(self) -> float:
+        assert self.subscription is not None
+        return self.subscription.interval
+
+    def subscribed(  # noqa: PLR0913 - the fields of the answer
+        self,
+        now: float,
+        roll: float,
+        *,
+        instance_id: UUID,
+        subscription_id: int,
+        accepted: Sequence[int],
+        interval: float,
+        max_bytes: int,
+        is_delta: bool,
+        prefixes: Iterable[str],
+    ) -> None:
+        """Take over a subscription.
+
+        Args:
+            now: the time.
+            roll: a random number from 0 to 1. It spreads the first pushes of clients
+                that started together over 0.5 to 1.5 intervals.
+            instance_id: the id that the broker gives, or knows already.
+            subscription_id: identifies the subscription.
+            accepted: codecs that the broker accepts, those that it prefers first.
+            interval: seconds between two pushes.
+            max_bytes: most bytes of a push.
+            is_delta: whether sums are to be the increase since the last push.
+            prefixes: how the names of the metrics begin that are wanted; none for no
+                metrics, ``*`` for all.
+        """
+        if self.has_ended:
+            return
+        if self.instance_id is None:
+            if instance_id == _ZERO:  # no broker gives it: it stands for "none yet"
+                self.unanswered(now)
+                return
+            self.instance_id = instance_id
+        usable = [one for one in accepted if one in self._codecs]
+        self.subscription = Subscription(
+            instance_id=self.instance_id,
+            subscription_id=subscription_id,
+            compression=usable[0] if usable else 0,
+            interval=interval if interval > 0 else DEFAULT_INTERVAL,
+            max_bytes=max(0, max_bytes),
+            is_delta=is_delta,
+            prefixes=tuple(prefixes),
+        )
+        if self.subscription.prefixes:
+            self._set(Step.PUSH, now + (0.5 + roll) * self.interval)
+        else:
+            self._set(Step.SUBSCRIBE, now + self.interval)
+
+    def pushed(self, now: float) -> None:
+        """Note that a broker took a push."""
+        self._set(Step.PUSH, now + self.interval)
+
+    def refused(self, code: int, now: float) -> None:
+        """Note that a broker refused a request, with a code of ``ErrorCode``."""
+        if code in _FATAL:
+            self._set(Step.NOTHING, inf)
+        elif self.step is Step.PUSH and code in _AT_ONCE:
+            if code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE:
+                assert self.subscription is not None
+                self._codecs -= {self.subscription.compression}
+            self._set(Step.SUBSCRIBE, now)
+        else:
+            self.unanswered(now)
+
+    def unanswered(self, now: float) -> None:
+        """Note that a request had no answer, or could not be sent."""
+        self._set(Step.SUBSCRIBE, now + self.interval)
+
+    def terminate(self) -> bool:
+        """End; nothing is sent any more.
+
+        Returns:
+            Whether one last push is to be sent, which says that it is the last.
+        """
+        is_pushing = self.step is Step.PUSH
+        self._set(Step.NOTHING, inf)
+        return is_pushing
+
+    def _set(self, step: Step, due: float) -> None:
+        if not self.has_ended:
+            self.step, self.due = step, due
+
+
+class Ledger:
+    """What was pushed of growing sums, to tell their increase since then.
+
+    An increase that a broker refused is part of the next push. An increase whose push
+    had no answer counts as pushed: it is rather lost than counted twice.
+    """
+
+    __slots__ = ("_pending", "_told")
+
+    def __init__(self) -> None:
+        self._told: dict[Hashable, float] = {}
+        self._pending: Mapping[Hashable, float] = {}
+
+    def increase(self, key: Hashable, total: float) -> float:
+        """Return how much a sum has grown since the last push that had it."""
+        return max(0.0, total - self._told.get(key, 0.0))
+
+    def sending(self, totals: Mapping[Hashable, float]) -> None:
+        """Note the sums of a push that is being sent."""
+        self._pending = totals
+
+    def settle(self, *, is_refused: bool) -> None:
+        """Note what became of that push."""
+        if not is_refused:
+            self._told.update(self._pending)
+        self._pending = {}

@@ -1,0 +1,412 @@
+"""Pushes metrics of this client to the brokers, in a task of its own.
+
+The task starts with the first connection to a broker that offers telemetry; all modules
+beside this one are imported only then, and what the client does is observed only once a
+broker has asked for metrics. Nothing here may affect the client: whatever fails ends
+the task, is reported once, and is no crash.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+import anyio
+
+from kafkaio._machines.telemetry import Ledger, Step, Subscription, TelemetryMachine
+from kafkaio._net.connection import Connection
+from kafkaio._runtime.broadcast import Broadcast
+from kafkaio._runtime.clock import now, roll, wall_clock
+from kafkaio._runtime.observer import Observed, Observer, add_observer
+from kafkaio._runtime.supervisor import TaskScope
+from kafkaio.client.nodes import Nodes
+from kafkaio.config import ClientConfig
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ClosedError,
+    KafkaError,
+    RequestTimeout,
+    UnsupportedVersion,
+    UsageError,
+)
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.types import Metric
+
+if TYPE_CHECKING:
+    from kafkaio.client.telemetry.collector import Collector
+    from kafkaio.client.telemetry.otlp import Attributes, Point
+    from kafkaio.protocol.messages.push_telemetry import PushTelemetryRequest
+
+__all__ = ["Telemetry"]
+
+#: Kafka's own names, which no metric of an application may have.
+_RESERVED: Final = "org.apache.kafka."
+#: Most seconds that the last push may delay closing.
+LAST_PUSH: Final = 1.0
+#: Which part of the time to close the last push may take.
+_PART_OF_CLOSING: Final = 0.5
+#: The library that each compression codec needs, by the codec's number; "" for none.
+_CODECS: Final[Mapping[int, str]] = {1: "", 2: "cramjam", 3: "lz4", 4: "zstandard"}
+
+
+def _nothing() -> None:
+    pass
+
+
+class Telemetry:
+    """The metrics of one client, and the task that pushes them.
+
+    Args:
+        config: the client's options.
+        nodes: connects to a broker.
+        observer: hears what the client does, and of a failure here.
+        statistics: returns the statistics of the client.
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        nodes: Nodes,
+        observer: Observer,
+        statistics: Callable[[], object],
+    ) -> None:
+        self._config = config
+        self._nodes = nodes
+        self._observer = observer
+        self._statistics = statistics
+        self._timeout = config.request_timeout_ms / 1000
+        self._machine = TelemetryMachine()
+        self._ledger = Ledger()
+        self._collector: Collector | None = None
+        self._registered: dict[tuple[str, Attributes], Metric] = {}
+        self._kinds: dict[str, None] = {}
+        self._sources: dict[int, weakref.ref[Observed]] = {}
+        self._resources: dict[int, Callable[[], Mapping[str, str]]] = {}
+        self._listeners: dict[int, Callable[[], None]] = {}
+        self._scope = TaskScope()
+        self._is_running = False
+        self._failure: KafkaError | None = None
+        self._started_ns = self._pushed_ns = 0
+        self._known = Broadcast()
+        #: Whether a broker was connected to that offers telemetry.
+        self.is_offered: bool = False
+
+    # ---- who uses the client -----------------------------------------------------
+
+    def add_user(
+        self,
+        kind: str,
+        source: Observed,
+        resource: Callable[[], Mapping[str, str]],
+        on_observed: Callable[[], None] = _nothing,
+    ) -> Callable[[], None]:
+        """Add a producer or consumer that uses the client.
+
+        Args:
+            kind: ``producer``, ``consumer`` or ``admin.client``.
+            source: has ``statistics()``; referred to weakly.
+            resource: returns the attributes of all metrics, such as the group. It must
+                not refer to the public object.
+            on_observed: called once the observer hears more than before.
+
+        Returns:
+            A function that removes it. Its metrics are still told, but no gauges.
+        """
+        key = id(source)
+        self._kinds[kind] = None
+        self._sources[key] = weakref.ref(source)
+        self._resources[key] = resource
+        if self._collector is None:
+            self._listeners[key] = on_observed
+        else:
+            on_observed()
+
+        def remove() -> None:
+            self._sources.pop(key, None)
+            self._resources.pop(key, None)
+            self._listeners.pop(key, None)
+
+        return remove
+
+    def register(self, metric: Metric) -> None:
+        """Push a metric of the application, too (KIP-1076).
+
+        Raises:
+            ArgumentTypeError: it is no `kafkaio.Metric`.
+            ArgumentValueError: its name is empty, or one of Kafka's own.
+        """
+        key = _key_of(metric)
+        if not metric.name or metric.name.startswith(_RESERVED):
+            raise ArgumentValueError(
+                f"name={metric.name!r}: must be set, and not begin with {_RESERVED}"
+            )
+        self._registered[key] = metric
+
+    def unregister(self, metric: Metric) -> None:
+        """Push a metric no longer; nothing happens if it was not registered.
+
+        Raises:
+            ArgumentTypeError: it is no `kafkaio.Metric`.
+        """
+        self._registered.pop(_key_of(metric), None)
+
+    async def instance_id(self, within: float) -> UUID:
+        """Return the id by which brokers know this client; waits until one gave it.
+
+        Raises:
+            UsageError: ``enable_metrics_push`` is off.
+            UnsupportedVersion: no broker connected to so far offers telemetry.
+            RequestTimeout: no broker gave an id in time.
+            KafkaError: telemetry has failed; says why.
+            ClosedError: the client was closed.
+        """
+        if not self._config.enable_metrics_push:
+            raise UsageError(
+                "a client without telemetry has no instance id: enable_metrics_push "
+                "is False"
+            )
+        with anyio.move_on_after(within):
+            while self._machine.instance_id is None:
+                if self._failure is not None:
+                    raise self._failure
+                if not self.is_offered:
+                    raise UnsupportedVersion(
+                        "the brokers offer no telemetry (KIP-714): it needs Kafka 3.7 "
+                        "with a metrics reporter that takes it"
+                    )
+                await self._known.wait()
+            return self._machine.instance_id
+        raise RequestTimeout("no broker gave the client an instance id in time")
+
+    # ---- the task ----------------------------------------------------------------
+
+    def may_start(self, connection: Connection) -> bool:
+        """Note a new connection; return whether its broker is the first to offer it."""
+        if self.is_offered or not self._config.enable_metrics_push:
+            return False
+        versions = connection.versions
+        self.is_offered = (
+            versions.max_version(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS) is not None
+            and versions.max_version(ApiKey.PUSH_TELEMETRY) is not None
+        )
+        return self.is_offered
+
+    def fail(self, failure: Callable[[], Exception]) -> None:
+        """Fail whoever waits for the instance id."""
+        self._known.fail(failure)
+
+    async def run(self) -> None:
+        """Ask for subscriptions and push metrics until the client is closed."""
+        self._is_running = True
+        self._machine = TelemetryMachine(_installed())
+        try:
+            with self._scope:
+                while not self._machine.has_ended:
+                    await anyio.sleep(max(0.0, self._machine.due - now()))
+                    await self._step()
+        except Exception as error:  # noqa: BLE001 - it must not crash the client
+            self._end(error)
+        finally:
+            self._is_running = False
+
+    async def finish(self, deadline: float) -> None:
+        """End the task, and push a last time if metrics were being pushed.
+
+        Args:
+            deadline: when closing has to be done. The last push takes at most half of
+                the time until then, and at most `LAST_PUSH` seconds.
+        """
+        if not self._is_running:
+            return
+        self._scope.cancel()
+        if not self._machine.terminate():
+            return
+        within = min(LAST_PUSH, (deadline - now()) * _PART_OF_CLOSING)
+        if within <= 0:
+            return
+        try:
+            with anyio.move_on_after(within):
+                await self._push(is_last=True)
+        except Exception as error:  # noqa: BLE001 - it must not keep from closing
+            self._end(error)
+
+    def _end(self, error: Exception) -> None:
+        self._machine.terminate()
+        if isinstance(error, ClosedError):  # the client was closed meanwhile
+            return
+        failure = error
+        if not isinstance(failure, KafkaError):
+            failure = KafkaError(f"pushing metrics has failed: {error!r}")
+        self._failure = failure
+        self._observer.telemetry_ended(error)
+        self._known.tell()
+
+    async def _step(self) -> None:
+        try:
+            if self._machine.step is Step.PUSH:
+                await self._push(is_last=False)
+            else:
+                await self._subscribe()
+        except (KafkaError, OSError) as error:
+            if isinstance(error, ClosedError):
+                raise
+            # Also where the broker that was chosen does not offer it, in a cluster
+            # that is being upgraded.
+            self._machine.unanswered(now())
+
+    async def _subscribe(self) -> None:
+        from kafkaio.protocol.messages.get_telemetry_subscriptions import (
+            GetTelemetrySubscriptionsRequest,
+        )
+
+        request = GetTelemetrySubscriptionsRequest()
+        if self._machine.instance_id is not None:
+            request.client_instance_id = self._machine.instance_id
+        connection = await self._nodes.any_connection()
+        answer = await connection.call(request, timeout=self._timeout)
+        if answer.error_code:
+            self._refused(answer.error_code, request.API_KEY)
+            return
+        self._machine.subscribed(
+            now(),
+            roll(),
+            instance_id=answer.client_instance_id,
+            subscription_id=answer.subscription_id,
+            accepted=answer.accepted_compression_types,
+            interval=answer.push_interval_ms / 1000,
+            max_bytes=answer.telemetry_max_bytes,
+            is_delta=answer.delta_temporality,
+            prefixes=answer.requested_metrics,
+        )
+        self._known.tell()
+        if self._machine.step is Step.PUSH and self._collector is None:
+            self._attach()
+
+    def _attach(self) -> None:
+        from kafkaio.client.telemetry.collector import Collector
+
+        self._collector = Collector(self._statistics)  # type: ignore[arg-type]
+        self._started_ns = self._pushed_ns = wall_clock()()
+        add_observer(self._observer, self._collector)
+        for tell in self._listeners.values():
+            tell()
+        self._listeners.clear()
+
+    def _refused(self, code: int, api: int) -> None:
+        self._machine.refused(code, now())
+        if self._machine.has_ended:
+            self._end(broker_error(code, "pushing metrics", api=api))
+
+    async def _push(self, *, is_last: bool) -> None:
+        request = self._request(is_last=is_last)
+        connection = await self._nodes.any_connection()
+        sent_ns = wall_clock()()
+        is_refused = False
+        try:
+            answer = await connection.call(request, timeout=self._timeout)
+            is_refused = bool(answer.error_code)
+        finally:
+            self._ledger.settle(is_refused=is_refused)
+        if is_last:
+            return  # nothing follows, whatever the answer
+        if is_refused:
+            self._refused(answer.error_code, request.API_KEY)
+        else:
+            self._pushed_ns = sent_ns
+            self._machine.pushed(now())
+
+    def _request(self, *, is_last: bool) -> PushTelemetryRequest:
+        from kafkaio._records.compression import Compression, Compressor
+        from kafkaio.protocol.messages.push_telemetry import PushTelemetryRequest
+
+        wanted = self._machine.subscription
+        assert wanted is not None  # of which a push is the consequence
+        compressor = Compressor(Compression(wanted.compression))
+        points = self._points(wanted)
+        while True:
+            data = compressor.compress(self._encode(wanted, points))
+            if not wanted.max_bytes or len(data) <= wanted.max_bytes:
+                break
+            if not points:
+                data = b""
+                break
+            # Those that matter least are at the end.
+            fitting = len(points) * wanted.max_bytes * 9 // (len(data) * 10)
+            points = points[: min(fitting, len(points) - 1)]
+        self._ledger.sending({_place(one): one.value for one in points if one.is_sum})
+        return PushTelemetryRequest(
+            client_instance_id=wanted.instance_id,
+            subscription_id=wanted.subscription_id,
+            terminating=is_last,
+            compression_type=wanted.compression,
+            metrics=data,
+        )
+
+    def _points(self, wanted: Subscription) -> list[Point]:
+        collector = self._collector
+        assert collector is not None  # attached with the first subscription
+        collector.turn()
+        numbers = [
+            source.statistics()
+            for refer in [*self._sources.values()]
+            if (source := refer()) is not None
+        ]
+        points = collector.points([*self._kinds], numbers)
+        found = [one for one in points if wanted.wants(one.name)]
+        found[1:1] = self._own_points(wanted)
+        return found
+
+    def _own_points(self, wanted: Subscription) -> list[Point]:
+        from kafkaio.client.telemetry.otlp import Point
+
+        found = []
+        for (name, about), metric in [*self._registered.items()]:
+            if not wanted.wants(name):
+                continue
+            try:
+                value = float(metric.read())
+            except Exception as error:  # noqa: BLE001 - the application's
+                self._observer.telemetry_ended(error)
+                self._registered.pop((name, about), None)
+                continue
+            found.append(Point(name, value, about, is_sum=metric.kind == "sum"))
+        return found
+
+    def _encode(self, wanted: Subscription, points: list[Point]) -> bytes:
+        from kafkaio.client.telemetry.otlp import Times, encode
+
+        start = self._pushed_ns if wanted.is_delta else self._started_ns
+        if wanted.is_delta:
+            points = [
+                one._replace(value=self._ledger.increase(_place(one), one.value))
+                if one.is_sum
+                else one
+                for one in points
+            ]
+        resource: dict[str, str] = {}
+        if self._config.client_rack:
+            resource["client_rack"] = self._config.client_rack
+        for describe in [*self._resources.values()]:
+            resource |= describe()
+        return encode(points, Times(start, wall_clock()(), wanted.is_delta), resource)
+
+
+def _installed() -> list[int]:
+    return [code for code, name in _CODECS.items() if not name or find_spec(name)]
+
+
+def _place(point: Point) -> tuple[str, Attributes]:
+    return point.name, point.attributes
+
+
+def _key_of(metric: object) -> tuple[str, Attributes]:
+    if not isinstance(metric, Metric):
+        raise ArgumentTypeError(
+            f"metric must be a kafkaio.Metric, not {type(metric).__name__}"
+        )
+    return metric.name, tuple(sorted(metric.attributes.items()))

@@ -1,0 +1,154 @@
+"""Numbers of which the count, the sum and the greatest are wanted, as Java counts them.
+
+Java's averages, maxima and rates are those of the last 30 to 60 seconds; sums are those
+since the start. Here a `Samples` keeps the sums of two windows. Whoever reads them ends
+the current window when it has lasted long enough, so that to add a number needs no
+clock. If they are read less often than that, the windows are as long as the interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import nan
+from typing import Final
+
+from kafkaio.client.telemetry.otlp import Attributes, Point
+
+__all__ = ["WINDOW", "Naming", "Samples", "merged"]
+
+#: Least seconds of a window; Java's ``metrics.sample.window.ms``.
+WINDOW: Final = 30.0
+
+
+class Samples:
+    """Numbers of one kind.
+
+    Attributes:
+        count: how many came in the current window.
+        total: their sum.
+        peak: the greatest of them; 0 without any.
+    """
+
+    __slots__ = ("_count", "_peak", "_total", "count", "ever", "peak", "sum", "total")
+
+    def __init__(self) -> None:
+        self.count: int = 0
+        self.total: float = 0.0
+        self.peak: float = 0.0
+        # The window before.
+        self._count = 0
+        self._total = self._peak = 0.0
+        # How many there were in windows that have ended, and their sum.
+        self.ever: int = 0
+        self.sum: float = 0.0
+
+    def add(self, value: float) -> None:
+        """Add a number, which is not negative."""
+        self.count += 1
+        self.total += value
+        if value > self.peak:
+            self.peak = value
+
+    def include(self, other: Samples) -> None:
+        """Add all that another has."""
+        self.count += other.count
+        self.total += other.total
+        self.peak = max(self.peak, other.peak)
+        self._count += other._count
+        self._total += other._total
+        self._peak = max(self._peak, other._peak)
+        self.ever += other.ever
+        self.sum += other.sum
+
+    def turn(self) -> None:
+        """Begin a new window; of the one before the last, only the sums are kept."""
+        self.ever += self.count
+        self.sum += self.total
+        self._count, self._total, self._peak = self.count, self.total, self.peak
+        self.count, self.total, self.peak = 0, 0.0, 0.0
+
+    @property
+    def all_count(self) -> int:
+        """How many there were ever."""
+        return self.ever + self.count
+
+    @property
+    def all_total(self) -> float:
+        """The sum of all that there were ever."""
+        return self.sum + self.total
+
+    @property
+    def recent_count(self) -> int:
+        """How many there were in both windows."""
+        return self._count + self.count
+
+    @property
+    def recent_total(self) -> float:
+        """The sum of those in both windows."""
+        return self._total + self.total
+
+    @property
+    def average(self) -> float:
+        """The average in both windows; not a number if there was none, as in Java."""
+        return self.recent_total / self.recent_count if self.recent_count else nan
+
+    @property
+    def greatest(self) -> float:
+        """The greatest in both windows; not a number if there was none, as in Java."""
+        return max(self.peak, self._peak) if self.recent_count else nan
+
+
+def merged(many: Iterable[Samples]) -> Samples:
+    """Return the numbers of several as those of one."""
+    one = Samples()
+    for each in many:
+        one.include(each)
+    return one
+
+
+class Naming:
+    """Makes the points of one group of metrics by Java's names.
+
+    Args:
+        group: how the names begin, without a final dot.
+        span: seconds of both windows.
+        attributes: what all of them are about.
+    """
+
+    __slots__ = ("_attributes", "_group", "_span")
+
+    def __init__(self, group: str, span: float, attributes: Attributes = ()) -> None:
+        self._group = group
+        self._span = span
+        self._attributes = attributes
+
+    def gauge(self, name: str, value: float) -> Point:
+        """Return a gauge."""
+        return Point(f"{self._group}.{name}", value, self._attributes)
+
+    def sum(self, name: str, value: float) -> Point:
+        """Return a sum that only grows."""
+        return Point(f"{self._group}.{name}", value, self._attributes, is_sum=True)
+
+    def counted(self, name: str, samples: Samples) -> Iterator[Point]:
+        """Yield how many there are in a second, and were in all."""
+        yield self.gauge(f"{name}.rate", samples.recent_count / self._span)
+        yield self.sum(f"{name}.total", samples.all_count)
+
+    def summed(self, name: str, samples: Samples) -> Iterator[Point]:
+        """Yield their sum in a second, and in all."""
+        yield self.gauge(f"{name}.rate", samples.recent_total / self._span)
+        yield self.sum(f"{name}.total", samples.all_total)
+
+    def hourly(self, name: str, samples: Samples) -> Iterator[Point]:
+        """Yield how many there are in an hour, and were in all."""
+        rate = samples.recent_count / self._span * 3600
+        yield self.gauge(f"{name}.rate.per.hour", rate)
+        yield self.sum(f"{name}.total", samples.all_count)
+
+    def spread(
+        self, name: str, samples: Samples, factor: float = 1.0
+    ) -> Iterator[Point]:
+        """Yield the average and the greatest, each times a factor."""
+        yield self.gauge(f"{name}.avg", samples.average * factor)
+        yield self.gauge(f"{name}.max", samples.greatest * factor)
