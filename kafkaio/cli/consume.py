@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+import anyio
 import click
 
 from kafkaio.cli.command import asynchronous, command
@@ -17,6 +18,7 @@ from kafkaio.cli.places import BEGINNING, PLACES, Place, Places
 from kafkaio.cli.progress import Progress
 from kafkaio.cli.record_json import envelope_of, json_of
 from kafkaio.cli.rendering import Renderer, compile_format, compile_kcat_format
+from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafkaio.cli.session import Session
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from kafkaio.types import Record, TopicPartition
 
 __all__ = ["consume"]
+
+#: How long a commit may take when the command is interrupted.
+_COMMIT_SECONDS = 0.5
 
 
 class _Options(TypedDict):
@@ -114,12 +119,15 @@ async def consume(
             Progress(", ".join(topics), until.total, is_shown=is_shown) as progress,
         ):
             printing = _Printing(sink, progress, options["keep"], options["count"])
-            async for batch, end in until.batches():
-                printing.take(batch, end)
-                if printing.is_full:
-                    break
-            if is_group:
-                await printing.commit(consumer)
+            try:
+                async for batch, end in until.batches():
+                    printing.take(batch, end)
+                    if printing.is_full:
+                        break
+                await printing.commit(consumer, is_group=is_group)
+            finally:  # after Ctrl-C, or an error that is raised on
+                with suppress(KafkaError), anyio.move_on_after(_COMMIT_SECONDS):
+                    await printing.commit(consumer, is_group=is_group)
 
 
 def _file(options: _Options) -> str | None:
@@ -185,9 +193,9 @@ class _Printing:
 
     def take(self, batch: Batch, end: int | None) -> None:
         """Write the records of a batch that are wanted."""
-        self._last = batch
         if end is None and self._keep is None and self._left is None:
             self._sink.write(batch)
+            self._last = batch
             self._progress.add(len(batch))
             return
         found = list(self._wanted(batch, end))
@@ -195,6 +203,7 @@ class _Printing:
         self._progress.add(len(found))
         if self._left is not None:
             self._left -= len(found)
+        self._last = batch
         if end is not None:
             self._last = {batch.topic_partition: end}
         if self.is_full:
@@ -208,10 +217,11 @@ class _Printing:
             records = filter(self._keep, records)
         return islice(records, self._left)
 
-    async def commit(self, consumer: Consumer) -> None:
-        """Commit the last batch as far as it was written.
+    async def commit(self, consumer: Consumer, *, is_group: bool) -> None:
+        """Commit the last batch as far as it was written, once.
 
         Those before are finished, so that the consumer commits them when it closes.
         """
-        if self._last is not None:
+        if is_group and self._last is not None:
             await consumer.commit(self._last)
+        self._last = None
