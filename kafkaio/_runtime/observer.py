@@ -1,9 +1,9 @@
 """The events that a client, producer or consumer reports: one method for each kind.
 
-An observer can turn them into metrics of any library (`kafkaio.metrics`). It is called
-synchronously on the event loop, so it must be quick. There is at most one call for each
-request, answer or batch, never one for each record. The log of the standard library is
-one of the observers (`kafkaio._runtime.log`).
+An observer can turn them into metrics of any library (``kafkaio.metrics``). It is
+called synchronously on the event loop, so it must be quick. There is at most one call
+for each request, answer or batch, never one for each record. The log of the standard
+library is one of the observers (`kafkaio._runtime.log`).
 
 What an observer wants to know at a time of its own choice (gauges, such as a lag) is no
 event: `Observer.started` has the object whose ``statistics()`` tell it.

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from threading import Lock
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from opentelemetry import context as otel_context
@@ -55,6 +56,19 @@ _TYPES: Final = {
     "process": "process",
     "commit": "settle",
 }
+#: What is counted here, and read when metrics are exported: to add to a counter of the
+#: SDK takes ten times as long.
+_COUNTED: Final = (
+    "sent",
+    "consumed",
+    "batches",
+    "queue",
+    "retries",
+    "failed_rebalances",
+    "failed_authentications",
+)
+#: Requests whose time is that of an operation of the conventions.
+_OPERATIONS: Final = frozenset({"Produce", "Fetch"})
 #: Seconds for which one reading of the gauges serves all of them.
 _FRESH: Final = 0.5
 
@@ -69,14 +83,6 @@ class RecordBatch(Protocol):
 
 class OpenTelemetryObserver:
     """Records metrics and spans of clients, producers and consumers.
-
-    ::
-
-        observer = OpenTelemetryObserver(propagate=True)
-        async with kafkaio.Consumer(..., observer=observer) as consumer:
-            async for batch in consumer.batches():
-                with observer.process(batch):
-                    ...
 
     Args:
         meter_provider: makes the metrics; the global one by default.
@@ -132,22 +138,25 @@ class OpenTelemetryObserver:
         # The context that was written last, and its headers.
         self._written: tuple[SpanContext | None, tuple[tuple[str, bytes], ...]]
         self._written = None, ()
+        # Totals by metric, and by the identity of attributes, which are kept.
+        self._totals: dict[str, dict[int, tuple[dict[str, Any], float]]]
+        self._totals = {key: {} for key in _COUNTED}
+        self._lock = Lock()
         self._read_at = 0.0
         self._readings: Sequence[Any] = ()
         self._make_instruments()
 
     def _make_instruments(self) -> None:
-        histogram, counter = self._histogram, self._counter
+        histogram = self._histogram
         self._operation = histogram("operation")
         self._process_duration = histogram("process")
         self._request = histogram("request")
-        self._queue = histogram("queue")
         self._rebalance = histogram("rebalance")
         self._transaction = histogram("transaction")
-        self._sent, self._consumed = counter("sent"), counter("consumed")
-        self._retries = counter("retries")
-        self._failed_rebalances = counter("failed_rebalances")
-        self._failed_authentications = counter("failed_authentications")
+        for key in _COUNTED:
+            it: Instrument = METRICS[key]
+            read = partial(self._observe_total, key)
+            self._meter.create_observable_counter(it.name, [read], it.unit, it.help)
         for key, (name, unit) in OWN_GAUGES.items():
             gauge = GAUGES[key]
             make = (
@@ -161,9 +170,42 @@ class OpenTelemetryObserver:
         it: Instrument = METRICS[key]
         return self._meter.create_histogram(it.name, it.unit, it.help)
 
-    def _counter(self, key: str) -> metrics.Counter:
-        it: Instrument = METRICS[key]
-        return self._meter.create_counter(it.name, it.unit, it.help)
+    def _count(self, key: str, found: dict[str, Any], amount: float) -> None:
+        """Add to a total.
+
+        Args:
+            key: which of the metrics.
+            found: attributes that `_cached` returned.
+            amount: what to add.
+        """
+        totals = self._totals[key]
+        with self._lock:
+            entry = totals.get(id(found))
+            if entry is None:
+                totals[id(found)] = (found, amount)
+            else:
+                totals[id(found)] = (found, entry[1] + amount)
+
+    def _observe_total(
+        self, key: str, options: metrics.CallbackOptions
+    ) -> Iterable[metrics.Observation]:
+        del options
+        with self._lock:
+            totals = list(self._totals[key].values())
+        return [metrics.Observation(value, found) for found, value in totals]
+
+    def _cached(
+        self, key: tuple[object, ...], make: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Return attributes that are made once, and kept."""
+        found = self._attributes.get(key)
+        if found is None:
+            found = self._attributes[key] = make()
+        return found
+
+    def _of_facts(self, **facts: str) -> dict[str, Any]:
+        key = "facts", *facts.items()
+        return self._cached(key, lambda: attributes(self._names, facts))
 
     def _observe(
         self, key: str, options: metrics.CallbackOptions
@@ -181,11 +223,8 @@ class OpenTelemetryObserver:
 
     def _of(self, operation: str, **facts: str | int | None) -> dict[str, Any]:
         """Return the attributes of an operation, made once."""
-        key = operation, *facts.values()
-        found = self._attributes.get(key)
-        if found is None:
-            found = self._attributes[key] = self._made(operation, facts)
-        return found
+        key = operation, *facts.items()
+        return self._cached(key, lambda: self._made(operation, facts))
 
     def _made(
         self, operation: str, facts: Mapping[str, str | int | bool | None]
@@ -217,21 +256,17 @@ class OpenTelemetryObserver:
     def request_answered(
         self, api: str, version: int, node_id: int, seconds: float, size: int
     ) -> None:
-        """Record its time."""
+        """Record its time, unless it is that of an operation."""
         del version, size
-        key = "request", api, node_id
-        found = self._attributes.get(key)
-        if found is None:
-            found = {"kafkaio.api": api, "kafkaio.node": node_id}
-            self._attributes[key] = found
-        self._request.record(seconds, found)
+        if api not in _OPERATIONS:
+            self._request.record(seconds, {"kafkaio.api": api, "kafkaio.node": node_id})
 
     def retrying(
         self, what: str, attempt: int, delay: float, cause: BaseException
     ) -> None:
         """Count it."""
         del what, attempt, delay
-        self._retries.add(1, attributes(self._names, {"error": _name_of(cause)}))
+        self._count("retries", self._of_facts(error=_name_of(cause)), 1)
 
     def authentication_failed(
         self,
@@ -244,14 +279,18 @@ class OpenTelemetryObserver:
     ) -> None:
         """Count it."""
         del node_id, connection_class, error, is_renewal
-        self._failed_authentications.add(1, {"kafkaio.mechanism": mechanism})
+        found = self._cached(
+            ("mechanism", mechanism), lambda: {"kafkaio.mechanism": mechanism}
+        )
+        self._count("failed_authentications", found, 1)
 
     def batch_acknowledged(self, batch: AcknowledgedBatch) -> None:
         """Record times and records, and a span."""
         found = self._of_topic("send", batch.partition)
-        self._sent.add(batch.records, found)
         self._operation.record(batch.seconds, found)
-        self._queue.record(batch.queue_seconds, found)
+        self._count("sent", found, batch.records)
+        self._count("batches", found, 1)
+        self._count("queue", found, batch.queue_seconds)
         if self._spans != "none":
             self._send_span(batch)
 
@@ -279,7 +318,7 @@ class OpenTelemetryObserver:
     ) -> None:
         """Count the records."""
         facts = {"destination": partition.topic, "error": _name_of(error)}
-        self._sent.add(count, self._of("send", **facts))
+        self._count("sent", self._of("send", **facts), count)
 
     def fetch_answered(
         self,
@@ -314,7 +353,7 @@ class OpenTelemetryObserver:
 
     def records_handed_out(self, partition: TopicPartition, records: int) -> None:
         """Count the records."""
-        self._consumed.add(records, self._of_topic("poll", partition))
+        self._count("consumed", self._of_topic("poll", partition), records)
 
     def offsets_committed(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], seconds: float
@@ -330,7 +369,7 @@ class OpenTelemetryObserver:
     def rebalance_failed(self, group: str, error: BaseException | None) -> None:
         """Count it."""
         del error
-        self._failed_rebalances.add(1, attributes(self._names, {"group": group}))
+        self._count("failed_rebalances", self._of_facts(group=group), 1)
 
     def transaction_step(
         self, transactional_id: str, step: str, seconds: float

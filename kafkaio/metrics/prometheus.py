@@ -224,13 +224,6 @@ def _families(
 class PrometheusObserver:
     """Counts what happens, for Prometheus.
 
-    ::
-
-        prometheus_client.start_http_server(9100)
-        observer = PrometheusObserver(client_id="billing")
-        async with kafkaio.Producer("localhost:9092", observer=observer) as producer:
-            ...
-
     One observer may serve several clients, and several observers may share a registry.
     A scrape may come in any thread. After a fork, the child's gauges are those of its
     own clients. ``docs/guide/metrics.md`` lists the metrics.

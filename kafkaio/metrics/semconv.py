@@ -120,10 +120,13 @@ METRICS: Final[Mapping[str, Instrument]] = {
         "messaging.process.duration", "s", "Duration of processing operation."
     ),
     "request": Instrument(
-        "kafkaio.request.duration", "s", "From a request to its answer."
+        "kafkaio.request.duration", "s", "Requests other than Produce and Fetch."
     ),
     "queue": Instrument(
-        "kafkaio.producer.queue.duration", "s", "From the first record to the request."
+        "kafkaio.producer.queue.time", "s", "Time of batches in the buffer, in sum."
+    ),
+    "batches": Instrument(
+        "kafkaio.producer.batches", "{batch}", "Batches that were acknowledged."
     ),
     "rebalance": Instrument(
         "kafkaio.consumer.rebalance.duration", "s", "Rebalances of a member."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import opentelemetry.semconv._incubating.attributes.messaging_attributes as published
@@ -170,6 +171,8 @@ def test_every_event_is_a_metric(backend: Backend) -> None:
         if hasattr(observer, name):
             more = {"is_renewal": True} if name.startswith("authentic") else {}
             getattr(observer, name)(*arguments, **more)
+    observer.request_answered("Metadata", 12, 1, 0.1, 50)
+    observer.batch_acknowledged(replace(BATCH, queue_seconds=0.0))
     found = backend.metrics()
     assert {name: it.unit for name, it in found.items()} == {
         it.name: it.unit for key, it in METRICS.items() if key != "process"
@@ -192,19 +195,21 @@ def test_every_event_is_a_metric(backend: Backend) -> None:
     }
     sent = backend.points("messaging.client.sent.messages")
     assert [(point.value, dict(point.attributes)) for point in sent] == [
-        (10, send),
+        (20, send),
         (3, {**send, "error.type": "OSError"}),
     ]
     [consumed] = backend.points("messaging.client.consumed.messages")
     assert (consumed.value, dict(consumed.attributes)) == (7, poll)
     times = backend.points("messaging.client.operation.duration")
     assert [(point.sum, dict(point.attributes)) for point in times] == [
-        (0.02, send),
+        (0.04, send),
         (0.4, poll),
         (0.125, commit),
     ]
     [request] = backend.points("kafkaio.request.duration")
-    assert dict(request.attributes) == {"kafkaio.api": "Fetch", "kafkaio.node": 1}
+    assert dict(request.attributes) == {"kafkaio.api": "Metadata", "kafkaio.node": 1}
+    [queue] = backend.points("kafkaio.producer.queue.time")
+    assert (queue.value, dict(queue.attributes)) == (0.005, send)
     [step] = backend.points("kafkaio.transaction.duration")
     assert (step.sum, dict(step.attributes)) == (0.75, {"kafkaio.step": "commit"})
     [rebalance] = backend.points("kafkaio.consumer.rebalance.duration")
