@@ -20,7 +20,13 @@ OTHERS = {
     *("Assignor", "Layout", "Subscription"),
     *("OffsetStore", "DualOffsetStore", "FileOffsetStore"),
     *("KafkaOffsetStore", "SQLiteOffsetStore", "ZooKeeperOffsetStore"),
-    *("GroupMetadata", "NewRecord", "OffsetAndMetadata", "OffsetAndTimestamp"),
+    *(
+        "GroupMetadata",
+        "Metric",
+        "NewRecord",
+        "OffsetAndMetadata",
+        "OffsetAndTimestamp",
+    ),
     "OffsetRange",
     *("Record", "RecordMetadata", "TimestampType", "TopicPartition", "__version__"),
 }
