@@ -520,7 +520,8 @@ def _is_time(to: OffsetTarget | None) -> bool:
 def _time_of(to: object) -> int:
     """The time that a datetime or a timedelta means, for ListOffsets."""
     if isinstance(to, timedelta):
-        return wall_ms() - int(to / timedelta(milliseconds=1))
+        # Milliseconds below 0 have meanings of their own to a broker.
+        return time_of(wall_ms() - int(to / timedelta(milliseconds=1)))
     return time_of(to)
 
 

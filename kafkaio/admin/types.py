@@ -415,9 +415,9 @@ class ConfigChange:
 
     Attributes:
         name: the name of the config.
-        value: the value as text; None to delete the config. The values of a list have
-            commas between them.
-        type: how to change it. By default a value is set, and None deletes the config.
+        value: the value as text, and None with DELETE. The values of a list have commas
+            between them.
+        type: how to change it.
     """
 
     name: str

@@ -171,6 +171,8 @@ async def test_offsets_are_reset(
     }
     with pytest.raises(ArgumentValueError, match="either to or shift_by"):
         await admin.reset_offsets(group)
+    with pytest.raises(ArgumentValueError, match="before 1970"):
+        await admin.reset_offsets(group, timedelta(days=40_000))
     with pytest.raises(ArgumentValueError, match="no offset of"):
         await admin.reset_offsets(f"{group}-new", shift_by=1, partitions=[tp])
 

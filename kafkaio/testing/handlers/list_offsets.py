@@ -108,6 +108,8 @@ def _look_up(
         result.leader_epoch = partition.leader_epoch
     elif timestamp in {_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD}:
         result.offset = -1
+    elif timestamp < 0 and timestamp != _MAX_TIMESTAMP:
+        raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
     else:
         log = partition.log
         found = (

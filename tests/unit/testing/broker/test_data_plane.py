@@ -314,6 +314,17 @@ async def test_list_offsets(version: int) -> None:
             assert await list_offset(caller, asked, version) == found, asked
 
 
+async def test_times_below_zero_that_mean_nothing() -> None:
+    # A real 4.3.1 answers the same.
+    async with started(topics={"t": 1}) as (_, caller):
+        listed = ListOffsetsPartition(partition_index=0, timestamp=-7)
+        lists = ListOffsetsRequest(
+            topics=[ListOffsetsTopic(name="t", partitions=[listed])]
+        )
+        (answer,) = (await caller.call(lists, 9)).topics[0].partitions
+        assert (answer.error_code, answer.offset) == (ErrorCode.UNSUPPORTED_VERSION, -1)
+
+
 async def test_list_offsets_errors() -> None:
     async with started(topics={"t": 1}, nodes=2) as (broker, caller):
         broker.control.move_leader(("t", 0), 1)
