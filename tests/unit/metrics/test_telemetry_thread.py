@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from kafkaio import Consumer, Metric
 from kafkaio.testing import Broker
 from tests.support.telemetry import parsed
