@@ -127,29 +127,6 @@ async def test_a_consumer_pushes_what_it_does(broker: Broker) -> None:
     assert total(broker, "consumer.fetch.manager.records.consumed.total") == 20
 
 
-async def test_an_io_thread_pushes_too(broker: Broker) -> None:
-    async with Consumer(
-        broker.bootstrap_servers, topics="t", group_id="g", io_thread=True
-    ) as consumer:
-        assert await consumer.client_instance_id(20) is not None
-        metric = Metric(name="com.x", read=lambda: 4)
-        consumer.register_metric(metric)
-        await until(lambda: total_of(broker, "com.x"))
-        consumer.unregister_metric(metric)
-        number = len(broker.telemetry.pushes)
-        await until(lambda: len(broker.telemetry.pushes) > number + 1)
-        assert "com.x" not in {one.name for one in values(broker)}
-
-
-def total_of(broker: Broker, name: str) -> float:
-    return total(broker, name.removeprefix(PREFIX)) or sum(
-        one.value
-        for number in range(len(broker.telemetry.pushes))
-        for one in values(broker, number)
-        if one.name == name
-    )
-
-
 async def test_brokers_without_it_are_sent_nothing() -> None:
     async with (
         Broker(topics={"t": 1}) as broker,
