@@ -134,7 +134,9 @@ def types(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the docs; every broken cross-reference is an error."""
-    session.install("-e", ".[kafka]", env=WITHOUT_COMPILER)
+    # With the libraries of what is described by its docstrings.
+    extras = ".[kafka,cli,opentelemetry,prometheus]"
+    session.install("-e", extras, env=WITHOUT_COMPILER)
     groups(session, "docs")
     session.run("sphinx-build", "-nW", "--keep-going", "docs", "docs/_build/html")
 

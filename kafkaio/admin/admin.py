@@ -335,7 +335,7 @@ class Admin(Closeable):
             metric: its name, and the function that returns its value.
 
         Raises:
-            ArgumentTypeError: it is no `kafkaio.Metric`.
+            ArgumentTypeError: it is not a `kafkaio.types.Metric`.
             ArgumentValueError: its name is empty, or begins with ``org.apache.kafka.``.
         """
         self._cluster.telemetry.register(metric)
@@ -347,7 +347,7 @@ class Admin(Closeable):
             metric: one with the name and the attributes of the one registered.
 
         Raises:
-            ArgumentTypeError: it is no `kafkaio.Metric`.
+            ArgumentTypeError: it is not a `kafkaio.types.Metric`.
         """
         self._cluster.telemetry.unregister(metric)
 

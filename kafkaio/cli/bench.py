@@ -44,7 +44,9 @@ _COLUMNS: Final[tuple[str | Column, ...]] = (
     *(Column(name, f"{name.upper()} MS") for name in _PERCENTILES),
 )
 
-bench = Group("bench", help="Measure how fast records are produced and consumed.")
+bench: Group = Group(
+    "bench", help="Measure how fast records are produced and consumed."
+)
 
 
 @dataclass

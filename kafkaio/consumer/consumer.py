@@ -1233,7 +1233,7 @@ class Consumer(Closeable):
                 ``io_thread=True``, that runs in the I/O thread.
 
         Raises:
-            ArgumentTypeError: it is no `kafkaio.Metric`.
+            ArgumentTypeError: it is not a `kafkaio.types.Metric`.
             ArgumentValueError: its name is empty, or begins with ``org.apache.kafka.``.
         """
         self._core.register_metric(metric)
@@ -1245,7 +1245,7 @@ class Consumer(Closeable):
             metric: one with the name and the attributes of the one registered.
 
         Raises:
-            ArgumentTypeError: it is no `kafkaio.Metric`.
+            ArgumentTypeError: it is not a `kafkaio.types.Metric`.
         """
         self._core.unregister_metric(metric)
 

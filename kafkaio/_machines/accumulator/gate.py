@@ -23,9 +23,6 @@ __all__ = ["Barrier", "Gate"]
 class Barrier(Enum):
     """Why records must go through the accumulator."""
 
-    # Each transaction raises and removes one; Enum's own is a Python function.
-    __hash__ = object.__hash__
-
     #: Calls wait for buffer memory; a record past the accumulator would overtake them.
     BACKPRESSURE = auto()
     #: The producer is closed: it takes no record.
