@@ -219,6 +219,11 @@ class Ledger:
         self._told: dict[Hashable, float] = {}
         self._pending: Mapping[Hashable, float] = {}
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether a push with sums is being sent."""
+        return bool(self._pending)
+
     def increase(self, key: Hashable, total: float) -> float:
         """Return how much a sum has grown since the last push that had it."""
         return max(0.0, total - self._told.get(key, 0.0))

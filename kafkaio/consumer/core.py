@@ -157,9 +157,9 @@ class Core:
         self.reading: ExclusiveReading = ExclusiveReading()
         self.user_code: UserCode = UserCode()
         self.polls: bool | None = None
-        # How long reads have waited for records, and since when one does.
-        self._waited = 0.0
-        self._waits_since = inf
+        # How long reads have waited for records, and since when one does: together, as
+        # another thread may read them.
+        self._idle = 0.0, inf
         self._clock: Callable[[], float] = float
         self.reader: Reader = Reader(
             config, on_change=self.look, on_news=self._news.notify
@@ -618,16 +618,19 @@ class Core:
             buffered_bytes=self.reader.buffers.unread,
             stale_answers=self.fetcher.stale_answers,
             idle_seconds=self._idle_seconds(),
-            partitions={tp: self._place_of(tp) for tp in tuple(self.reader.positions)},
+            partitions={
+                tp: self._place_of(tp, place.position)
+                for tp, place in self.reader.positions.items()
+            },
         )
 
     def _idle_seconds(self) -> float:
-        since = self._waits_since
+        waited, since = self._idle
         # The caller may be in another thread, without an event loop.
-        return self._waited + (0.0 if since == inf else self._clock() - since)
+        return waited + (0.0 if since == inf else self._clock() - since)
 
-    def _place_of(self, tp: TopicPartition) -> PartitionStatistics:
-        at, ends = self.reader.positions[tp].position, self.fetcher.ends_of(tp)
+    def _place_of(self, tp: TopicPartition, at: int) -> PartitionStatistics:
+        ends = self.fetcher.ends_of(tp)
         if ends is None or at < 0:
             return PartitionStatistics(position=at)
         end = self._end_of(ends)
@@ -740,13 +743,13 @@ class Core:
 
     async def wait_for_news(self, until: float | None) -> bool:
         """Wait until there is something to look at; return whether time is up."""
-        self._waits_since = now()
+        waited, since = self._idle[0], now()
+        self._idle = waited, since
         try:
             has_news = await self._news.wait(until)
         finally:
             moment = self.time_slice.renew()
-            self._waited += moment - self._waits_since
-            self._waits_since = inf
+            self._idle = waited + moment - since, inf
         return not has_news and until is not None and moment >= until
 
     def step(self, *, polls: bool) -> None:

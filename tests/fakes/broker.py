@@ -22,7 +22,7 @@ import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
@@ -190,9 +190,15 @@ class _Rule:
         return self.times != 0 and self.node_id in (None, node.node_id)
 
 
+#: What a broker offers only with a plug-in for clients' metrics.
+_TELEMETRY: Final = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
+
+
 def _all_versions() -> dict[int, tuple[int, int]]:
     found = {}
     for key in ApiKey:
+        if key in _TELEMETRY:
+            continue
         try:
             kind = request_type(key)
         except ProtocolError:  # Kafka has removed it

@@ -88,6 +88,10 @@ class Positions:
     def __len__(self) -> int:
         return len(self._partitions)
 
+    def items(self) -> tuple[tuple[TopicPartition, PartitionPosition], ...]:
+        """Return all of them as they are now; what is unassigned later stays in it."""
+        return tuple(self._partitions.items())
+
     def get(self, tp: TopicPartition) -> PartitionPosition | None:
         """The partition's state; None if it is not assigned."""
         return self._partitions.get(tp)

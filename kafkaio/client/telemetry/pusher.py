@@ -91,7 +91,9 @@ class Telemetry:
         self._scope = TaskScope()
         self._is_running = False
         self._failure: KafkaError | None = None
-        self._started_ns = self._pushed_ns = 0
+        # When counting began, and when the last push was made that a broker has, or
+        # may have, and the last one at all; in nanoseconds since the Unix epoch.
+        self._started_ns = self._pushed_ns = self._sent_ns = 0
         self._known = Broadcast()
         #: Whether a broker was connected to that offers telemetry.
         self.is_offered: bool = False
@@ -229,6 +231,8 @@ class Telemetry:
         within = min(LAST_PUSH, (deadline - now()) * _PART_OF_CLOSING)
         if within <= 0:
             return
+        # A push under way counts as pushed. Its task is cancelled, but has not run yet.
+        self._settle(is_refused=False)
         try:
             with anyio.move_on_after(within):
                 await self._push(is_last=True)
@@ -303,22 +307,25 @@ class Telemetry:
             self._end(broker_error(code, "pushing metrics", api=api))
 
     async def _push(self, *, is_last: bool) -> None:
-        request = self._request(is_last=is_last)
         connection = await self._nodes.any_connection()
-        sent_ns = wall_clock()()
+        request = self._request(is_last=is_last)
         is_refused = False
         try:
             answer = await connection.call(request, timeout=self._timeout)
             is_refused = bool(answer.error_code)
         finally:
-            self._ledger.settle(is_refused=is_refused)
+            self._settle(is_refused=is_refused)
         if is_last:
             return  # nothing follows, whatever the answer
         if is_refused:
             self._refused(answer.error_code, request.API_KEY)
         else:
-            self._pushed_ns = sent_ns
             self._machine.pushed(now())
+
+    def _settle(self, *, is_refused: bool) -> None:
+        if self._ledger.is_pending and not is_refused:
+            self._pushed_ns = self._sent_ns
+        self._ledger.settle(is_refused=is_refused)
 
     def _request(self, *, is_last: bool) -> PushTelemetryRequest:
         from kafkaio._records.compression import Compression, Compressor
@@ -393,7 +400,8 @@ class Telemetry:
             resource["client_rack"] = self._config.client_rack
         for describe in [*self._resources.values()]:
             resource |= describe()
-        return encode(points, Times(start, wall_clock()(), wanted.is_delta), resource)
+        self._sent_ns = wall_clock()()
+        return encode(points, Times(start, self._sent_ns, wanted.is_delta), resource)
 
 
 def _installed() -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable
 from math import isnan
 from typing import Any
@@ -23,7 +24,8 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing import Broker, drop, error, garbage
+from kafkaio.testing import Broker, delay, drop, error, garbage
+from kafkaio.testing.broker.faults import Fault
 from tests.support.telemetry import Value, parsed
 
 PUSH, GET = ApiKey.PUSH_TELEMETRY, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS
@@ -267,6 +269,43 @@ async def test_a_last_push_that_is_never_answered_ends_in_time(broker: Broker) -
         began = loop.time()
         await producer.close(timeout=0.2)
         assert loop.time() - began < 2
+
+
+async def test_a_push_under_way_at_the_end_counts_once(broker: Broker) -> None:
+    reads = itertools.count(1)
+    metric = Metric(name="com.reads", read=lambda: next(reads), kind="sum")
+    async with Producer(broker.bootstrap_servers) as producer:
+        producer.register_metric(metric)
+        await until(lambda: broker.telemetry.pushes)
+        broker.faults.on("PushTelemetry", delay(0.3, times=1))
+        number = asked(broker, PUSH)
+        await until(lambda: asked(broker, PUSH) > number)
+    pushes = broker.telemetry.pushes
+    assert pushes[-1].is_terminating
+    increases = [
+        one.value
+        for number in range(len(pushes))
+        for one in values(broker, number)
+        if one.name == "com.reads"
+    ]
+    assert increases == [1] * len(pushes)
+
+
+@pytest.mark.parametrize("fault", [drop(times=1), garbage(b"\xff" * 40, times=1)])
+@pytest.mark.parametrize("api", ["GetTelemetrySubscriptions", "PushTelemetry"])
+async def test_no_answer_of_telemetry_disturbs_a_consumer(
+    broker: Broker, api: str, fault: Fault
+) -> None:
+    async with Producer(broker.bootstrap_servers, enable_metrics_push=False) as one:
+        await one.send("t", b"x")
+    broker.faults.on(api, fault)
+    async with Consumer(
+        broker.bootstrap_servers, topics="t", auto_offset_reset="earliest"
+    ) as consumer:
+        number = PUSH if api == "PushTelemetry" else GET
+        await until(lambda: asked(broker, number))
+        assert (await anext(consumer)).value == b"x"
+        assert consumer.statistics().state == "running"
 
 
 async def test_a_bug_in_here_is_no_crash(

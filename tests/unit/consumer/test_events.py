@@ -146,6 +146,23 @@ async def test_figures_of_partitions_and_idle_time(
     assert consumer.statistics().partitions == {}
 
 
+async def test_a_partition_that_goes_while_another_thread_reads(
+    make: MakeConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partitions = [TopicPartition("orders", number) for number in range(3)]
+    async with make(assign=partitions, auto_offset_reset="earliest") as consumer:
+        core = consumer._core
+        ends_of = core.fetcher.ends_of
+
+        def then_gone(tp: TopicPartition) -> object:
+            for each in partitions:
+                core.reader.positions.unassign(each)
+            return ends_of(tp)
+
+        monkeypatch.setattr(core.fetcher, "ends_of", then_gone)
+        assert list(core.statistics().partitions) == partitions
+
+
 async def test_commits_have_their_time(
     cluster: FakeCluster, group: FakeGroup, logs: FakeLogs, make: MakeConsumer
 ) -> None:
