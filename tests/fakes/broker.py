@@ -190,9 +190,15 @@ class _Rule:
         return self.times != 0 and self.node_id in (None, node.node_id)
 
 
+#: What brokers offer only where a plug-in takes telemetry (KIP-714).
+_BY_PLUGIN = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
+
+
 def _all_versions() -> dict[int, tuple[int, int]]:
     found = {}
     for key in ApiKey:
+        if key in _BY_PLUGIN:
+            continue
         try:
             kind = request_type(key)
         except ProtocolError:  # Kafka has removed it
