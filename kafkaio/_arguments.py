@@ -86,6 +86,8 @@ def partition_of(partition: object) -> TopicPartition:
         raise ArgumentTypeError(f"{partition!r} is no TopicPartition")
     if not topic or number < 0:
         raise ArgumentValueError(f"there is no partition {number} of a topic {topic!r}")
+    if isinstance(partition, TopicPartition):
+        return partition
     return TopicPartition(topic, number)
 
 

@@ -81,6 +81,12 @@ class CoordinatorCache:
         """Node id of the coordinator, None if it has to be found."""
         return self._nodes.get((kind, key))
 
+    def coordinators(
+        self, kind: CoordinatorKind, keys: Iterable[str]
+    ) -> list[int | None]:
+        """What `get` says of each of some keys."""
+        return [self._nodes.get((kind, key)) for key in keys]
+
     def learn(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
         """Remember a coordinator."""
         self._nodes[kind, key] = node_id

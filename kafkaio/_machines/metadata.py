@@ -196,6 +196,27 @@ class ClusterView:
         found = self.partition(tp)
         return found.leader if found is not None and found.leader >= 0 else None
 
+    def leaders(self, partitions: Iterable[TopicPartition]) -> list[int | None]:
+        """What `leader` says of each of some partitions."""
+        found: list[int | None] = []
+        for tp in partitions:
+            topic = self.by_name.get(tp.topic)
+            known = topic.partitions.get(tp.partition) if topic is not None else None
+            if known is None or known.leader < 0:
+                found.append(None)
+            else:
+                found.append(known.leader)
+        return found
+
+    def unseen(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Those of some partitions that are unknown."""
+        topics = self.by_name
+        return [
+            tp
+            for tp in partitions
+            if tp.topic not in topics or tp.partition not in topics[tp.topic].partitions
+        ]
+
     def is_internal(self, name: str) -> bool:
         """Whether ``name`` is one of Kafka's own topics."""
         topic = self.by_name.get(name)

@@ -80,6 +80,11 @@ _IN_USE: Final = (
 )
 
 
+#: What ConsumerGroupDescribe says of a group that DescribeGroups may know: the second
+#: where the cluster has no groups of KIP-848 (``group.version`` is 0).
+_NO_CONSUMER_GROUP: Final = frozenset(
+    {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION}
+)
 #: What a coordinator says to who commits and is no member while the group has some.
 _REFUSED_TO_STRANGERS: Final = frozenset(
     {
@@ -166,7 +171,7 @@ class Groups:
             ),
             lambda response, coordinators: (
                 Answer(it.group_id, None)
-                if it.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+                if it.error_code in _NO_CONSUMER_GROUP
                 else Answer(
                     it.group_id,
                     _consumer_group(it, coordinators.get(it.group_id, -1)),

@@ -540,9 +540,8 @@ class Cluster:
             RequestTimeout: no broker answered in time.
             ClosedError: the client is closed.
         """
-        view = self.view
-        unseen = [tp for tp in partitions if view.partition(tp) is None]
-        if not unseen:
+        unseen = self.view.unseen(partitions)
+        if not unseen or self.uses_controllers:  # which have none, and refuse to say
             return {}
         names = sorted({tp.topic for tp in unseen})
         request = MetadataRequest(

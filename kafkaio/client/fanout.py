@@ -254,6 +254,12 @@ class _Undecided(NamedTuple):
     last: KafkaError | None
 
 
+#: An item that was never asked for, and one that was taken for the first time: most
+#: items are these two in turn.
+_NEW = _Undecided(0, 0.0, None)
+_TAKEN = _Undecided(0, inf, None)
+
+
 class Progress(Generic[ItemT, ValueT]):
     """Knows of each item whether it has a result, and when to ask for it again.
 
@@ -277,7 +283,7 @@ class Progress(Generic[ItemT, ValueT]):
         self._backoff = backoff
         self.deadline = deadline
         # Invariant: an item is here or in the results, and in the order asked for.
-        self._undecided = dict.fromkeys(items, _Undecided(0, 0.0, None))
+        self._undecided = dict.fromkeys(items, _NEW)
         self._items = tuple(self._undecided)
 
     @property
@@ -289,7 +295,8 @@ class Progress(Generic[ItemT, ValueT]):
         """Take the items that are due."""
         due = [item for item, it in self._undecided.items() if it.due <= at]
         for item in due:
-            self._undecided[item] = self._undecided[item]._replace(due=inf)
+            it = self._undecided[item]
+            self._undecided[item] = _TAKEN if it is _NEW else it._replace(due=inf)
         return due
 
     @property
@@ -401,6 +408,10 @@ def sort_answers(
     answered = {answer.item: answer for answer in answers}
     if operation.is_exact:
         _check_unasked(operation, items, answered)
+    # Nearly all items have the same code.
+    by_code = {
+        code: operation.reaction(code) for code in {it.code for it in answered.values()}
+    }
     for item in items:
         answer = answered.get(item)
         if answer is None:
@@ -411,7 +422,7 @@ def sort_answers(
             else:
                 results.again[item] = NetworkError(left_out)
             continue
-        what = operation.reaction(answer.code)
+        what = by_code[answer.code]
         if what.step is Step.SUCCESS:
             results.found[item] = answer.value
             continue
@@ -443,8 +454,10 @@ def _check_unasked(
 class Routing(Protocol):
     """What is needed of the client; see `kafkaio.client.router.Router`."""
 
-    def known(self, to: Destination) -> int | None:
-        """The node id of a destination, if it is known without asking a broker."""
+    def by_broker(
+        self, destination: Callable[[ItemT], Destination], items: Sequence[ItemT]
+    ) -> tuple[dict[int, list[ItemT]], dict[Destination, list[ItemT]]]:
+        """Sort items by broker, and those whose broker is not known by destination."""
         ...
 
     async def locate(self, to: Destination) -> int:
@@ -544,12 +557,12 @@ class Fanout:
         """
         deadline = now() + within
         results = Results[ItemT, ValueT]()
-        by_node: dict[int, list[ItemT]] = defaultdict(list)
+        by_node, unknown = self._routing.by_broker(operation.destination, list(items))
 
         async def locate(to: Destination, wanted: list[ItemT]) -> None:
             node_id = await self._locate_once(to, deadline)
             if isinstance(node_id, int):
-                by_node[node_id] += wanted
+                by_node.setdefault(node_id, []).extend(wanted)
             else:
                 results.fail(wanted, node_id)
 
@@ -566,12 +579,8 @@ class Fanout:
                 results.fail(wanted, _silence(node_id, within, error))
 
         async with anyio.create_task_group() as group:
-            for to, wanted in _by_destination(operation, items).items():
-                known = self._routing.known(to)
-                if known is None:
-                    group.start_soon(locate, to, wanted)
-                else:
-                    by_node[known] += wanted
+            for to, wanted in unknown.items():
+                group.start_soon(locate, to, wanted)
         async with anyio.create_task_group() as group:
             for node_id, wanted in by_node.items():
                 group.start_soon(send, node_id, wanted)
@@ -663,15 +672,6 @@ def _silence(node_id: int, seconds: float, cause: Exception) -> RequestTimeout:
     return error
 
 
-def _by_destination(
-    operation: Operation[ItemT, ValueT, ResponseT], items: Iterable[ItemT]
-) -> dict[Destination, list[ItemT]]:
-    found: dict[Destination, list[ItemT]] = defaultdict(list)
-    for item in items:
-        found[operation.destination(item)].append(item)
-    return found
-
-
 class _Run(Generic[ItemT, ValueT, ResponseT]):
     """One call of `Fanout.ask`: the tasks that move the items of a `Progress`.
 
@@ -718,12 +718,12 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
 
     def _route(self, group: TaskGroup) -> None:
         due = self._progress.take_due(now())
+        known, unknown = self._routing.by_broker(self._operation.destination, due)
+        for node_id, items in known.items():
+            self._queued[node_id] += items
         leaderless: list[tuple[Destination, Sequence[ItemT]]] = []
-        for to, items in _by_destination(self._operation, due).items():
-            node_id = self._routing.known(to)
-            if node_id is not None:
-                self._queued[node_id] += items
-            elif isinstance(to, Leader):
+        for to, items in unknown.items():
+            if isinstance(to, Leader):
                 leaderless.append((to, items))
             else:
                 group.start_soon(self._locate, [(to, items)])

@@ -60,13 +60,15 @@ AdminMoment: TypeAlias = (
 #: Times with a meaning of their own in ListOffsets.
 LATEST: Final = -1
 EARLIEST: Final = -2
-_OTHERS: Final = {
+_WORDS: Final = {
+    "latest": LATEST,
+    "earliest": EARLIEST,
     "max_timestamp": -3,
     "earliest_local": -4,
     "latest_tiered": -5,
     "earliest_pending_upload": -6,
 }
-#: The versions of ListOffsets that know them, and Kafka's that know those.
+#: The versions of ListOffsets that know the last, and Kafka's that know those.
 _KNOWN_FROM: Final = {-3: (7, "3.0"), -4: (8, "3.6"), -5: (9, "3.9"), -6: (11, "4.2")}
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -253,6 +255,8 @@ class OffsetLookup:
     ) -> Operation[TopicPartition, _Found, ListOffsetsResponse]:
         def build(items: Sequence[TopicPartition], terms: Terms) -> ListOffsetsRequest:
             for tp in items:
+                if times[tp] >= EARLIEST:
+                    continue
                 least, since = _KNOWN_FROM.get(times[tp], (0, ""))
                 if terms.version < least:
                     raise UnsupportedVersion(
@@ -275,7 +279,9 @@ class OffsetLookup:
         topics: dict[str, ListOffsetsTopic] = {}
         cluster = self._cluster.view
         for tp, time in times.items():
-            topic = topics.setdefault(tp.topic, ListOffsetsTopic(name=tp.topic))
+            topic = topics.get(tp.topic)
+            if topic is None:
+                topic = topics[tp.topic] = ListOffsetsTopic(name=tp.topic)
             view = cluster.partition(tp)
             topic.partitions.append(
                 ListOffsetsPartition(
@@ -329,12 +335,11 @@ def places_of(
         ArgumentValueError: as `times_of`.
     """
     _check_mapping(moments)
-    return {
-        partition_of(tp): _OTHERS[moment]
-        if isinstance(moment, str) and moment in _OTHERS
-        else time_of(moment)
-        for tp, moment in moments.items()
-    }
+    times: dict[TopicPartition, int] = {}
+    for tp, moment in moments.items():
+        time = _WORDS.get(moment) if isinstance(moment, str) else None
+        times[partition_of(tp)] = time_of(moment) if time is None else time
+    return times
 
 
 def _check_mapping(moments: object) -> None:

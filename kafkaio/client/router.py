@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, assert_never
 
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.reactions import Reaction
@@ -35,6 +37,8 @@ from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 __all__ = ["Router"]
+
+ItemT = TypeVar("ItemT")
 
 
 class Router:
@@ -88,6 +92,49 @@ class Router:
             case never:
                 assert_never(never)
         return found if found in self._nodes.known else None
+
+    def by_broker(
+        self, destination: Callable[[ItemT], Destination], items: Sequence[ItemT]
+    ) -> tuple[dict[int, list[ItemT]], dict[Destination, list[ItemT]]]:
+        """Sort items by broker, as `known` tells it, in one go.
+
+        Args:
+            destination: tells where an item belongs.
+            items: the items.
+
+        Returns:
+            The items by the node ids of their brokers, and those whose brokers are not
+            known by destination.
+        """
+        known: dict[int, list[ItemT]] = defaultdict(list)
+        others: dict[Destination, list[ItemT]] = defaultdict(list)
+        nodes = self._nodes_of(destination, items)
+        for item, node_id in zip(items, nodes, strict=True):
+            if node_id is None:
+                others[destination(item)].append(item)
+            else:
+                known[node_id].append(item)
+        return known, others
+
+    def _nodes_of(
+        self, destination: Callable[[ItemT], Destination], items: Sequence[ItemT]
+    ) -> list[int | None]:
+        """What `known` says of the destination of each item."""
+        # The usual items of requests, and there may be thousands.
+        named: Sequence[Any] = items
+        if destination is Leader and not self._uses_controllers:
+            self._metadata.use({tp.topic for tp in named})
+            nodes = self._nodes.known
+            leaders = self._metadata.view.leaders(named)
+            return [leader if leader in nodes else None for leader in leaders]
+        if destination is GroupCoordinator:
+            return self._finder.cache.coordinators(CoordinatorKind.GROUP, named)
+        found: dict[Destination, int | None] = {}
+        each = [destination(item) for item in items]
+        for to in each:
+            if to not in found:
+                found[to] = self.known(to)
+        return [found[to] for to in each]
 
     async def locate(self, to: Destination) -> int:
         """The node id of a destination; looks a coordinator up if that is needed.

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from kafkaio.admin import Admin, GroupState, NewTopic
 from kafkaio.testing.kafka import Kafka, KafkaNotStarted
 from kafkaio.testing.kafka import real_kafka as choose
 from kafkaio.testing.kafka.cluster import Cluster
 from kafkaio.testing.kafka.nodes import Node
 from kafkaio.testing.kafka.source import parse_bootstrap
 from kafkaio.testing.kafka.wire import metadata
+from kafkaio.types import TopicPartition
 from tests.support.java import JavaFailed, Toolbox
 
 # It starts every version itself.
@@ -246,6 +248,13 @@ async def test_feature_levels_are_as_asked_for() -> None:
             "org.apache.kafka.tools.FeatureCommand",
             *("--bootstrap-server", kafka.bootstrap_servers, "describe"),
         )
+        # ConsumerGroupDescribe refuses all groups: the older API is asked of them.
+        async with Admin(kafka.bootstrap_servers) as admin:
+            place = {TopicPartition("t", 0): 0}
+            await admin.create_topics([NewTopic("t", 1, 1)])
+            await admin.alter_consumer_group_offsets("g", place)
+            (group,) = (await admin.describe_consumer_groups(["g"])).values()
+    assert group.state is GroupState.EMPTY
     levels = {
         line.split()[1]: line.split("FinalizedVersionLevel:")[1].split()[0]
         for line in output.lines

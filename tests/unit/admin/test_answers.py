@@ -6,7 +6,14 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from kafkaio.admin import Admin, ConfigResource, ConfigResourceType, NewTopic
+from kafkaio.admin import (
+    Admin,
+    ConfigResource,
+    ConfigResourceType,
+    GroupState,
+    GroupType,
+    NewTopic,
+)
 from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     AdminErrors,
@@ -20,9 +27,11 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol.messages import consumer_group_describe as consumer_api
 from kafkaio.protocol.messages import create_topics as create_api
 from kafkaio.protocol.messages import delete_groups as groups_api
 from kafkaio.protocol.messages import delete_topics as delete_api
+from kafkaio.protocol.messages import describe_groups as classic_api
 from kafkaio.protocol.messages import list_groups as list_api
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import DISCONNECT, HANG, FakeCluster, FakeNode
@@ -252,3 +261,42 @@ async def test_old_brokers_tell_no_authorized_operations(cluster: FakeCluster) -
         found = await admin.describe_topics(["t"], include_authorized_operations=True)
     assert found["t"].authorized_operations is None
     assert len(found["t"].partitions) == 6
+
+
+async def test_a_cluster_without_groups_of_kip_848(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    """With ``group.version`` 0 the API is there, and refuses all groups."""
+
+    def refuse(
+        _: FakeNode, __: object, request: consumer_api.ConsumerGroupDescribeRequest
+    ) -> consumer_api.ConsumerGroupDescribeResponse:
+        return consumer_api.ConsumerGroupDescribeResponse(
+            groups=[
+                consumer_api.DescribedGroup(
+                    group_id=name, error_code=E.UNSUPPORTED_VERSION
+                )
+                for name in request.group_ids
+            ]
+        )
+
+    def describe(
+        _: FakeNode, __: object, request: classic_api.DescribeGroupsRequest
+    ) -> classic_api.DescribeGroupsResponse:
+        states = {"a": "Stable", "b": "Empty", "c": "Dead"}
+        return classic_api.DescribeGroupsResponse(
+            groups=[
+                classic_api.DescribedGroup(group_id=name, group_state=states[name])
+                for name in request.groups
+            ]
+        )
+
+    cluster.on(ApiKey.CONSUMER_GROUP_DESCRIBE, refuse)
+    cluster.on(ApiKey.DESCRIBE_GROUPS, describe)
+    found = await admin.describe_consumer_groups(["a", "b"])
+    assert [it.state for it in found.values()] == [GroupState.STABLE, GroupState.EMPTY]
+    assert {it.type for it in found.values()} == {GroupType.CLASSIC}
+    with pytest.raises(BrokerError) as caught:
+        await admin.describe_consumer_groups(["a", "c"])
+    assert caught.value.code == E.GROUP_ID_NOT_FOUND
+    assert list(caught.value.results) == ["a"]
