@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.named import by_name
 from kafkaio.cli.output import Table
@@ -112,7 +112,7 @@ async def _create(session: Session, /, **chosen: Any) -> None:
 @acls.command("delete")
 @_FILTER
 @_PRINCIPAL
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def _delete(session: Session, /, *, yes: bool, **chosen: Any) -> None:
     """Delete the entries that match the options, of which there must be one.

@@ -180,7 +180,7 @@ async def bench_consume(
                     values = [r.value for r in batch if r.offset < end]
                 _count(measure, values[:left])
                 measure.seconds = now() - began
-                progress.add(measure.records - progress.records)
+                progress.add(measure.records - progress.done)
                 if measure.records == records:
                     break
             cpu = time.process_time() - cpu
@@ -277,7 +277,7 @@ async def _send(
         pending.append(delivery)
         if not number % _LOOK_EVERY:
             _settle(pending)
-            progress.add(number - progress.records)
+            progress.add(number - progress.done)
             if load.rate:
                 await anyio.sleep(max(0.0, began + number / load.rate - now()))
     return pending

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.named import by_name
 from kafkaio.cli.output import Table
@@ -91,7 +91,7 @@ async def _set(
 
 @client_metrics.command("delete")
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def _delete(session: Session, name: str, *, yes: bool) -> None:
     """Delete a subscription."""

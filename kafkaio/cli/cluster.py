@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
 
@@ -42,7 +42,7 @@ async def _describe(session: Session) -> None:
         else sorted(found.authorized_operations),
     }
     columns = ("cluster_id", "controller", "brokers", "operations")
-    session.show(row, Table([row], columns))
+    session.show_row(row, columns)
 
 
 @cluster.command("brokers")
@@ -60,7 +60,7 @@ async def _brokers(session: Session, *, fenced: bool) -> None:
 
 @cluster.command("unregister")
 @click.argument("node_id", type=click.IntRange(min=0))
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def _unregister(session: Session, node_id: int, *, yes: bool) -> None:
     """Forget a broker that was shut down for good."""
@@ -68,7 +68,7 @@ async def _unregister(session: Session, node_id: int, *, yes: bool) -> None:
         session.confirm([f"unregister: broker {node_id}"], yes=yes)
         await admin.unregister_broker(node_id)
     row = {"node_id": node_id, "unregistered": True}
-    session.show(row, Table([row], tuple(row)))
+    session.show_row(row, tuple(row))
 
 
 def _rows(found: ClusterDescription) -> list[dict[str, object]]:

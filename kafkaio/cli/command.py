@@ -26,6 +26,8 @@ else:
 
 __all__ = [
     "COMMON",
+    "DRY_RUN",
+    "YES",
     "Command",
     "Group",
     "Root",
@@ -112,6 +114,13 @@ def pairs(
             raise click.BadParameter(f"{text!r} is not KEY=VALUE", context, parameter)
         found[name.strip()] = value
     return found
+
+
+#: Options that several commands have, alike.
+YES: Final = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+DRY_RUN: Final = click.option(
+    "--dry-run", is_flag=True, help="Only check whether it could be done."
+)
 
 
 class Command(_Command):

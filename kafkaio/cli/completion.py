@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from kafkaio.cli.command import command
+from kafkaio.cli.connection import Connection
 from kafkaio.cli.exits import CommandFailed
 from kafkaio.cli.given import Given
 from kafkaio.cli.session import Session
@@ -73,7 +74,9 @@ def _complete(
     given.timeout = _SECONDS
 
     async def ask() -> list[str]:
-        async with Session(given).admin() as admin:
+        session = Session(given)
+        session.connection = Connection(given)  # Tab asks for no password
+        async with session.admin() as admin:
             return await names(admin)
 
     try:

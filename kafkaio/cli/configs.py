@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous, pairs
+from kafkaio.cli.command import DRY_RUN, Group, asynchronous, pairs
 from kafkaio.cli.output import Column, Table
 from kafkaio.cli.session import Session
 from kafkaio.errors import KafkaError
@@ -15,7 +16,7 @@ from kafkaio.errors import KafkaError
 if TYPE_CHECKING:
     from kafkaio.admin import ConfigChange, ConfigEntry, ConfigResource
 
-__all__ = ["KINDS", "config_changes", "configs"]
+__all__ = ["KINDS", "config_changes", "configs", "is_secret"]
 
 configs: Group = Group("configs", help="Show and change configs.")
 
@@ -27,6 +28,11 @@ KINDS: Final[Mapping[str, str]] = {
     "group": "group",
     "client-metrics": "client metrics",
 }
+#: Configs of brokers whose values are secret; `is_secret` has the whole name.
+_SECRETS: Final = re.compile(
+    r"(.*\.)?(.*pass(word|phrase)|.*secret(\.key)?|.*master\.key|sasl\.jaas\.config|"
+    r"ssl\.keystore\.(key|certificate\.chain)|ssl\.truststore\.certificates)"
+)
 #: Stands for the defaults of all brokers, as in Kafka's tools.
 _ALL_BROKERS = "default"
 
@@ -54,6 +60,11 @@ def config_changes(
         *(ConfigChange(name, value) for name, value in values.items()),
         *(ConfigChange(name, None, ConfigChangeType.DELETE) for name in deleted),
     ]
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a config is secret; its name may have a listener's prefix."""
+    return _SECRETS.fullmatch(name) is not None
 
 
 def _named(resource: ConfigResource) -> dict[str, object]:
@@ -156,7 +167,7 @@ def _entry(entry: ConfigEntry) -> dict[str, object]:
 )
 @click.option("--append", is_flag=True, help="Add the values to lists.")
 @click.option("--subtract", is_flag=True, help="Take the values from lists.")
-@click.option("--dry-run", is_flag=True, help="Only check whether it could be done.")
+@DRY_RUN
 @asynchronous
 async def set_configs(
     session: Session,
@@ -167,7 +178,10 @@ async def set_configs(
     dry_run: bool,
     **how: bool,
 ) -> None:
-    """Set configs of KIND NAME; all others keep their values."""
+    """Set configs of KIND NAME; all others keep their values.
+
+    Values that are secret are not printed.
+    """
     from kafkaio.admin import ConfigChange, ConfigChangeType
 
     if all(how.values()):
@@ -186,7 +200,7 @@ async def set_configs(
 @_kind
 @click.argument("name")
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
-@click.option("--dry-run", is_flag=True, help="Only check whether it could be done.")
+@DRY_RUN
 @asynchronous
 async def unset_configs(
     session: Session, kind: str, name: str, keys: tuple[str, ...], *, dry_run: bool
@@ -212,7 +226,7 @@ async def _change(
         {
             **_named(resource),
             "key": change.name,
-            "value": change.value,
+            "value": None if is_secret(change.name) else change.value,
             "change": change.type,
         }
         for resource in session.good(results)

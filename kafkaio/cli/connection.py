@@ -90,7 +90,9 @@ class Connection:
         return [
             name
             for name, value in self.given.properties.items()
-            if name in secret_names() and value != _ASK and not has_reference(value)
+            if _dotted(name) in secret_names()
+            and value != _ASK
+            and not has_reference(value)
         ]
 
     def properties(
@@ -185,8 +187,9 @@ def config_file(environment: Mapping[str, str] = os.environ) -> Path:
 
 def secret_names() -> frozenset[str]:
     """Return the dotted names of options whose values are secret."""
-    own = (f for config in _CONFIGS for f in fields(config) if option_of(f).is_secret)
-    return frozenset({_JAAS, *(_dotted(each.name) for each in own)})
+    own = [f for config in _CONFIGS for f in fields(config) if option_of(f).is_secret]
+    aliases = (alias for each in own for alias in option_of(each).aliases)
+    return frozenset({_JAAS, *(_dotted(each.name) for each in own), *aliases})
 
 
 def _names(*configs: type[ClientConfig]) -> frozenset[str]:

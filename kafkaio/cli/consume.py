@@ -94,7 +94,7 @@ class _Options(TypedDict):
 async def consume(
     session: Session, topics: tuple[str, ...], **options: Unpack[_Options]
 ) -> None:
-    """Print records until Ctrl-C, a number of them, or the end."""
+    """Print records until Ctrl+C, a number of them, or the end."""
     from kafkaio.cli.reader import Reading, begin
 
     _check(session, options)
@@ -125,7 +125,7 @@ async def consume(
                     if printing.is_full:
                         break
                 await printing.commit(consumer, is_group=is_group)
-            finally:  # after Ctrl-C, or an error that is raised on
+            finally:  # after Ctrl+C, or an error that is raised on
                 with suppress(KafkaError), anyio.move_on_after(_COMMIT_SECONDS):
                     await printing.commit(consumer, is_group=is_group)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import anyio
@@ -17,22 +18,21 @@ from kafkaio.cli.places import PLACES, Places
 from kafkaio.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import AsyncIterator, Iterable
 
     from kafkaio.cli.reader import Until
     from kafkaio.cli.sending import Sending, Sent
     from kafkaio.cli.session import Session
     from kafkaio.consumer import Consumer
-    from kafkaio.producer import Producer, Transaction
+    from kafkaio.producer import Producer, ProducerStatistics, Transaction
     from kafkaio.types import Record, TopicPartition
 
 __all__ = ["copy"]
 
 #: How often offsets are committed.
 _COMMIT_SECONDS = 5.0
-#: How often, and how many times in a row, transactions must be found at the end.
+#: How often it is looked whether transactions have come to the end.
 _LOOK_SECONDS = 0.1
-_LOOKS = 3
 
 
 class _Options(TypedDict):
@@ -51,7 +51,7 @@ class _Options(TypedDict):
 @command("copy", help="Copy records from one topic to another.")
 @click.argument("source")
 @click.argument("destination", metavar="DEST")
-@click.option("--to-bootstrap", metavar="HOST:PORT", help="The cluster of DEST.")
+@click.option("--to-bootstrap", metavar="HOST:PORT,...", help="The cluster of DEST.")
 @click.option("--to-profile", metavar="NAME", help="The cluster of DEST, by profile.")
 @click.option("--partitions", is_flag=True, help="Keep the number of the partition.")
 @click.option("-g", "--group", help="Go on where this group stopped.")
@@ -78,7 +78,7 @@ async def copy(
     copied since the last commit may be copied again. With --exactly-once nothing is.
     """
     from kafkaio.cli.reader import Reading, begin
-    from kafkaio.cli.sending import Sent, show_sent
+    from kafkaio.cli.sending import show_sent
 
     group = options["group"]
     _check(source, destination, options)
@@ -100,8 +100,7 @@ async def copy(
         with Progress(f"{source} to {destination}", until.total) as progress:
             copying = _Copying(consumer, producer, destination, options, progress)
             if options["exactly_once"]:
-                await copying.exactly_once(until)
-                sent = Sent(progress.records)
+                sent = await copying.exactly_once(until)
             else:
                 sent = await copying.at_least_once(session, until)
     show_sent(session, sent, source, destination)
@@ -124,7 +123,10 @@ def _check(source: str, destination: str, options: _Options) -> None:
 def _producer(
     session: Session, options: _Options
 ) -> AbstractAsyncContextManager[Producer]:
-    """Return the producer, of the other cluster if there is one."""
+    """Return the producer, of the other cluster if there is one.
+
+    An address alone is reached by the options of the source, a profile by its own.
+    """
     from kafkaio.cli.connection import Connection
     from kafkaio.config import ProducerConfig
     from kafkaio.producer import Producer
@@ -135,13 +137,9 @@ def _producer(
     servers, profile = options["to_bootstrap"], options["to_profile"]
     if servers is None and profile is None:
         return session.producer(forced=settings)
-    given = replace(
-        session.given,
-        bootstrap_server=servers,
-        profile=profile,
-        config=None if profile else session.given.config,
-        properties={} if profile else session.given.properties,
-    )
+    given = replace(session.given, bootstrap_server=servers)
+    if profile is not None:
+        given = replace(given, profile=profile, config=None, properties={})
     other = Connection(given, ask=session.connection.ask)
     made = Producer.from_properties(other.properties(ProducerConfig, forced=settings))
     return session.started(made)
@@ -172,25 +170,22 @@ class _Copying:
 
         The first failure ends it, so that the group's place is before the record.
         """
-        from kafkaio.cli.sending import FLUSH_SECONDS, Sending
+        from kafkaio.cli.sending import Sending
 
         sending = Sending(self._producer)
         due = now() + _COMMIT_SECONDS
-        try:
+        settle = partial(self._settle, sending)
+        async with sending.to_the_end(session, "copied", settle):
             async for batch, end in until.batches():
                 for record in self._wanted(batch, end):
                     await self._send(sending, record)
-                self._progress.add(sending.number - self._progress.records)
+                self._progress.add(sending.number - self._progress.done)
                 self._done[batch.topic_partition] = end or batch.last_offset + 1
                 if now() >= due:
-                    await self._settle(sending)
+                    await settle()
                     due = now() + _COMMIT_SECONDS
                 if sending.sent.failed:
                     break
-        finally:
-            with anyio.move_on_after(FLUSH_SECONDS):
-                await self._settle(sending)
-            sending.report(session, "copied")
         return sending.sent
 
     def _wanted(self, records: Iterable[Record], end: int | None) -> Iterable[Record]:
@@ -219,49 +214,99 @@ class _Copying:
         )
         self._done.clear()
 
-    async def exactly_once(self, until: Until) -> None:
+    async def exactly_once(self, until: Until) -> Sent:
         """Copy in transactions, which commit the group's offsets, too."""
         from kafkaio import exactly_once
+        from kafkaio.cli.sending import Sent
+
+        producer = _Noting(self._producer)
+
+        async def copy_all(tx: Transaction, records: list[Record]) -> None:
+            for record in records:
+                self._done[record.topic_partition] = record.offset + 1
+            wanted = list(self._wanted(records, None))
+            for record in wanted:
+                _ = await tx.enqueue(
+                    self._destination,
+                    record.value,
+                    key=record.key,
+                    headers=record.headers,
+                    timestamp=None if record.timestamp < 0 else record.timestamp,
+                    partition=record.partition if self._keeps_partitions else None,
+                )
+            producer.sent = len(wanted)
+            self._progress.add(len(wanted))
+
+        async def close_at_the_end() -> None:
+            while True:
+                await anyio.sleep(_LOOK_SECONDS)
+                if await self._is_over(until, producer):
+                    await self._consumer.close()
+                    return
 
         async with anyio.create_task_group() as tasks:
-
-            async def close_at_the_end() -> None:
-                looks = 0
-                while looks < _LOOKS:
-                    await anyio.sleep(_LOOK_SECONDS)
-                    looks = looks + 1 if await self._has_committed(until) else 0
-                await self._consumer.close()
-
-            async def copy_all(tx: Transaction, records: list[Record]) -> None:
-                for record in self._wanted(records, None):
-                    _ = await tx.enqueue(
-                        self._destination,
-                        record.value,
-                        key=record.key,
-                        headers=record.headers,
-                        timestamp=None if record.timestamp < 0 else record.timestamp,
-                        partition=record.partition if self._keeps_partitions else None,
-                    )
-                    self._done[record.topic_partition] = record.offset + 1
-                self._progress.add(len(records))
-
             if until.has_end:
                 tasks.start_soon(close_at_the_end)
-            await exactly_once(self._consumer, self._producer, copy_all)
+            await exactly_once(self._consumer, producer, copy_all)
+        return Sent(producer.committed)
 
-    async def _has_committed(self, until: Until) -> bool:
-        """Whether everything up to the end was read, and what was copied is committed.
+    async def _is_over(self, until: Until, producer: _Noting) -> bool:
+        """Whether everything up to the end was read, and is committed.
 
-        An aborted transaction takes the positions back, a moment later: so it has to be
-        so several times in a row.
+        After the last record there may be markers of transactions, so that no offset
+        that is committed reaches the end. Then all that was polled must be committed,
+        and no transaction be open: one begins in the moment in which records are
+        polled, and one that is aborted counts as open until the next one.
         """
         assigned = self._consumer.assignment
-        for tp in assigned:
-            end = until.end_of(tp)
-            if end is not None and await self._consumer.position(tp) < end:
-                return False
+        positions = {tp: await self._consumer.position(tp) for tp in assigned}
         committed = await self._consumer.committed(assigned)
-        offsets = {tp: 0 if at is None else at.offset for tp, at in committed.items()}
-        return bool(assigned) and all(
-            offsets[tp] >= at for tp, at in self._done.items() if tp in assigned
-        )
+        for tp in assigned:
+            end, found = until.end_of(tp), committed[tp]
+            offset = 0 if found is None else found.offset
+            if end is None or offset >= end:
+                continue
+            if (
+                producer.is_open
+                or positions[tp] < end
+                or offset < self._done.get(tp, 0)
+            ):
+                return False
+        return bool(assigned)
+
+
+class _Noting:
+    """A producer that notes what becomes of its transactions, for `exactly_once`.
+
+    Attributes:
+        is_open: whether a transaction is open.
+        sent: records that the open transaction has sent.
+        committed: records of those that were committed.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self.is_open = False
+        self.sent = 0
+        self.committed = 0
+        self._producer = producer
+
+    def transaction(
+        self, consumer: Consumer, /
+    ) -> AbstractAsyncContextManager[Transaction]:
+        """Return a transaction, which is open from now on."""
+        transaction = self._producer.transaction(consumer)
+        self.is_open, self.sent = True, 0
+        return self._noted(transaction)
+
+    @asynccontextmanager
+    async def _noted(
+        self, transaction: AbstractAsyncContextManager[Transaction]
+    ) -> AsyncIterator[Transaction]:
+        async with transaction as tx:
+            yield tx
+        self.is_open = False
+        self.committed += self.sent
+
+    def statistics(self) -> ProducerStatistics:
+        """Return those of the producer."""
+        return self._producer.statistics()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.named import by_name, partition_name, partitions_meant
 from kafkaio.cli.output import Table
@@ -40,7 +40,7 @@ async def _preferred(
 
 @elect.command("unclean")
 @click.argument("where", nargs=-1, required=True, metavar="TOPIC[:PARTITIONS]...")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def _unclean(session: Session, where: tuple[str, ...], *, yes: bool) -> None:
     """Let any live replica lead where none in sync is. Records may be lost."""

@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import DRY_RUN, YES, Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
@@ -47,8 +47,8 @@ async def _describe(session: Session, broker: int | None) -> None:
 
 @features.command("upgrade")
 @click.argument("update", nargs=-1, required=True, metavar="NAME=LEVEL...")
-@click.option("--dry-run", is_flag=True, help="Only ask whether it could be done.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@DRY_RUN
+@YES
 @asynchronous
 async def _upgrade(
     session: Session, update: tuple[str, ...], *, dry_run: bool, yes: bool
@@ -63,8 +63,8 @@ async def _upgrade(
 @features.command("downgrade")
 @click.argument("update", nargs=-1, required=True, metavar="NAME=LEVEL...")
 @click.option("--unsafe", is_flag=True, help="Even if metadata is lost by that.")
-@click.option("--dry-run", is_flag=True, help="Only ask whether it could be done.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@DRY_RUN
+@YES
 @asynchronous
 async def _downgrade(
     session: Session,

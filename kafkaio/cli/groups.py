@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.completion import complete_groups
 from kafkaio.cli.lag import watching
+from kafkaio.cli.named import not_of_consumers, partition_name
 from kafkaio.cli.output import Column, Table
 from kafkaio.cli.reset import add_reset
 from kafkaio.cli.session import Session
 from kafkaio.cli.values import chosen, has_pattern, partition_row
 from kafkaio.cli.watch import LOOK_SECONDS, Look, watch
+from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, GroupDescription, GroupListing, GroupMember
@@ -146,9 +148,9 @@ async def describe_groups(
         names = await _names(
             admin, patterns, regex=regex, types=("classic", "consumer")
         )
-        found = session.good(
-            await admin.describe_consumer_groups(names, return_errors=True)
-        )
+        results = await admin.describe_consumer_groups(names, return_errors=True)
+        failed = [n for n, it in results.items() if isinstance(it, KafkaError)]
+        found = session.good({**results, **await not_of_consumers(admin, failed)})
     documents = [_described(each) for each in found.values()]
     rows = [
         {"group": each.group_id, "state": each.state, **_member(member)}
@@ -274,11 +276,11 @@ async def group_offsets(
         names = await _names(
             admin, patterns, regex=regex, types=("classic", "consumer")
         )
-        found = session.good(
-            await admin.list_consumer_group_offsets(
-                names, require_stable=require_stable, return_errors=True
-            )
+        results = await admin.list_consumer_group_offsets(
+            names, require_stable=require_stable, return_errors=True
         )
+        failed = [n for n, it in results.items() if isinstance(it, KafkaError)]
+        found = session.good({**results, **await not_of_consumers(admin, failed)})
     rows = [
         {
             "group": group,
@@ -306,7 +308,7 @@ add_reset(groups)
 @groups.command("delete")
 @click.argument("patterns", nargs=-1, required=True, shell_complete=complete_groups)
 @click.option("--regex", is_flag=True, help="Groups are regular expressions.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def delete_groups(
     session: Session, patterns: tuple[str, ...], *, regex: bool, yes: bool
@@ -328,7 +330,7 @@ def _show_names(session: Session, names: Mapping[str, None]) -> None:
 @groups.command("delete-offsets")
 @click.argument("group", shell_complete=complete_groups)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC[:PARTITIONS]...")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def delete_offsets(
     session: Session, group: str, topics: tuple[str, ...], *, yes: bool
@@ -339,7 +341,7 @@ async def delete_offsets(
     async with session.admin() as admin:
         wanted = await partitions_of(session, admin, topics)
         effects = [
-            f"delete the offset of group {group} in {tp.topic}-{tp.partition}"
+            f"delete the offset of group {group} in {partition_name(tp)}"
             for tp in wanted
         ]
         session.confirm(effects, yes=yes)
@@ -361,7 +363,7 @@ async def delete_offsets(
 )
 @click.option("--all", "every", is_flag=True, help="All members, instead.")
 @click.option("--reason", help="For the log of the broker.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def remove_members(
     session: Session,
@@ -374,7 +376,7 @@ async def remove_members(
 ) -> None:
     """Remove members from a group, which rebalances without them."""
     if bool(instance_ids) == every:
-        raise click.UsageError("say either --instance-id or --all")
+        raise click.UsageError("give either --instance-id or --all")
     who = ", ".join(instance_ids) if instance_ids else "all members"
     async with session.admin() as admin:
         session.confirm([f"remove {who} from group {group}"], yes=yes)

@@ -10,7 +10,8 @@ import click
 
 from kafkaio.cli.command import asynchronous, command
 from kafkaio.cli.completion import complete_groups
-from kafkaio.cli.exits import short
+from kafkaio.cli.exits import Exit, short
+from kafkaio.cli.named import not_of_consumers
 from kafkaio.cli.output import Column, Row, Table
 from kafkaio.cli.session import Session
 from kafkaio.cli.values import chosen, has_pattern, partition_row
@@ -97,6 +98,10 @@ async def lag(session: Session, groups: tuple[str, ...], **options: Any) -> None
             return
         found = session.good(await view.ask(None))
         rows, totals = await view.rows(found)
+    for row in rows:
+        if row["error"] is not None:
+            session.note(f"{row['topic']}-{row['partition']}: {row['error']}")
+            session.exit_with(Exit.PARTIAL)
     tables = [Table(totals, view.total_columns())]
     if not options["total"]:
         tables.insert(0, Table(rows, view.columns()))
@@ -127,7 +132,7 @@ class _View:
                 types=("classic", "consumer"), timeout=timeout
             )
             names = chosen("group", self.groups, known, regex=is_regex)
-        return await self.admin.lag(
+        found = await self.admin.lag(
             names,
             isolation_level=(
                 "read_committed"
@@ -137,6 +142,10 @@ class _View:
             return_errors=True,
             timeout=timeout,
         )
+        if timeout is not None:  # a watch shows a group from its first offset on
+            return found
+        empty = [name for name, it in found.items() if not getattr(it, "partitions", 0)]
+        return {**found, **await not_of_consumers(self.admin, empty, unknown=True)}
 
     async def look(self) -> Look:
         """Look once, for `watch`."""

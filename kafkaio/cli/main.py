@@ -33,6 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             invalid arguments of theirs.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for word in words:
+        if not _is_text(word):
+            sys.stderr.write(f"kafkaio: {word!a} is not text in UTF-8\n")
+            return Exit.USAGE
     try:
         code = _run(words)
         sys.stdout.flush()
@@ -44,6 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _forget_output()
         return Exit.FAILED
     return code
+
+
+def _is_text(word: str) -> bool:
+    """Whether a word was decoded: bytes that are not UTF-8 come as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in word)
 
 
 def _run(words: list[str]) -> int:
@@ -103,5 +112,5 @@ def _failed(error: Exception, command: str, *, is_verbose: bool) -> int:
 
 
 def _forget_output() -> None:
-    """Let stdout lead nowhere, and close stderr: nothing is printed at exit."""
+    """Close stderr: nothing is printed at exit, where stdout is flushed again."""
     sys.stderr.close()

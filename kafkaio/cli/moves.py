@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
@@ -15,6 +13,7 @@ from kafkaio.admin import (
     ConfigResource,
     ConfigResourceType,
 )
+from kafkaio.cli.progress import Progress
 from kafkaio.cli.reassignment_files import (
     BROKER_THROTTLES,
     TOPIC_THROTTLES,
@@ -106,11 +105,11 @@ async def wait_until_moved(
 
     At a terminal a bar on stderr shows how many partitions have come through.
     """
-    with _bar(len(partitions)) as done:
+    with Progress("moving", len(partitions), unit="partitions") as progress:
         while moving := await admin.list_partition_reassignments(partitions):
-            done(len(partitions) - len(moving))
+            progress.add(len(partitions) - len(moving) - progress.done)
             await anyio.sleep(_POLL_SECONDS)
-        done(len(partitions))
+        progress.add(len(partitions) - progress.done)
 
 
 async def wait_until_seen(admin: Admin, wanted: Replicas) -> None:
@@ -125,18 +124,3 @@ async def wait_until_seen(admin: Admin, wanted: Replicas) -> None:
             if all(there.get(tp) == replicas for tp, replicas in wanted.items()):
                 return
             await anyio.sleep(_POLL_SECONDS)
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[int], None]]:
-    """Draw a bar on stderr if a person sits there."""
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("moving"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("moving", total=total)
-        yield lambda done: progress.update(task, completed=done)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.values import partitions_of_topic
-from kafkaio.errors import KafkaError
+from kafkaio.errors import KafkaError, UsageError
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "by_name",
     "known_brokers",
+    "not_of_consumers",
     "partition_name",
     "partition_of",
     "partitions_meant",
@@ -25,6 +26,14 @@ __all__ = [
 K = TypeVar("K")
 V = TypeVar("V")
 
+#: What to use for groups that consumers do not form, by type.
+_ELSEWHERE: Final = {
+    "share": "{0!r} is a share group: use kafkaio share-groups",
+    "streams": (
+        "{0!r} is a streams group: kafkaio groups offsets shows its offsets, and "
+        "kafka-streams-groups.sh its members"
+    ),
+}
 _PARTITION: Final = re.compile(r"(?P<topic>[^:@]+):(?P<partition>\d+)")
 
 
@@ -36,6 +45,33 @@ def by_name(
         if isinstance(value, KafkaError):
             value.item = name(item)
     return dict(results)
+
+
+async def not_of_consumers(
+    admin: Admin, groups: Iterable[str], *, unknown: bool = False
+) -> dict[str, KafkaError]:
+    """Return an error for each group that consumers do not form: it says what to use.
+
+    Args:
+        admin: asks the cluster.
+        groups: the names.
+        unknown: whether to return one for groups that do not exist, too.
+    """
+    names = list(groups)
+    if not names:
+        return {}
+    try:
+        known = await admin.list_groups()
+    except (KafkaError, ExceptionGroup):
+        return {}  # who may not list groups gets the answer of the broker
+    found: dict[str, KafkaError] = {}
+    for name in names:
+        kind = str(known[name].type) if name in known else ""
+        if kind in _ELSEWHERE:
+            found[name] = UsageError(_ELSEWHERE[kind].format(name))
+        elif unknown and name not in known:
+            found[name] = UsageError(f"there is no group {name!r}")
+    return found
 
 
 def known_brokers(wanted: Iterable[int], brokers: Iterable[int]) -> list[int]:

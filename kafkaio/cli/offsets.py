@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,13 @@ from kafkaio.cli.command import asynchronous, command
 from kafkaio.cli.completion import complete_topics
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
-from kafkaio.cli.values import chosen, moment_of, partition_row, partitions_of_topic
+from kafkaio.cli.values import (
+    chosen,
+    moment_of,
+    partition_row,
+    partitions_of_topic,
+    time_at,
+)
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -70,7 +75,7 @@ async def offsets(
                     **partition_row(partition),
                     "at": text,
                     "offset": it.offset if it is not None else None,
-                    "timestamp": _time(it.timestamp if it is not None else -1),
+                    "timestamp": time_at(it.timestamp if it is not None else None),
                 }
                 for partition, it in session.good(found).items()
             ]
@@ -78,12 +83,6 @@ async def offsets(
     session.show(
         {"offsets": rows},
         Table(rows, ("topic", "partition", "at", "offset", "timestamp")),
-    )
-
-
-def _time(milliseconds: int) -> datetime | None:
-    return (
-        datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds >= 0 else None
     )
 
 
@@ -112,15 +111,22 @@ async def partitions_of(
     for pattern, given in wanted or [("*", None)]:
         patterns = [pattern] if wanted else []
         names = chosen("topic", patterns, known, regex=regex)
-        numbers.update(dict.fromkeys(names, given))
+        for name in names:
+            before = numbers.get(name, [])
+            # A topic that is named twice has the partitions of both.
+            if given is None or before is None:
+                numbers[name] = None
+            else:
+                numbers[name] = [*before, *given]
     described = session.good(
         await admin.describe_topics(numbers, return_errors=True), is_lookup=True
     )
     return [
         TopicPartition(each.name, number)
         for each in described.values()
-        for number in numbers[each.name]
-        or [partition.partition for partition in each.partitions]
+        for number in dict.fromkeys(
+            numbers[each.name] or [partition.partition for partition in each.partitions]
+        )
     ]
 
 

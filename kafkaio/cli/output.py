@@ -24,7 +24,7 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-__all__ = ["Column", "Output", "Table", "cell", "plain"]
+__all__ = ["Column", "Output", "Table", "cell", "drawn", "error_row", "plain"]
 
 Row = Mapping[str, object]
 
@@ -88,24 +88,22 @@ class Output:
         """Whether people read what is printed, not programs that want JSON."""
         return not self.format
 
-    def show(self, document: Mapping[str, object], *tables: Table) -> None:
+    def show(
+        self, document: Mapping[str, object], *tables: Table, is_row: bool = False
+    ) -> None:
         """Print a result: a document for programs, tables for people.
 
         Args:
             document: for ``--json``. With ``--jsonl`` each row of its first list is a
                 line.
+            is_row: whether the document itself is the only row, whatever lists it has.
             tables: for people; one that has no rows and no title prints its heads only.
         """
         if self.format == "json":
             self.line(json.dumps(plain(document), indent=2, ensure_ascii=False))
         elif self.format == "jsonl":
-            for value in document.values():
-                if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-                    for row in value:
-                        self.line(_compact(row))
-                    break
-            else:
-                self.line(_compact(document))
+            for row in [document] if is_row else _rows_of(document):
+                self.line(_compact(row))
         elif self.is_terminal:
             self._draw(tables)
         else:
@@ -146,6 +144,14 @@ class Output:
         console = Console(file=self.out, highlight=False, soft_wrap=False)
         for table in tables:
             console.print(drawn(table))
+
+
+def _rows_of(document: Mapping[str, object]) -> Sequence[object]:
+    """Return the first list of a document; the document itself if it has none."""
+    for value in document.values():
+        if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+            return value
+    return [document]
 
 
 def drawn(table: Table) -> RichTable:
@@ -229,7 +235,8 @@ def _of_bytes(value: bytes) -> object:
         return {"base64": b64encode(value).decode()}
 
 
-def _of_error(error: BaseException) -> object:
+def error_row(error: BaseException) -> dict[str, object]:
+    """Return an error as documents have it: its class, message, item and code."""
     found: dict[str, object] = {"error": type(error).__name__, "message": short(error)}
     item = getattr(error, "item", None)
     if item is not None:
@@ -252,7 +259,7 @@ _PLAIN: Final[tuple[tuple[type, Callable[..., object]], ...]] = (
     (datetime, lambda value: value.isoformat()),
     (timedelta, lambda value: value.total_seconds()),
     (UUID, str),
-    (BaseException, _of_error),
+    (BaseException, error_row),
     (Mapping, lambda value: {cell(k): plain(v) for k, v in value.items()}),
     (AbstractSet, _of_set),
     (Iterable, lambda value: [plain(each) for each in value]),

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-import anyio
 import click
 
 from kafkaio.cli.command import asynchronous, command
@@ -16,6 +15,7 @@ from kafkaio.cli.output import Table
 from kafkaio.cli.progress import Progress
 from kafkaio.cli.reading import FormatReader, InputError, Reader, Written
 from kafkaio.cli.record_json import JsonReader
+from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafkaio.cli.sending import Sending
@@ -82,7 +82,7 @@ async def produce(
     session: Session, topic: str | None, **options: Unpack[_Options]
 ) -> None:
     """Send records as they are read; with --jsonl the input is lines of JSON."""
-    from kafkaio.cli.sending import FLUSH_SECONDS, Sending, failures
+    from kafkaio.cli.sending import Sending, failures
     from kafkaio.cli.source import pieces
 
     is_json = session.out.format == "jsonl"
@@ -96,18 +96,17 @@ async def produce(
         sending = Sending(producer)
         taking = _Taking(sending, topic, options)
         with Progress("produce", is_shown=options["file"] is not None) as progress:
-            try:
-                async for piece in pieces(options["file"]):
-                    await taking.take(reader.feed(piece))
-                    progress.add(sending.number - progress.records, len(piece))
-                await taking.take(reader.finish())
-            except InputError as error:
-                raise CommandFailed(f"{error}; those before it are sent") from None
-            finally:
-                with anyio.move_on_after(FLUSH_SECONDS):
-                    await taking.take(())
-                    await sending.flush(FLUSH_SECONDS)
-                sending.report(session, "sent")
+            async with sending.to_the_end(session, "sent", taking.take_the_rest):
+                try:
+                    async for piece in pieces(options["file"]):
+                        await taking.take(reader.feed(piece))
+                        progress.add(sending.number - progress.done)
+                    await taking.take(reader.finish())
+                except InputError as error:
+                    await taking.take_the_rest()
+                    await sending.flush()
+                    text = f"{error}; those before it are sent"
+                    raise CommandFailed(text) from None
     if session.out.format == "json":
         rows = [
             {"topic": name, "partition": number, "records": count}
@@ -142,12 +141,22 @@ class _Taking:
         Raises:
             click.UsageError: a record has no topic.
             InputError: the input is wrong; the next call sends the records before.
+            KafkaError: a record cannot be sent, such as one of a topic that does not
+                exist; those after it are dropped.
         """
         waiting = self._waiting
         waiting.extend(records)
         while waiting:
-            await self._send(waiting[0])
+            try:
+                await self._send(waiting[0])
+            except KafkaError:
+                waiting.clear()
+                raise
             waiting.popleft()
+
+    async def take_the_rest(self) -> None:
+        """Send what a call that was cancelled or failed has left."""
+        await self.take(())
 
     async def _send(self, written: Written) -> None:
         topic = written.topic if self._topic is None else self._topic

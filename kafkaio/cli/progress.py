@@ -1,4 +1,4 @@
-"""Progress of a stream of records: a line on stderr, at a terminal only."""
+"""Progress of a command that takes long: a line on stderr, at a terminal only."""
 
 from __future__ import annotations
 
@@ -14,23 +14,28 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """Counts records, and shows them if a person looks at stderr; for ``with``.
+    """Counts records or others, and shows it at a terminal; for ``with``.
 
     Args:
         title: what is done.
-        total: records to come; None if nobody knows.
+        total: how many there are; None if nobody knows.
+        unit: what is counted.
         is_shown: whether to show it at all, at a terminal.
 
     Attributes:
-        records: records so far.
-        size: their bytes so far.
+        done: how many are done.
     """
 
     def __init__(
-        self, title: str, total: int | None = None, *, is_shown: bool = True
+        self,
+        title: str,
+        total: int | None = None,
+        *,
+        unit: str = "records",
+        is_shown: bool = True,
     ) -> None:
-        self.records: int = 0
-        self.size: int = 0
+        self.done: int = 0
+        self._unit = unit
         self._title = title
         self._total = total
         self._is_shown = is_shown and sys.stderr.isatty()
@@ -51,13 +56,12 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def add(self, records: int, size: int = 0) -> None:
-        """Count records."""
-        self.records += records
-        self.size += size
+    def add(self, count: int) -> None:
+        """Count more that are done."""
+        self.done += count
         if self._bar is not None and self._task is not None:
-            said = f"{self.records:,} records"
-            self._bar.update(self._task, completed=self.records, said=said)
+            said = f"{self.done:,} {self._unit}"
+            self._bar.update(self._task, completed=self.done, said=said)
 
     def _start(self) -> None:
         from rich.console import Console
@@ -72,7 +76,7 @@ class Progress:
 
         self._bar = RichProgress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.fields[said]}"),
             TimeElapsedColumn(),

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
@@ -48,7 +48,7 @@ async def _status(session: Session) -> None:
         "voters": [it.node_id for it in found.voters],
         "observers": [it.node_id for it in found.observers],
     }
-    session.show(row, Table([row], _STATUS))
+    session.show_row(row, _STATUS)
 
 
 @quorum.command("replication")
@@ -110,13 +110,13 @@ async def _add(
     async with session.admin() as admin:
         await admin.add_raft_voter(node_id, directory_id, endpoints)
     row = {"node_id": node_id, "directory_id": directory_id, "added": True}
-    session.show(row, Table([row], tuple(row)))
+    session.show_row(row, tuple(row))
 
 
 @quorum.command("remove-voter")
 @click.argument("node_id", type=click.IntRange(min=0))
 @click.argument("directory_id", type=click.UUID)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def _remove(
     session: Session, node_id: int, directory_id: UUID, *, yes: bool
@@ -126,7 +126,7 @@ async def _remove(
         session.confirm([f"remove: the vote of controller {node_id}"], yes=yes)
         await admin.remove_raft_voter(node_id, directory_id)
     row = {"node_id": node_id, "directory_id": directory_id, "removed": True}
-    session.show(row, Table([row], tuple(row)))
+    session.show_row(row, tuple(row))
 
 
 def _lag(found: QuorumDescription, it: QuorumReplica) -> int | None:

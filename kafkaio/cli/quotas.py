@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import DRY_RUN, Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.named import by_name
 from kafkaio.cli.output import Table
@@ -78,7 +78,7 @@ async def _describe(session: Session, /, *, strict: bool, **chosen: Any) -> None
 @quotas.command("set")
 @click.argument("quota", nargs=-1, required=True, metavar="NAME=NUMBER...")
 @_entity(with_any=False)
-@click.option("--dry-run", is_flag=True, help="Only ask whether it could be done.")
+@DRY_RUN
 @asynchronous
 async def _set(
     session: Session, /, quota: tuple[str, ...], *, dry_run: bool, **chosen: Any
@@ -99,7 +99,7 @@ async def _set(
 @quotas.command("unset")
 @click.argument("quota", nargs=-1, required=True, metavar="NAME...")
 @_entity(with_any=False)
-@click.option("--dry-run", is_flag=True, help="Only ask whether it could be done.")
+@DRY_RUN
 @asynchronous
 async def _unset(
     session: Session, /, quota: tuple[str, ...], *, dry_run: bool, **chosen: Any

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.named import by_name, partition_name, partition_of
 from kafkaio.cli.output import Table
@@ -39,7 +39,7 @@ records: Group = Group("records", help="Delete records of partitions.")
     metavar="FILE",
     help="What to delete, as kafka-delete-records reads it.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def _delete(
     session: Session, end: tuple[str, ...], offset_json_file: Path | None, *, yes: bool
@@ -77,7 +77,7 @@ async def _starts(
     results = await admin.list_offsets(
         dict.fromkeys(wanted, "earliest"), return_errors=True
     )
-    found = session.good(by_name(results, partition_name))
+    found = session.good(by_name(results, partition_name), is_lookup=True)
     return {tp: it.offset for tp, it in found.items() if it is not None}
 
 

@@ -78,7 +78,7 @@ async def replay(
     timestamps, those of one partition in the order of their offsets.
     """
     from kafkaio.cli.reader import NO_GROUP, Reading, begin
-    from kafkaio.cli.sending import FLUSH_SECONDS, Sending, show_sent
+    from kafkaio.cli.sending import Sending, show_sent
 
     settings = {**NO_GROUP, "auto_offset_reset": "earliest"}
     reading = Reading([source], options["partition"], options["offset"], stops=True)
@@ -91,13 +91,9 @@ async def replay(
         with Progress(f"{source} to {destination}", until.total) as progress:
             pacing = _Replaying(sending, destination, options, progress)
             merging = _Merging(consumer, until)
-            try:
+            async with sending.to_the_end(session, "replayed"):
                 async for record in merging.records():
                     await pacing.send(record)
-            finally:
-                with anyio.move_on_after(FLUSH_SECONDS):
-                    await sending.flush()
-                sending.report(session, "replayed")
     show_sent(session, sending.sent, source, destination)
 
 

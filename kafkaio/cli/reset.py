@@ -118,7 +118,7 @@ def _check_one(options: Mapping[str, Any]) -> None:
     said += [name for name in _VALUES if options[name] is not None]
     if len(said) != 1:
         every = ", ".join(f"--{name.replace('_', '-')}" for name in _FLAGS + _VALUES)
-        raise click.UsageError(f"say one of {every}")
+        raise click.UsageError(f"give one of {every}")
 
 
 async def _reset_one(
@@ -237,7 +237,7 @@ def _show(
             Table(rows, ("group", "topic", "partition", "before", "after")),
         )
     if rows and not options["execute"] and session.out.is_terminal:
-        session.note("nothing was written: --execute writes it")
+        session.note("nothing was done: do it with --execute")
 
 
 def _export(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import anyio
+
 from kafkaio.cli.exits import Exit, short
-from kafkaio.cli.output import Table
+from kafkaio.cli.output import Table, error_row
 from kafkaio.errors import KafkaError, RecordTooLarge
 
 if TYPE_CHECKING:
     from kafkaio.cli.session import Session
     from kafkaio.producer import Delivery, Producer
 
-__all__ = ["FLUSH_SECONDS", "Sending", "Sent", "failures", "show_sent"]
+__all__ = ["Sending", "Sent", "failures", "show_sent"]
 
 #: How many deliveries wait to be looked at, before those that are done are.
 _LOOK_EVERY: Final = 1000
@@ -90,12 +94,44 @@ class Sending:
         if len(self._pending) >= _LOOK_EVERY:
             self._look()
 
-    async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Wait until all records are settled, or time is up."""
+    async def flush(self) -> None:
+        """Wait until all records are settled."""
         try:
-            await self._producer.flush(timeout)
+            await self._producer.flush()
         finally:
             self._look()
+
+    @asynccontextmanager
+    async def to_the_end(
+        self,
+        session: Session,
+        what: str,
+        finish: Callable[[], Awaitable[None]] | None = None,
+    ) -> AsyncIterator[None]:
+        """Wait for all records after a block, and report those that failed.
+
+        When the block is interrupted or fails, records are waited for `FLUSH_SECONDS`
+        at most.
+
+        Args:
+            session: the command.
+            what: what is done with records: ``sent``.
+            finish: called before records are waited for, to send what is left.
+        """
+        try:
+            yield
+            await self._finish(finish)
+        except BaseException:
+            with suppress(KafkaError), anyio.move_on_after(FLUSH_SECONDS):
+                await self._finish(finish)
+            raise
+        finally:
+            self.report(session, what)
+
+    async def _finish(self, finish: Callable[[], Awaitable[None]] | None) -> None:
+        if finish is not None:
+            await finish()
+        await self.flush()
 
     def _look(self) -> None:
         """Count the deliveries that are settled, from the oldest on."""
@@ -138,21 +174,12 @@ def show_sent(session: Session, sent: Sent, source: str, destination: str) -> No
     """Print how many records of a topic were sent to another."""
     row = {"records": sent.records, "failed": sent.failed}
     document = {**row, "from": source, "to": destination, "errors": failures(sent)}
-    session.out.show(document, Table([row], [*row]))
+    session.out.show(document, Table([row], [*row]), is_row=True)
 
 
 def failures(sent: Sent) -> list[dict[str, object]]:
     """Return the failures for a document."""
-    found: list[dict[str, object]] = []
-    for number, error in sent.errors:
-        row: dict[str, object] = {
-            "item": f"record {number}",
-            "error": type(error).__name__,
-            "message": short(error),
-        }
-        if isinstance(error, KafkaError) and isinstance(
-            name := getattr(error, "name", None), str
-        ):
-            row["code"] = name
-        found.append(row)
-    return found
+    return [
+        {**error_row(error), "item": f"record {number}"}
+        for number, error in sent.errors
+    ]

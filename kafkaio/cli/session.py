@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kafkaio.producer import Producer
     from kafkaio.types import TopicPartition
 
-__all__ = ["Session"]
+__all__ = ["Session", "ask_secret"]
 
 #: How long a command waits for connections to close.
 _CLOSE_SECONDS = 0.5
@@ -62,7 +62,7 @@ class Session:
 
     def __init__(self, given: Given) -> None:
         self.given = given
-        ask = _ask_secret if sys.stdin.isatty() else None
+        ask = ask_secret if sys.stdin.isatty() else None
         self.connection: Connection = Connection(given, ask=ask)
         self.out: Output = Output(
             sys.stdout, given.format, is_terminal=sys.stdout.isatty()
@@ -99,7 +99,10 @@ class Session:
         """
         from kafkaio.producer import Producer
 
-        options = self.properties(ProducerConfig, defaults, forced)
+        # So long it waits for a topic that the cluster does not know.
+        limit = round(self.connection.timeout * 1000)
+        preferred = {"max_block_ms": limit, **(defaults or {})}
+        options = self.properties(ProducerConfig, preferred, forced)
         return self.started(Producer.from_properties(options))
 
     def consumer(
@@ -155,6 +158,11 @@ class Session:
         Failures noted by `good` are in the document, as a list ``errors``.
         """
         self.out.show({**document, "errors": self._failures}, *tables)
+
+    def show_row(self, row: Row, columns: Sequence[str]) -> None:
+        """Print a result that is one row, even if it has lists."""
+        document = {**row, "errors": self._failures}
+        self.out.show(document, Table([row], columns), is_row=True)
 
     def emit(self, row: Row, columns: Sequence[str]) -> None:
         """Print one row of a stream at once; see `Output.emit`."""
@@ -225,9 +233,17 @@ class Session:
             raise CommandFailed("nothing was done")
 
 
-def _ask_secret(name: str) -> str:
+def ask_secret(name: str, *, twice: bool = False) -> str:
+    """Ask the person at the terminal for a secret, which is not shown.
+
+    Args:
+        name: what is asked for.
+        twice: whether it is to be typed again.
+    """
     with _interruptible():
-        answer: str = click.prompt(name, hide_input=True, err=True)
+        answer: str = click.prompt(
+            name, hide_input=True, confirmation_prompt=twice, err=True
+        )
     return answer
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.named import by_name, partition_name, partitions_meant
 from kafkaio.cli.output import Table
@@ -101,7 +101,7 @@ def _member_rows(it: ShareGroupDescription) -> list[dict[str, object]]:
 
 @share_groups.command("delete")
 @click.argument("group", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def _delete(session: Session, group: tuple[str, ...], *, yes: bool) -> None:
     """Delete groups without members, with their offsets."""
@@ -109,7 +109,7 @@ async def _delete(session: Session, group: tuple[str, ...], *, yes: bool) -> Non
     async with session.admin() as admin:
         # Brokers delete groups of any kind by this request: these have to be shared.
         known = session.good(
-            await admin.describe_share_groups(names, return_errors=True)
+            await admin.describe_share_groups(names, return_errors=True), is_lookup=True
         )
         if known:
             session.confirm([f"delete: share group {name}" for name in known], yes=yes)
@@ -206,7 +206,7 @@ async def _targets(
     results = await admin.list_offsets(
         dict.fromkeys(partitions, moment), return_errors=True
     )
-    found = session.good(by_name(results, partition_name))
+    found = session.good(by_name(results, partition_name), is_lookup=True)
     without = [tp for tp, it in found.items() if it is None]
     ends = await admin.list_offsets(dict.fromkeys(without, "latest"))
     return {tp: it.offset for tp, it in {**found, **ends}.items() if it is not None}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
@@ -87,7 +87,7 @@ async def _renew(session: Session, token_id: str, period: str | None) -> None:
 @tokens.command("expire")
 @click.argument("token_id")
 @click.option("--period", metavar="DURATION", help="In that time, not now.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def _expire(
     session: Session, token_id: str, period: str | None, *, yes: bool

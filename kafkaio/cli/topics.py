@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous, pairs
+from kafkaio.cli.command import DRY_RUN, YES, Group, asynchronous, pairs
 from kafkaio.cli.completion import complete_topics
 from kafkaio.cli.configs import config_changes
 from kafkaio.cli.offsets import ends_of
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         ConfigChange,
         LogDirectory,
         PartitionDescription,
-        TopicDescription,
     )
 
 __all__ = ["topics"]
@@ -100,11 +99,11 @@ async def list_topics(
         names = chosen("topic", patterns, known, regex=regex)
         found = {name: known[name] for name in names if name in known}
         missing = [name for name in names if name not in known]
-        described: Mapping[Any, TopicDescription] = {}
+        described: Mapping[Any, Any] = {}
         if any(only.values()) or missing:
             wanted = [*found, *missing] if any(only.values()) else missing
             answers = await admin.describe_topics(wanted, return_errors=True)
-            described = session.good(answers)
+            described = session.good({**found, **answers})
     if any(only.values()):
         found = {
             name: each
@@ -287,7 +286,7 @@ def _assignments(
 @click.option(
     "--if-not-exists", is_flag=True, help="A topic that exists is no failure."
 )
-@click.option("--dry-run", is_flag=True, help="Only check whether it could be done.")
+@DRY_RUN
 @click.option(
     "--no-wait", is_flag=True, help="Do not wait until all brokers know them."
 )
@@ -354,7 +353,7 @@ def _without(results: Mapping[Any, Any], code: str) -> dict[Any, Any]:
 @click.option(
     "--if-exists", is_flag=True, help="A topic that does not exist is no failure."
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def delete_topics(
     session: Session,
@@ -418,7 +417,7 @@ def _show_changed(
     type=click.IntRange(1),
     help="How many partitions there are to be.",
 )
-@click.option("--dry-run", is_flag=True, help="Only check whether it could be done.")
+@DRY_RUN
 @asynchronous
 async def alter_topics(
     session: Session,
@@ -433,7 +432,7 @@ async def alter_topics(
     changes = config_changes(topic_config, delete_config)
     count = options["partitions"]
     if not changes and count is None:
-        raise click.UsageError("say what to change: -c, -d or -p")
+        raise click.UsageError("give one of -c, -d, -p")
     async with session.admin() as admin:
         names = await _names(admin, patterns, regex=options["regex"], internal=False)
         if count is not None:
@@ -474,7 +473,7 @@ async def _alter(
 @click.option(
     "--total", type=click.IntRange(1), help="How many there are to be, instead."
 )
-@click.option("--dry-run", is_flag=True, help="Only check whether it could be done.")
+@DRY_RUN
 @asynchronous
 async def add_partitions(
     session: Session,
@@ -489,7 +488,7 @@ async def add_partitions(
     Records of a key may go to another partition from then on.
     """
     if (num is None) == (total is None):
-        raise click.UsageError("say either --num or --total")
+        raise click.UsageError("give either --num or --total")
     async with session.admin() as admin:
         described = session.good(
             await admin.describe_topics(names, return_errors=True), is_lookup=True

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.named import partition_name, partition_of
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
-from kafkaio.cli.values import duration_of, partition_row
+from kafkaio.cli.values import duration_of, partition_row, time_at
 
 if TYPE_CHECKING:
     from kafkaio.admin import (
@@ -84,7 +83,7 @@ async def _describe(session: Session, transactional_id: tuple[str, ...]) -> None
     """Describe transactional ids: how far the transaction is, and where it wrote."""
     async with session.admin() as admin:
         results = await admin.describe_transactions(
-            transactional_id, return_errors=True
+            list(dict.fromkeys(transactional_id)), return_errors=True
         )
     found = session.good(results).values()
     rows = [_described(it) for it in found]
@@ -128,7 +127,7 @@ async def _find_hanging(
 @click.argument("partition", metavar="TOPIC:PARTITION")
 @click.argument("start_offset", type=click.IntRange(min=0))
 @click.option("--force", is_flag=True, help="Do not ask the coordinators first.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def _abort(
     session: Session, partition: str, start_offset: int, *, force: bool, yes: bool
@@ -146,7 +145,7 @@ async def _abort(
 
 @transactions.command("fence")
 @click.argument("transactional_id", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def _fence(
     session: Session, transactional_id: tuple[str, ...], *, yes: bool
@@ -161,7 +160,7 @@ async def _fence(
 
 @transactions.command("terminate")
 @click.argument("transactional_id")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def _terminate(session: Session, transactional_id: str, *, yes: bool) -> None:
     """Abort the open transaction of a transactional id, and fence its producer.
@@ -192,7 +191,7 @@ def _show_fenced(session: Session, found: dict[str, ProducerIdAndEpoch]) -> None
 def _described(it: TransactionDescription) -> dict[str, object]:
     row: dict[str, object] = {name: getattr(it, name, None) for name in _DESCRIBED}
     names = [partition_name(tp) for tp in sorted(it.partitions)]
-    return row | {"start_time": _time(it.start_time_ms), "partitions": names}
+    return row | {"start_time": time_at(it.start_time_ms), "partitions": names}
 
 
 def _hanging(it: HangingTransaction) -> dict[str, object]:
@@ -201,15 +200,9 @@ def _hanging(it: HangingTransaction) -> dict[str, object]:
         "start_offset": it.start_offset,
         "producer_id": it.producer_id,
         "producer_epoch": it.producer_epoch,
-        "last_time": _time(it.last_timestamp),
+        "last_time": time_at(it.last_timestamp),
         "transactional_id": it.transactional_id,
     }
-
-
-def _time(milliseconds: int | None) -> datetime | None:
-    if milliseconds is None or milliseconds < 0:
-        return None
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _milliseconds(text: str) -> int:

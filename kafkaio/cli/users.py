@@ -8,10 +8,10 @@ from typing import Final
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
+from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.output import Table
-from kafkaio.cli.session import Session
+from kafkaio.cli.session import Session, ask_secret
 
 __all__ = ["users"]
 
@@ -92,7 +92,7 @@ async def _set(
     multiple=True,
     help="Whose password is deleted; all that a user has by default.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@YES
 @asynchronous
 async def _delete(
     session: Session, user: tuple[str, ...], mechanism: tuple[str, ...], *, yes: bool
@@ -105,7 +105,8 @@ async def _delete(
         known = session.good(
             await admin.describe_user_scram_credentials(
                 list(dict.fromkeys(user)), return_errors=True
-            )
+            ),
+            is_lookup=True,
         )
         deletions = [
             ScramDeletion(name, kind)
@@ -135,7 +136,4 @@ def _password(user: str) -> str:
     if not sys.stdin.isatty():
         message = f"set {_VARIABLE}: nobody can be asked for the password here"
         raise CommandFailed(message, Exit.USAGE)
-    answer: str = click.prompt(
-        f"new password of {user}", hide_input=True, confirmation_prompt=True, err=True
-    )
-    return answer
+    return ask_secret(f"new password of {user}", twice=True)

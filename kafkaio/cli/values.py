@@ -19,13 +19,16 @@ __all__ = [
     "moment_of",
     "partition_row",
     "partitions_of_topic",
+    "time_at",
     "time_of",
 ]
 
 _GLOB = re.compile(r"[*?\[]")
-_DURATION = re.compile(
-    r"P?(?:(?P<d>\d+)D)?T?(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?",
-    re.IGNORECASE,
+_TIME = r"(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?"
+#: In ISO 8601 an ``M`` before the ``T`` is a month, which has no length.
+_DURATIONS = (
+    re.compile(rf"P(?:(?P<d>\d+)D)?(?:T{_TIME})?", re.IGNORECASE),
+    re.compile(rf"(?:(?P<d>\d+)D)?{_TIME}", re.IGNORECASE),
 )
 #: Names of places in a log, with those of kcat, rpk and Kafka's tools.
 _PLACES = {
@@ -113,11 +116,15 @@ def duration_of(text: str) -> timedelta:
     Raises:
         click.UsageError: it is neither.
     """
-    found = _DURATION.fullmatch(text)
-    if found is None or not any(found.groups()):
+    matches = (each.fullmatch(text) for each in _DURATIONS)
+    found = next((each for each in matches if each and any(each.groups())), None)
+    if found is None:
         raise click.UsageError(f"{text!r} is no duration: 90s, 2h30m, 7d or P1DT2H")
     days, hours, minutes, seconds = (float(found[name] or 0) for name in "dhms")
-    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    try:
+        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    except OverflowError:
+        raise click.UsageError(f"{text!r} is too long") from None
 
 
 def moment_of(text: str) -> str | datetime:
@@ -134,7 +141,7 @@ def partitions_of_topic(text: str) -> tuple[str, list[int] | None]:
     """Read ``TOPIC`` or ``TOPIC:0,1,4-6``.
 
     Raises:
-        click.UsageError: the partitions are no numbers.
+        click.UsageError: the partitions are no numbers, or count backward.
     """
     topic, colon, numbers = text.partition(":")
     if not colon:
@@ -144,8 +151,18 @@ def partitions_of_topic(text: str) -> tuple[str, list[int] | None]:
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise click.UsageError(f"{text!r} is not TOPIC or TOPIC:0,1,4-6")
-        found += range(int(first), int(last or first) + 1)
+        numbers_meant = range(int(first), int(last or first) + 1)
+        if not numbers_meant:
+            raise click.UsageError(f"{text!r}: {part} counts backward")
+        found += numbers_meant
     return topic, list(dict.fromkeys(found))
+
+
+def time_at(milliseconds: int | None) -> datetime | None:
+    """Return the time of milliseconds since the epoch; None for none, or below 0."""
+    if milliseconds is None or milliseconds < 0:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def partition_row(partition: TopicPartition) -> dict[str, object]:

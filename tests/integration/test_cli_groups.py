@@ -74,6 +74,13 @@ async def test_lag(shell: Shell, group: str, place: str) -> None:
     assert "no group matches" in (await shell(f"lag {group}x*", code=1)).err
 
 
+async def test_lag_of_what_is_not_there(shell: Shell, group: str, place: str) -> None:
+    missing = await shell(f"lag {group} {group}-no", code=3)
+    assert missing.err == f"kafkaio lag: there is no group '{group}-no'\n"
+    assert [row[1] for row in missing.rows[1:]] == [place, place]
+    assert "there is no group" in (await shell(f"lag {group}-no", code=1)).err
+
+
 async def test_groups_are_listed_and_described(
     shell: Shell, group: str, place: str
 ) -> None:
@@ -167,8 +174,8 @@ async def test_a_reset_is_written_when_it_is_executed(
 
 async def test_wrong_calls_of_reset(shell: Shell, group: str) -> None:
     for options, message in [
-        ("", "say one of --to-earliest, "),
-        ("--to-latest --shift-by 1", "say one of "),
+        ("", "give one of --to-earliest, "),
+        ("--to-latest --shift-by 1", "give one of "),
         ("--to-latest --execute --dry-run", "exclude each other"),
         ("--by-duration soon", "is no duration"),
         ("--by-duration P36500D", "'P36500D' ago is before 1970"),

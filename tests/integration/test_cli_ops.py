@@ -12,6 +12,7 @@ import pytest
 
 import kafkaio
 from kafkaio.admin import ConfigResource, ConfigResourceType
+from kafkaio.cli.moves import clear_throttle
 from kafkaio.cli.reassignment_files import BROKER_THROTTLES, TOPIC_THROTTLES
 from kafkaio.errors import Fenced
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
@@ -296,6 +297,48 @@ async def test_a_throttle_goes_when_all_have_moved(
 
 
 @REAL
+async def test_a_move_is_cancelled_on_its_way(
+    servers: tuple[str, str], cluster_topic: TopicFactory
+) -> None:
+    topic = cluster_topic(partitions=1, replication_factor=1)
+    async with kafkaio.Producer(servers[1]) as producer:
+        await producer.send_many(topic, [b"x" * 50_000] * 100)
+    words: tuple[str, ...] = ("reassign", "plan", topic, "--replication-factor", "2")
+    plan = (await run_beside(*words, "--json", *servers)).check().out
+    before = json.loads(plan)["before"][0]["replicas"]
+    words = ("reassign", "execute", "-", "--throttle", "1", "--no-wait", "--execute")
+    (await run_beside(*words, *servers, typed=plan)).check()
+
+    words = ("reassign", "verify", "-", "--json", *servers)
+    state = (await run_beside(*words, typed=plan)).check(1).document
+    assert state["partitions"][0]["state"] == "moving"
+    cancel = ("reassign", "cancel", "-", "--json", *servers)
+    shown = (await run_beside(*cancel, typed=plan)).check().document
+    assert shown["executed"] is False
+    done = (await run_beside(*cancel, "--execute", typed=plan)).check().document
+    assert done["partitions"] == shown["partitions"] != []
+    state = (await run_beside(*words, typed=plan)).check(1).document
+    assert state["partitions"][0]["state"] == "different"
+    assert state["partitions"][0]["replicas"] == before
+    async with kafkaio.Admin(servers[1]) as admin:
+        await clear_throttle(admin, [topic])
+
+
+async def test_a_move_shows_its_progress_at_a_terminal(
+    servers: tuple[str, str], cluster_topic: TopicFactory, tmp_path: Path
+) -> None:
+    topic = cluster_topic(partitions=2, replication_factor=1)
+    words: tuple[str, ...] = ("reassign", "plan", topic, "--replication-factor", "2")
+    file = tmp_path / "moves.json"
+    file.write_text((await run_beside(*words, "--json", *servers)).check().out)
+    words = ("reassign", "execute", str(file), "--execute", *servers)
+    async with terminal(*words) as shown:
+        assert await shown.ended() == 0
+    assert "moving" in shown.text
+    assert "2 partitions" in shown.text
+
+
+@REAL
 async def test_the_tool_of_kafka_reads_a_plan(
     servers: tuple[str, str],
     real_kafka_cluster: Kafka,
@@ -380,6 +423,8 @@ async def test_records_are_deleted_if_it_is_confirmed(
         {"topic": topic, "partition": 0, "start_before": 0, "start": 4, "deleted": 4}
     ]
     assert [each["item"] for each in some.document["errors"]] == [f"{topic}-7"]
+    words = ("records", "delete", f"{topic}:0@99", "--yes", *servers)
+    assert "OFFSET_OUT_OF_RANGE" in (await run_beside(*words)).check(1).err
     file = tmp_path / "offsets.json"
     entry = {"topic": topic, "partition": 0, "offset": -1}
     file.write_text(json.dumps({"partitions": [entry], "version": 1}))
@@ -439,6 +484,10 @@ async def _show_and_terminate(
         assert "abort: the transaction in" in (await run_beside(*abort)).check(2).err
         refused = (await run_beside(*abort, "--yes")).check(2)
         assert len(refused.err.splitlines()) == 1  # its coordinator still has it
+        forced = (await run_beside(*abort, "--yes", "--force", "--json")).check()
+        assert forced.document["aborted"] == [
+            {"topic": topic, "partition": 0, "start_offset": 0}
+        ]
         words = ("transactions", "terminate", name, *servers)
         assert f"terminate: the transaction of {name}" in (
             (await run_beside(*words)).check(2).err
@@ -487,6 +536,9 @@ async def test_the_offsets_of_a_share_group(
     back = (await run_beside(*words)).check().document["partitions"]
     assert [(row["before"], row["after"]) for row in back] == [(3, 0)]
     assert "is no time" in (await run_beside(*words, "--to-datetime", "x")).check(2).err
+    for command in ("groups describe", "lag"):
+        other = await run_beside(*command.split(), group, *servers)
+        assert "is a share group: use kafkaio share-groups" in other.check(1).err
     words = ("share-groups", "delete", group, *servers)
     refused = (await run_beside(*words)).check(2)
     assert refused.err.startswith(f"delete: share group {group}\n")

@@ -15,9 +15,10 @@ import pytest
 
 import kafkaio
 from kafkaio import Producer, TopicPartition
+from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
-from tests.support.cli import Result, run_beside, terminal, validate
+from tests.support.cli import Result, environment, run_beside, terminal, validate
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -228,6 +229,107 @@ async def test_a_copy_goes_on_with_its_group(
     (await kafkaio_("produce", source, typed="3\n")).check()
     assert (await kafkaio_(*words)).check().document["records"] == 1
     assert (await kafkaio_("consume", copied, "-e")).check().out == "1\n2\n3\n"
+
+
+async def test_a_copy_to_another_cluster(
+    kafkaio_: Shell, topic: TopicFactory, tmp_path: Path
+) -> None:
+    source = topic(2)
+    (await kafkaio_("produce", source, "-k", "k", typed="1\n2\n3\n")).check()
+    async with Broker(topics={source: 2, "other": 1}) as broker:
+        there = Shell(broker.bootstrap_servers)
+        words = ("copy", source, source, "--to-bootstrap", there.servers)
+        done = await kafkaio_(*words, "--partitions", "--json")
+        assert done.check().document["records"] == 3
+        shown = ("consume", source, "-e", "-f", r"%p %k=%v\n")
+        expected = (await kafkaio_(*shown)).check().out
+        assert (await there(*shown)).check().out == expected
+
+        file = tmp_path / "kafkaio" / "config.toml"
+        file.parent.mkdir()
+        file.write_text(f'[profiles.there]\nbootstrap.servers = "{there.servers}"\n')
+        profile = ("copy", source, "other", "--to-profile", "there", "--filter")
+        with environment(XDG_CONFIG_HOME=str(tmp_path)):
+            done = await kafkaio_(*profile, "value != '2'", "--json")
+        assert done.check().document["records"] == 2
+        assert (await there("consume", "other", "-e")).check().out == "1\n3\n"
+
+
+async def test_a_copy_follows_its_source_until_ctrl_c(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    source, copied = topic(1), topic(1)
+    words = ("copy", source, copied, "-g", f"{source}-group", "--follow")
+    (await kafkaio_("produce", source, typed="1\n")).check()
+    async with (
+        kafkaio.Consumer(kafkaio_.servers, topics=[copied]) as consumer,
+        terminal(*words, "-b", kafkaio_.servers) as shown,
+        asyncio.timeout(30),
+    ):
+        values = [(await anext(consumer)).value]
+        (await kafkaio_("produce", source, typed="2\n")).check()
+        values.append((await anext(consumer)).value)
+        shown.type("\x03")
+        assert await shown.ended(10) == 130
+    assert values == [b"1", b"2"]
+    again = await kafkaio_(*words[:-1], "--json")
+    assert again.check().document["records"] == 0  # all that was copied is committed
+
+
+async def test_transactions_copy_what_is_kept_and_end_behind_a_marker(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    source, copied = topic(1), topic(1)
+    async with (
+        Producer(kafkaio_.servers, transactional_id=source) as producer,
+        producer.transaction() as tx,
+    ):
+        for number in range(6):
+            await tx.send(source, b"%d" % number)
+    words = ("copy", source, copied, "-g", f"{source}-group", "--exactly-once")
+    done = await kafkaio_(*words, "--filter", "value in ('1', '4')", "--json")
+    assert done.check().document["records"] == 2
+    shown = ("consume", copied, "-e", "--read-committed")
+    assert (await kafkaio_(*shown)).check().out == "1\n4\n"
+
+
+async def test_a_topic_that_does_not_exist_is_named(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    name = f"{topic(1)}-no"
+    words = ("-X", "allow.auto.create.topics=false", "--timeout", "0.5")
+    result = (await kafkaio_("produce", name, *words, typed="x\n")).check(1)
+    assert f"record 1: topic '{name}' is not known to the cluster" in result.err
+
+
+@pytest.mark.not_embedded("it is compared with Kafka's own tool")
+@pytest.mark.kafka_versions("4.3")
+async def test_it_prints_what_kafkas_console_consumer_prints(
+    kafkaio_: Shell, real_kafka: Kafka, topic: TopicFactory
+) -> None:
+    name = topic(1, config=KEEP)
+    async with Producer(kafkaio_.servers) as producer:
+        for number, value in enumerate((b"one", "zw\u00f6lf".encode(), b"", None)):
+            await producer.send(
+                name,
+                value,
+                key=None if number == 2 else b"k%d" % number,
+                headers=[("h", b"%d" % number)],
+                timestamp=1000 + number,
+            )
+    tool = await real_kafka.run_tool(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *("--bootstrap-server", kafkaio_.servers, "--topic", name),
+        *("--from-beginning", "--max-messages", "4"),
+        *("--property", "print.timestamp=true", "--property", "print.partition=true"),
+        *("--property", "print.offset=true", "--property", "print.headers=true"),
+        *("--property", "print.key=true", "--property", "null.literal="),
+    )
+    layout = r"%a{timestamp-type}:%d\tPartition:%p\tOffset:%o\t%h{%k:%v}\t%k\t%v\n"
+    shown = await kafkaio_("consume", name, "-e", "-f", layout)
+    assert shown.check().out == tool.stdout
+    plain = await kafkaio_("consume", name, "-e")
+    assert plain.check().out.splitlines() == ["one", "zw\u00f6lf", "", ""]
 
 
 async def test_a_replay_keeps_the_order_of_time(

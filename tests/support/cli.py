@@ -12,7 +12,7 @@ import struct
 import sys
 import termios
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -168,6 +168,18 @@ class Terminal:
         """Wait for the end; return the exit code."""
         async with asyncio.timeout(seconds):
             return await self._process.wait()
+
+    async def interrupted(self, seconds: float = 30) -> int:
+        """Type Ctrl+C until the command ends; return the exit code.
+
+        A single one is lost if it comes after Python has looked for signals and before
+        it waits for input.
+        """
+        async with asyncio.timeout(seconds):
+            while True:
+                self.type("\x03")
+                with suppress(TimeoutError):
+                    return await self.ended(1)
 
     def _read(self) -> None:
         try:

@@ -11,19 +11,22 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import click
 import pytest
 
 import kafkaio
+from kafkaio.admin import GroupListing, GroupType
 from kafkaio.cli import main
 from kafkaio.cli.command import COMMON, asynchronous, command
-from kafkaio.cli.configs import KINDS
+from kafkaio.cli.configs import KINDS, is_secret
 from kafkaio.cli.connection import Connection
 from kafkaio.cli.exits import CommandFailed, Exit, code_of, lines_of
 from kafkaio.cli.given import Given
 from kafkaio.cli.groups import STATES, TYPES
+from kafkaio.cli.named import not_of_consumers
 from kafkaio.cli.output import Column, Output, Table, cell, plain
 from kafkaio.cli.registry import BARE, COMMANDS
 from kafkaio.cli.root import root
@@ -37,6 +40,7 @@ from kafkaio.errors import (
     KafkaError,
     UnknownTopicOrPartition,
 )
+from kafkaio.testing.broker.configs import facts
 from tests.support.cli import SCHEMAS, run, schema_names
 
 REGISTERED = {name: each for part in COMMANDS.values() for name, each in part.items()}
@@ -324,6 +328,8 @@ def test_a_password_on_the_command_line_warns() -> None:
     result = run("topics", "list", *words).check(1)
     assert "other users of this machine can read sasl.password" in result.err
     assert "hunter2" not in result.err
+    words[words.index("sasl.password=hunter2")] = "sasl_password=hunter2"
+    assert "can read sasl_password" in run("topics", "list", *words).check(1).err
 
 
 def test_no_broker_is_one_line() -> None:
@@ -469,6 +475,14 @@ def _probed(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_a_result_of_one_row_is_one_line_of_json(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    with path.open("w", encoding="utf-8") as file:
+        row = {"a": 1, "nodes": []}
+        Output(file, "jsonl", is_terminal=False).show(row, is_row=True)
+    assert path.read_text() == '{"a":1,"nodes":[]}\n'
+
+
 @pytest.mark.usefixtures("_probed")
 def test_how_commands_end() -> None:
     assert run("probe", "x").check().out == "\\xff\n"
@@ -505,6 +519,43 @@ def test_a_closed_pipe_ends_quietly() -> None:
 # ---- what people type ---------------------------------------------------------------
 
 
+def test_configs_whose_values_are_not_printed() -> None:
+    known = facts().brokers
+    passwords = {name for name, each in known.items() if each.kind == "password"}
+    assert {name for name in known if is_secret(name)} == passwords
+    assert is_secret("listener.name.x.plain.sasl.jaas.config")
+
+
+class _Groups:
+    """Lists groups, as `kafkaio.Admin` does."""
+
+    async def list_groups(self) -> dict[str, GroupListing]:
+        return {
+            name: GroupListing(
+                group_id=name, protocol_type="", state=None, type=kind, coordinator=0
+            )
+            for name, kind in [
+                ("a", GroupType.CONSUMER),
+                ("b", GroupType.SHARE),
+                ("c", GroupType.STREAMS),
+            ]
+        }
+
+
+async def test_what_to_use_for_groups_of_other_types() -> None:
+    admin: Any = _Groups()
+    found = await not_of_consumers(admin, ["a", "b", "c", "d"])
+    assert {name: str(error).split(": ")[1] for name, error in found.items()} == {
+        "b": "use kafkaio share-groups",
+        "c": (
+            "kafkaio groups offsets shows its offsets, and kafka-streams-groups.sh "
+            "its members"
+        ),
+    }
+    unknown = await not_of_consumers(admin, ["a", "d"], unknown=True)
+    assert [str(error) for error in unknown.values()] == ["there is no group 'd'"]
+
+
 def test_names_by_pattern() -> None:
     known = ["a1", "a2", "b1"]
     assert chosen("topic", [], known) == known
@@ -528,13 +579,21 @@ def test_times_durations_partitions() -> None:
         ("1.5s", 1.5),
     ]:
         assert duration_of(text).total_seconds() == seconds
-    for text in ("", "P", "soon", "5"):
+    for text in ("", "P", "PT", "soon", "5", "P1M"):
         with pytest.raises(click.UsageError, match="is no duration"):
             duration_of(text)
+    with pytest.raises(click.UsageError, match="is too long"):
+        duration_of("99999999999d")
     assert partitions_of_topic("t") == ("t", None)
     assert partitions_of_topic("t:3,0-2,3") == ("t", [3, 0, 1, 2])
-    with pytest.raises(click.UsageError):
-        partitions_of_topic("t:")
+    for text in ("t:", "t:2-1"):
+        with pytest.raises(click.UsageError):
+            partitions_of_topic(text)
+
+
+def test_an_argument_that_is_no_text_is_refused() -> None:
+    result = run("produce", "t", "-k", "\udcff").check(2)
+    assert result.err == "kafkaio: '\\udcff' is not text in UTF-8\n"
 
 
 # ---- completion ---------------------------------------------------------------------

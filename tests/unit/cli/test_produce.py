@@ -42,7 +42,7 @@ async def test_records_left_by_a_cancellation_are_sent_by_the_next_call() -> Non
                 await taker.take(FormatReader(r"%v\n").feed(lines))
             assert sending.number < 5
             await taker.take(())
-            await sending.flush(10)
+            await sending.flush()
 
         assert sending.number == 5
         assert sending.sent.records == 5
@@ -58,7 +58,7 @@ async def test_records_before_wrong_input_are_sent() -> None:
         with pytest.raises(InputError):
             await taker.take(FormatReader(r"%p %v\n").feed(b"0 a\n0 b\nx\n"))
         await taker.take(())
-        await sending.flush(10)
+        await sending.flush()
 
     assert sending.sent.records == 2
 
@@ -71,7 +71,7 @@ async def test_a_record_that_is_too_large_fails_alone() -> None:
         sending = Sending(producer)
         for size in (10, 5000, 10):
             await sending.send("orders", b"x" * size, None, [], None, None)
-        await sending.flush(10)
+        await sending.flush()
 
     assert (sending.sent.records, sending.sent.failed) == (2, 1)
     assert sending.sent.errors[0][0] == 2
