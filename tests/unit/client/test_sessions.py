@@ -31,7 +31,8 @@ class Heard:
     def connection_opened(self, *_: object) -> None:
         self.opened += 1
 
-    def authenticated(self, *event: Any) -> None:
+    def authenticated(self, *event: Any, is_renewal: bool) -> None:
+        del is_renewal
         self.lifetimes.append(event[3])
 
     def connection_lost(self, *event: Any) -> None:
