@@ -335,8 +335,10 @@ class Admin(Closeable):
             metric: its name, and the function that returns its value.
 
         Raises:
-            ArgumentTypeError: it is no `kafkaio.Metric`.
-            ArgumentValueError: its name is empty, or begins with ``org.apache.kafka.``.
+            ArgumentTypeError: it is no `kafkaio.Metric`, or its name or attributes are
+                no text.
+            ArgumentValueError: its name is empty, or begins with ``org.apache.kafka.``;
+                or its kind is none of the two.
         """
         self._cluster.telemetry.register(metric)
 

@@ -1233,8 +1233,10 @@ class Consumer(Closeable):
                 ``io_thread=True``, that runs in the I/O thread.
 
         Raises:
-            ArgumentTypeError: it is no `kafkaio.Metric`.
-            ArgumentValueError: its name is empty, or begins with ``org.apache.kafka.``.
+            ArgumentTypeError: it is no `kafkaio.Metric`, or its name or attributes are
+                no text.
+            ArgumentValueError: its name is empty, or begins with ``org.apache.kafka.``;
+                or its kind is none of the two.
         """
         self._core.register_metric(metric)
 
