@@ -74,7 +74,8 @@ class FetchedPart(NamedTuple):
 
     Attributes:
         records: number of records, by the headers of the batches; those of aborted
-            transactions and those before the position count, too.
+            transactions and those before the position count, too. 0 for data that is
+            dropped because the position was left meanwhile.
         size: bytes as they came, compressed or not.
     """
 
@@ -247,7 +248,7 @@ class Observer:
         """A broker answered a fetch, ``seconds`` after it was sent.
 
         ``parts`` has what came of each partition, those without records left out. Data
-        that is dropped, because the position was left meanwhile, counts as well.
+        that is dropped, because the position was left meanwhile, is in it, too.
         """
 
     def records_handed_out(self, partition: TopicPartition, records: int) -> None:

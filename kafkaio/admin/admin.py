@@ -335,8 +335,10 @@ class Admin(Closeable):
             metric: its name, and the function that returns its value.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`.
-            ArgumentValueError: its name is empty, or begins with ``org.apache.kafka.``.
+            ArgumentTypeError: it is not a `kafkaio.types.Metric`, or its name or an
+                attribute is not text.
+            ArgumentValueError: its name is empty or begins with ``org.apache.kafka.``,
+                or there is no such kind.
         """
         self._cluster.telemetry.register(metric)
 

@@ -27,7 +27,7 @@ from collections.abc import (
 )
 
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.admin.asking import AdminCluster, ask, brokers
+from kafkaio.admin.asking import AdminCluster, ask, brokers, need_brokers
 from kafkaio.admin.types import (
     HangingTransaction,
     ProducerIdAndEpoch,
@@ -201,6 +201,7 @@ class Transactions:
             build=_ask_for_producers,
             read=_read_producers,
         )
+        need_brokers(self._cluster, "describe producers")
         wanted = list(partitions)
         # To route to a leader of a topic that does not exist would create the topic.
         missing = await self._cluster.missing_partitions(wanted, deadline - now())

@@ -1233,8 +1233,10 @@ class Consumer(Closeable):
                 ``io_thread=True``, that runs in the I/O thread.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`.
-            ArgumentValueError: its name is empty, or begins with ``org.apache.kafka.``.
+            ArgumentTypeError: it is not a `kafkaio.types.Metric`, or its name or an
+                attribute is not text.
+            ArgumentValueError: its name is empty or begins with ``org.apache.kafka.``,
+                or there is no such kind.
         """
         self._core.register_metric(metric)
 

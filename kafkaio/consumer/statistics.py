@@ -50,7 +50,8 @@ class ConsumerStatistics:
         stale_answers: number of fetched partitions whose data was dropped because the
             position had changed, for example by a seek.
         idle_seconds: how long reads have waited for records, in sum. What it grows by
-            in a second is the part of it in which the consumer was idle.
+            in a second is the part of it in which the consumer was idle. With ``run()``
+            and lanes it grows while handlers work, too.
         partitions: where it is in each assigned partition.
     """
 

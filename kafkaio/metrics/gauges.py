@@ -17,7 +17,7 @@ from weakref import ref
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.observer import Observed
 
-__all__ = ["GAUGES", "Gauge", "Reading", "Sources"]
+__all__ = ["GAUGES", "Figures", "Gauge", "Reading", "Sources", "put"]
 
 #: How often a snapshot is tried while the event loop's thread changes what it reads.
 _ATTEMPTS: Final = 5
@@ -106,7 +106,10 @@ class Sources:
 
     def add(self, kind: str, name: str, source: Observed) -> None:
         """Note an object that has started."""
-        self._open[id(source)] = kind, name, os.getpid(), ref(source)
+        key, open_ = id(source), self._open
+        # Forgets one that is collected without having been closed.
+        weak = ref(source, lambda _: open_.pop(key, None))
+        open_[key] = kind, name, os.getpid(), weak
 
     def remove(self, source: Observed) -> None:
         """Note that an object has closed; what it has counted stays."""
@@ -115,7 +118,7 @@ class Sources:
             return
         for reading in self._read(found[0], found[1], source):
             if GAUGES[reading.name].is_total:
-                _put(self._past, reading)
+                put(self._past, *reading)
 
     def readings(self) -> list[Reading]:
         """Read every figure now; those of a process that has forked are left out."""
@@ -125,7 +128,7 @@ class Sources:
             if source is None or pid != os.getpid():
                 continue
             for reading in self._read(kind, name, source):
-                _put(figures, reading)
+                put(figures, *reading)
         return [Reading(*key, value) for key, value in figures.items()]
 
     def _read(self, kind: str, name: str, source: Observed) -> list[Reading]:
@@ -155,13 +158,12 @@ class Sources:
                     yield Reading("consumer_lead_min", (name, topic), place.lead)
 
 
-def _put(figures: Figures, reading: Reading) -> None:
-    key = reading.name, reading.labels
+def put(figures: Figures, name: str, labels: tuple[str, ...], value: float) -> None:
+    """Add a reading to figures; it is joined with what is there."""
+    key = name, labels
     before = figures.get(key)
-    value = float(reading.value)
-    if before is not None:
-        value = GAUGES[reading.name].join(before, value)
-    figures[key] = value
+    value = float(value)
+    figures[key] = value if before is None else GAUGES[name].join(before, value)
 
 
 def _of_client(statistics: Any) -> Iterator[Reading]:

@@ -35,6 +35,7 @@ from kafkaio.metrics.gauges import GAUGES, Sources
 from kafkaio.metrics.semconv import (
     METRICS,
     OWN_GAUGES,
+    SECONDS,
     Instrument,
     attributes,
     names_in_force,
@@ -135,6 +136,8 @@ class OpenTelemetryObserver:
             self._inject if self._propagates else None
         )
         self._attributes: dict[tuple[object, ...], dict[str, Any]] = {}
+        # Those of operations on a topic, and perhaps a partition of it.
+        self._places: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
         # The context that was written last, and its headers.
         self._written: tuple[SpanContext | None, tuple[tuple[str, bytes], ...]]
         self._written = None, ()
@@ -168,23 +171,24 @@ class OpenTelemetryObserver:
 
     def _histogram(self, key: str) -> metrics.Histogram:
         it: Instrument = METRICS[key]
-        return self._meter.create_histogram(it.name, it.unit, it.help)
+        return self._meter.create_histogram(
+            it.name, it.unit, it.help, explicit_bucket_boundaries_advisory=SECONDS
+        )
 
-    def _count(self, key: str, found: dict[str, Any], amount: float) -> None:
-        """Add to a total.
+    def _count(self, found: dict[str, Any], *amounts: tuple[str, float]) -> None:
+        """Add to totals.
 
         Args:
-            key: which of the metrics.
-            found: attributes that `_cached` returned.
-            amount: what to add.
+            found: attributes that are kept: of `_cached` or `_at`.
+            amounts: which of the metrics, and what to add.
         """
-        totals = self._totals[key]
+        place = id(found)
         with self._lock:
-            entry = totals.get(id(found))
-            if entry is None:
-                totals[id(found)] = (found, amount)
-            else:
-                totals[id(found)] = (found, entry[1] + amount)
+            for key, amount in amounts:
+                totals = self._totals[key]
+                entry = totals.get(place)
+                before = 0 if entry is None else entry[1]
+                totals[place] = found, before + amount
 
     def _observe_total(
         self, key: str, options: metrics.CallbackOptions
@@ -236,9 +240,24 @@ class OpenTelemetryObserver:
         }
         return attributes(self._names, {**common, **facts})
 
+    def _at(
+        self, operation: str, topic: str | None, partition: int | None = None
+    ) -> dict[str, Any]:
+        """Return the attributes of an operation on a topic, made once."""
+        key = operation, topic, partition
+        found = self._places.get(key)
+        if found is None:
+            number = None if partition is None else str(partition)
+            facts = {"destination": topic, "partition": number}
+            found = self._places[key] = self._made(operation, facts)
+        return found
+
     def _of_topic(self, operation: str, tp: TopicPartition) -> dict[str, Any]:
-        partition = str(tp.partition) if self._by_partition else None
-        return self._of(operation, destination=tp.topic, partition=partition)
+        topic, partition = tp
+        return self._at(operation, topic, partition if self._by_partition else None)
+
+    def _with_count(self, found: dict[str, Any], count: int) -> dict[str, Any]:
+        return {**found, **dict.fromkeys((it.count for it in self._names), count)}
 
     # ---- life ----------------------------------------------------------------------
 
@@ -259,14 +278,18 @@ class OpenTelemetryObserver:
         """Record its time, unless it is that of an operation."""
         del version, size
         if api not in _OPERATIONS:
-            self._request.record(seconds, {"kafkaio.api": api, "kafkaio.node": node_id})
+            found = self._cached(
+                ("request", api, node_id),
+                lambda: {"kafkaio.api": api, "kafkaio.node": node_id},
+            )
+            self._request.record(seconds, found)
 
     def retrying(
         self, what: str, attempt: int, delay: float, cause: BaseException
     ) -> None:
         """Count it."""
         del what, attempt, delay
-        self._count("retries", self._of_facts(error=_name_of(cause)), 1)
+        self._count(self._of_facts(error=_name_of(cause)), ("retries", 1))
 
     def authentication_failed(
         self,
@@ -282,15 +305,18 @@ class OpenTelemetryObserver:
         found = self._cached(
             ("mechanism", mechanism), lambda: {"kafkaio.mechanism": mechanism}
         )
-        self._count("failed_authentications", found, 1)
+        self._count(found, ("failed_authentications", 1))
 
     def batch_acknowledged(self, batch: AcknowledgedBatch) -> None:
         """Record times and records, and a span."""
         found = self._of_topic("send", batch.partition)
         self._operation.record(batch.seconds, found)
-        self._count("sent", found, batch.records)
-        self._count("batches", found, 1)
-        self._count("queue", found, batch.queue_seconds)
+        self._count(
+            found,
+            ("sent", batch.records),
+            ("batches", 1),
+            ("queue", batch.queue_seconds),
+        )
         if self._spans != "none":
             self._send_span(batch)
 
@@ -299,16 +325,11 @@ class OpenTelemetryObserver:
         # A span whose context goes with the records is the sending application's.
         kind = SpanKind.CLIENT if self._propagates else SpanKind.PRODUCER
         end = time.time_ns()
-        facts: dict[str, str | int | bool | None] = {
-            "destination": topic,
-            "partition": str(partition),
-            "count": batch.records,
-        }
         span = self._tracer.start_span(
             f"send {topic}",
             otel_context.Context(),
             kind,
-            self._made("send", facts),
+            self._with_count(self._at("send", topic, partition), batch.records),
             start_time=end - int(batch.seconds * 1e9),
         )
         span.end(end)
@@ -318,7 +339,7 @@ class OpenTelemetryObserver:
     ) -> None:
         """Count the records."""
         facts = {"destination": partition.topic, "error": _name_of(error)}
-        self._count("sent", self._of("send", **facts), count)
+        self._count(self._of("send", **facts), ("sent", count))
 
     def fetch_answered(
         self,
@@ -330,30 +351,28 @@ class OpenTelemetryObserver:
         del node_id
         topics = {tp.topic for tp in parts}
         topic = topics.pop() if len(topics) == 1 else None
-        self._operation.record(seconds, self._of("poll", destination=topic))
+        found = self._at("poll", topic)
+        self._operation.record(seconds, found)
         if parts and self._spans != "none":
-            self._poll_span(topic, seconds, parts)
+            count = sum(part.records for part in parts.values())
+            self._poll_span(topic, seconds, self._with_count(found, count))
 
     def _poll_span(
-        self,
-        topic: str | None,
-        seconds: float,
-        parts: Mapping[TopicPartition, FetchedPart],
+        self, topic: str | None, seconds: float, found: dict[str, Any]
     ) -> None:
         end = time.time_ns()
-        count = sum(part.records for part in parts.values())
         span = self._tracer.start_span(
             "poll" if topic is None else f"poll {topic}",
             otel_context.Context(),
             SpanKind.CLIENT,
-            self._made("poll", {"destination": topic, "count": count}),
+            found,
             start_time=end - int(seconds * 1e9),
         )
         span.end(end)
 
     def records_handed_out(self, partition: TopicPartition, records: int) -> None:
         """Count the records."""
-        self._count("consumed", self._of_topic("poll", partition), records)
+        self._count(self._of_topic("poll", partition), ("consumed", records))
 
     def offsets_committed(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], seconds: float
@@ -364,19 +383,20 @@ class OpenTelemetryObserver:
 
     def rebalance_completed(self, group: str, seconds: float) -> None:
         """Record its time."""
-        self._rebalance.record(seconds, attributes(self._names, {"group": group}))
+        self._rebalance.record(seconds, self._of_facts(group=group))
 
     def rebalance_failed(self, group: str, error: BaseException | None) -> None:
         """Count it."""
         del error
-        self._count("failed_rebalances", self._of_facts(group=group), 1)
+        self._count(self._of_facts(group=group), ("failed_rebalances", 1))
 
     def transaction_step(
         self, transactional_id: str, step: str, seconds: float
     ) -> None:
         """Record its time."""
         del transactional_id
-        self._transaction.record(seconds, {"kafkaio.step": step})
+        found = self._cached(("step", step), lambda: {"kafkaio.step": step})
+        self._transaction.record(seconds, found)
 
     # ---- contexts in records -------------------------------------------------------
 
@@ -395,9 +415,10 @@ class OpenTelemetryObserver:
         found = span.get_span_context()
         if not found.is_valid:
             return headers
-        if self._written[0] is not found:
-            self._written = found, _headers_of(found)
-        return _with(headers, self._written[1])
+        written = self._written  # producers of other threads may replace it
+        if written[0] is not found:
+            written = self._written = found, _headers_of(found)
+        return _with(headers, written[1])
 
     def extract(self, record: Record) -> otel_context.Context:
         """Return the context in which a record was sent; empty if it has none."""
@@ -424,7 +445,8 @@ class OpenTelemetryObserver:
             group: the consumer group, for an attribute.
 
         Yields:
-            The span.
+            The span; with ``spans="none"`` one that records nothing, and the current
+            span stays what it is.
         """
         first = what if isinstance(what, Record) else next(iter(what))
         records = (what,) if isinstance(what, Record) else what
@@ -443,18 +465,19 @@ class OpenTelemetryObserver:
         else:
             facts["count"] = len(what)
         began, error = time.perf_counter(), None
-        span: trace.Span = trace.INVALID_SPAN
-        if self._spans != "none":
-            span = self._tracer.start_span(
-                f"process {first.topic}",
-                parent,
-                SpanKind.CONSUMER,
-                self._made("process", facts),
-                links,
-            )
         try:
-            with trace.use_span(span, end_on_exit=True):
-                yield span
+            if self._spans == "none":
+                yield trace.INVALID_SPAN
+            else:
+                span = self._tracer.start_span(
+                    f"process {first.topic}",
+                    parent,
+                    SpanKind.CONSUMER,
+                    self._made("process", facts),
+                    links,
+                )
+                with trace.use_span(span, end_on_exit=True):
+                    yield span
         except BaseException as failure:
             error = _name_of(failure)
             raise

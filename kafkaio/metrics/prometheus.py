@@ -6,7 +6,7 @@ to is looked up once for each combination of labels, and kept. Gauges are not se
 events: they are read from ``statistics()`` at each scrape.
 
 With ``PROMETHEUS_MULTIPROC_DIR``, where a scrape reads files that many processes have
-written, they are gauges of the library instead, set at most once a second.
+written, they are metrics of the library instead, set at most once a second.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import inf
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observed
 from kafkaio.errors import ConfigurationError
-from kafkaio.metrics.gauges import GAUGES, Sources
+from kafkaio.metrics.gauges import GAUGES, Figures, Sources, put
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -47,6 +49,9 @@ BUCKETS: Final = (
 )
 #: How the gauges of many processes become one; their sum, if it is not here.
 _MODES: Final[Mapping[object, Any]] = {max: "livemax", min: "livemin"}
+#: What stands for a gauge that is no longer read: it changes no figure of another
+#: process. 0, if it is not here.
+_ABSENT: Final[Mapping[object, float]] = {min: inf}
 #: Seconds between two settings of the gauges of one of many processes.
 _INTERVAL: Final = 1.0
 
@@ -145,14 +150,20 @@ class _Families:
             for name, it in HISTOGRAMS.items()
         }
         self.gauges: dict[str, Any] = {}
+        # What the gauges of one of many processes were set to, and when.
+        self._set: Figures = {}
+        self._set_at = -inf
+        self._setting = Lock()
         if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
             registry.register(self)
             return
         for name, it in GAUGES.items():
-            self.gauges[name] = Gauge(
-                *(name.removesuffix("_total"), it.help, self._gauge_labels(name)),
-                multiprocess_mode=_MODES.get(it.join, "livesum"),
-                **make,
+            what = (name, it.help, self._gauge_labels(name))
+            mode = _MODES.get(it.join, "livesum")
+            self.gauges[name] = (
+                Counter(*what, **make)
+                if it.is_total
+                else Gauge(*what, multiprocess_mode=mode, **make)
             )
 
     def _labels(self, labels: tuple[str, ...]) -> list[str]:
@@ -171,17 +182,45 @@ class _Families:
     def collect(self) -> Iterator[Metric]:
         """Part of prometheus-client's Collector: read every gauge now."""
         metrics = self._metrics()
-        joined: dict[tuple[str, tuple[str, ...]], float] = {}
-        for observer in list(self.observers):
-            for name, labels, value in observer.sources.readings():
-                key = name, (observer.client_id, *labels)
-                before = joined.get(key)
-                joined[key] = (
-                    value if before is None else GAUGES[name].join(before, value)
-                )
-        for (name, labels), value in joined.items():
+        for (name, labels), value in self._joined().items():
             metrics[name].add_metric(labels, value)
         return iter(metrics.values())
+
+    def _joined(self) -> Figures:
+        """Read the figures of all observers, as one for each combination of labels."""
+        joined: Figures = {}
+        for observer in list(self.observers):
+            for name, labels, value in observer.sources.readings():
+                put(joined, name, (observer.client_id, *labels), value)
+        return joined
+
+    def set_gauges(self, at: float) -> None:
+        """Set the gauges of one of many processes, if a second has passed.
+
+        Args:
+            at: the time in seconds; ``inf`` sets them in any case.
+        """
+        if at < self._set_at + _INTERVAL or not self._setting.acquire(blocking=False):
+            return  # another thread is doing so
+        try:
+            if at < inf:
+                self._set_at = at
+            figures = self._joined()
+            for key in self._set.keys() - figures.keys():
+                it = GAUGES[key[0]]
+                figures[key] = (
+                    self._set[key] if it.is_total else _ABSENT.get(it.join, 0)
+                )
+            for key, value in figures.items():
+                name, labels = key
+                child = self.gauges[name].labels(*labels)
+                if GAUGES[name].is_total:
+                    child.inc(max(0.0, value - self._set.get(key, 0.0)))
+                else:
+                    child.set(value)
+            self._set = figures
+        finally:
+            self._setting.release()
 
     def _metrics(self) -> dict[str, Any]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -270,7 +309,6 @@ class PrometheusObserver:
         self._histograms = self._families.histograms
         # The children that each kind of event adds to, by its labels.
         self._children: dict[tuple[object, ...], tuple[Any, ...]] = {}
-        self._set_at = 0.0
 
     def _child(self, name: str, *labels: str) -> Any:
         family = self._counters.get(name) or self._histograms[name]
@@ -299,16 +337,8 @@ class PrometheusObserver:
         """Read its gauges no longer."""
         del kind, name
         self.sources.remove(source)
-        self._set_gauges(self._set_at + _INTERVAL)
-
-    def _set_gauges(self, at: float) -> None:
-        """Set the gauges of one of many processes, once a second."""
-        gauges = self._families.gauges
-        if not gauges or at < self._set_at + _INTERVAL:
-            return
-        self._set_at = at
-        for name, labels, value in self.sources.readings():
-            gauges[name].labels(self.client_id, *labels).set(value)
+        if self._families.gauges:
+            self._families.set_gauges(inf)
 
     # ---- connections and requests --------------------------------------------------
 
@@ -373,7 +403,7 @@ class PrometheusObserver:
         times.observe(seconds)
         sizes.inc(size)
         if self._families.gauges:
-            self._set_gauges(time.monotonic())
+            self._families.set_gauges(time.monotonic())
 
     def throttled(self, node_id: int, seconds: float, api: str) -> None:
         """Count the time."""

@@ -18,6 +18,7 @@ __all__ = [
     "OPT_IN",
     "OWN_GAUGES",
     "PUBLISHED",
+    "SECONDS",
     "Attributes",
     "Instrument",
     "Names",
@@ -98,6 +99,13 @@ class Instrument:
     unit: str
     help: str
 
+
+#: Where a bucket of seconds ends, as the conventions want for their metrics.
+SECONDS: Final = (
+    *(0.005, 0.01, 0.025, 0.05, 0.075),
+    *(0.1, 0.25, 0.5, 0.75),
+    *(1.0, 2.5, 5.0, 7.5, 10.0),
+)
 
 #: The metrics of the conventions, and those of kafkaio that they have nothing for.
 METRICS: Final[Mapping[str, Instrument]] = {

@@ -8,6 +8,7 @@ the task, is reported once, and is no crash.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -139,10 +140,14 @@ class Telemetry:
         """Push a metric of the application, too (KIP-1076).
 
         Raises:
-            ArgumentTypeError: it is no `kafkaio.Metric`.
-            ArgumentValueError: its name is empty, or one of Kafka's own.
+            ArgumentTypeError: it is no `kafkaio.Metric`, or its name or attributes are
+                no text.
+            ArgumentValueError: its name is empty, or one of Kafka's own; or it has
+                another ``kind``, or text that is no UTF-8.
         """
         key = _key_of(metric)
+        if metric.kind not in {"gauge", "sum"}:
+            raise ArgumentValueError(f"kind={metric.kind!r}: must be 'gauge' or 'sum'")
         if not metric.name or metric.name.startswith(_RESERVED):
             raise ArgumentValueError(
                 f"name={metric.name!r}: must be set, and not begin with {_RESERVED}"
@@ -153,7 +158,8 @@ class Telemetry:
         """Push a metric no longer; nothing happens if it was not registered.
 
         Raises:
-            ArgumentTypeError: it is no `kafkaio.Metric`.
+            ArgumentTypeError: it is no `kafkaio.Metric`, or its name or attributes are
+                no text.
         """
         self._registered.pop(_key_of(metric), None)
 
@@ -412,9 +418,22 @@ def _place(point: Point) -> tuple[str, Attributes]:
     return point.name, point.attributes
 
 
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise ArgumentTypeError(
+            f"name and attributes of a metric must be str, not {type(text).__name__}"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ArgumentValueError(f"{text!r} of a metric is no text: {error}") from None
+
+
 def _key_of(metric: object) -> tuple[str, Attributes]:
     if not isinstance(metric, Metric):
         raise ArgumentTypeError(
             f"metric must be a kafkaio.Metric, not {type(metric).__name__}"
         )
+    for text in (metric.name, *itertools.chain(*metric.attributes.items())):
+        _check_text(text)
     return metric.name, tuple(sorted(metric.attributes.items()))

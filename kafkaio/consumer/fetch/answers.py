@@ -104,7 +104,9 @@ class FetchAnswers:
         self._targets = targets
         self._on_moved = on_moved
         self._observer = observer
-        # Records of the partition that was judged last.
+        # Whether anybody wants to know of answers; records of the partition that was
+        # judged last, then.
+        self._is_observed = False
         self._records_of_last = 0
         self._decompressor = Decompressor()
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
@@ -173,8 +175,8 @@ class FetchAnswers:
 
     def _parts(self) -> dict[TopicPartition, FetchedPart] | None:
         """What to report of each partition; None if nobody wants to know."""
-        is_observed = observes(self._observer, "fetch_answered")
-        return {} if is_observed else None
+        self._is_observed = observes(self._observer, "fetch_answered")
+        return {} if self._is_observed else None
 
     def _judge(
         self,
@@ -208,7 +210,8 @@ class FetchAnswers:
     def _on_records(self, point: FetchPoint, data: PartitionData, frame: Frame) -> None:
         tp = point.tp
         batches, error = batches_of(data, tp, point.offset, self._decompressor)
-        self._records_of_last = sum(batch.count for batch in batches)
+        if self._is_observed:
+            self._records_of_last = sum(batch.count for batch in batches)
         failure: Failure | None = None
         if error is not None:
             failure = Failure(error, point)

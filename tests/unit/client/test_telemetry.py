@@ -366,6 +366,24 @@ def test_what_is_no_metric(call: str) -> None:
         method("com.x")
 
 
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"name": 7}, ArgumentTypeError),
+        ({"attributes": {"shop": 7}}, ArgumentTypeError),
+        ({"attributes": {"shop": "\ud800"}}, ArgumentValueError),
+        ({"kind": "counter"}, ArgumentValueError),
+    ],
+)
+def test_a_metric_that_could_not_be_encoded(
+    changed: dict[str, Any], error: type[Exception]
+) -> None:
+    producer = Producer()
+    facts: dict[str, Any] = {"name": "com.x", "read": lambda: 1, **changed}
+    with pytest.raises(error):
+        producer.register_metric(Metric(**facts))
+
+
 def test_an_unregistered_metric_may_be_unregistered() -> None:
     admin = Admin()
     metric = Metric(name="com.x", read=lambda: 1)

@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 from kafkaio._runtime.observer import FetchedPart, Observer
+from kafkaio.config import ConsumerConfig, ProducerConfig
+from kafkaio.consumer import Consumer
 from kafkaio.errors import AuthorizationError
+from kafkaio.producer import Producer
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
+from kafkaio.testing import Broker
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
@@ -23,7 +27,8 @@ from tests.unit.consumer.test_in_a_group import MEMBER, group, settle
 __all__ = ["group"]
 
 ONE = TopicPartition("one", 0)
-ALONE: dict[str, Any] = {"assign": [ONE], "auto_offset_reset": "earliest"}
+EARLIEST = {"auto_offset_reset": "earliest"}
+ALONE: dict[str, Any] = {"assign": [ONE], **EARLIEST}
 
 
 class Heard(Observer):
@@ -209,3 +214,56 @@ async def test_a_refused_member_is_a_failed_rebalance(
     assert name == "g"
     assert isinstance(error, AuthorizationError)
     assert heard.rebalances == []
+
+
+async def test_rebalances_of_kip_848_have_their_time() -> None:
+    heard = Heard()
+    async with Broker(topics={"orders": 2}, memory_transport=True) as broker:
+        options: Any = {"group_id": "g", "group_protocol": "consumer"}
+        config = ConsumerConfig.of(broker.bootstrap_servers, options)
+        async with Consumer.from_config(
+            config, topics="orders", observer=heard, dial=broker.dial
+        ) as consumer:
+            # Started: it has its assignment.
+            assert len(consumer.assignment) == 2
+            assert consumer.statistics().group_protocol == "consumer"
+    assert [name for name, _ in heard.rebalances] == ["g"]
+    assert 0 <= heard.rebalances[0][1] < 60
+    assert heard.failures == []
+    assert heard.heartbeats[0][0] == "g"
+
+
+async def test_offsets_in_a_transaction_have_their_time() -> None:
+    heard, steps = Heard(), Steps()
+    async with Broker(topics={"orders": 1, "out": 1}, memory_transport=True) as broker:
+        servers, dial = broker.bootstrap_servers, broker.dial
+        about: Any = {"transactional_id": "billing"}
+        producing = ProducerConfig.of(servers, about)
+        about = {"group_id": "g", "enable_auto_commit": False, **EARLIEST}
+        config = ConsumerConfig.of(servers, about)
+        async with (
+            Producer.from_config(producing, observer=steps, dial=dial) as producer,
+            Consumer.from_config(
+                config, topics="orders", observer=heard, dial=dial
+            ) as consumer,
+        ):
+            async with producer.transaction() as tx:
+                await tx.send("orders", b"x")
+            async with producer.transaction(consumer=consumer) as tx:
+                record = await anext(consumer)
+                await tx.send("out", record.value)
+            assert steps.heard[-3:] == ["begin", "send_offsets", "commit"]
+            [(offsets, seconds)] = heard.commits
+    assert offsets[TopicPartition("orders", 0)].offset == 1
+    assert 0 <= seconds < 60
+
+
+class Steps(Observer):
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def transaction_step(
+        self, transactional_id: str, step: str, seconds: float
+    ) -> None:
+        assert seconds >= 0
+        self.heard.append(step)

@@ -289,6 +289,24 @@ def test_without_spans_there_are_metrics_alone(backend: Backend) -> None:
         backend.observer(spans="all")
 
 
+def test_without_spans_the_current_one_stays(backend: Backend) -> None:
+    observer = backend.observer(spans="none", propagate=True)
+    span = backend.tracers.get_tracer("app").start_span("order")
+    with trace.use_span(span), observer.process(record()):
+        assert trace.get_current_span() is span
+        assert dict(observer.inject("one", None))["traceparent"]
+
+
+def test_buckets_of_seconds_are_those_of_the_conventions(backend: Backend) -> None:
+    play(WithAll(backend.observer()))
+    for name, metric in backend.metrics().items():
+        if name.endswith(".duration"):
+            assert metric.unit == "s"
+            [point, *_] = metric.data.data_points
+            assert point.explicit_bounds[:2] == (0.005, 0.01)
+            assert point.explicit_bounds[-1] == 10
+
+
 class WithAll:
     """An observer, with what it does not hear."""
 

@@ -341,12 +341,18 @@ MANY = """
 import sys, time
 from prometheus_client import CollectorRegistry, generate_latest, multiprocess
 from kafkaio.metrics.prometheus import PrometheusObserver
-from tests.unit.metrics.test_prometheus import consumer, play, producer
-observer = PrometheusObserver(client_id="c")
+from tests.unit.metrics.test_prometheus import client, consumer, play, producer
+observer, other = PrometheusObserver(client_id="c"), PrometheusObserver(client_id="c")
 sources = producer(), consumer(int(sys.argv[1]))
 observer.started("producer", "p", sources[0])
 observer.started("consumer", "g", sources[1])
+other.started("producer", "p", sources[0])
+gone = {"client": client(), "producer": producer(1.0), "consumer": consumer(99, 1, 7)}
+for kind, each in gone.items():
+    other.started(kind, "gone", each)
 play(observer)
+for kind, each in gone.items():
+    other.closed(kind, "gone", each)
 registry = CollectorRegistry()
 multiprocess.MultiProcessCollector(registry)
 print(generate_latest(registry).decode())
@@ -373,3 +379,9 @@ def test_many_processes_write_files_for_one_scrape(tmp_path: Any) -> None:
     assert 'kafkaio_produced_records_total{client_id="c",topic="one"} 20.0' in lines
     assert 'kafkaio_consumer_lag{client_id="c",group="g",topic="one"} 10.0' in lines
     assert 'kafkaio_consumer_lag_max{client_id="c",group="g",topic="one"} 6.0' in lines
+    # What has closed is gone; what it has counted stays.
+    assert 'kafkaio_consumer_lag{client_id="c",group="gone",topic="one"} 0.0' in lines
+    assert 'kafkaio_connections{client_id="c"} 0.0' in lines
+    # Both observers of a process add up: 0.5 twice and 1.0, in each of two.
+    assert 'kafkaio_buffer_wait_seconds_total{client_id="c"} 4.0' in lines
+    assert 'kafkaio_buffer_bytes{client_id="c"} 40.0' in lines
