@@ -286,17 +286,19 @@ class _DecoderSource(Source):
                 Packing(f">{count}{form}").unpack_from for count in range(_SHORT)
             )
         _, size = self.packing(form, "unpack_from")
+        # Neither a test nor a call for the many that are empty.
         self.line(f"if not {length}: {target} = []")
-        self.line(
-            f"elif {length} < {_SHORT}: {target} = list({short}[{length}](buf, p))"
-        )
+        self.line("else:")
+        self.indent()
+        self.line(f"if {length} < {_SHORT}: {target} = [*{short}[{length}](buf, p)]")
         self.long_array(form, target, length, size)
         self.line(f"p += {size} * {length}")
+        self.dedent()
 
     def long_array(self, form: str, target: str, length: str, size: int) -> None:
         """Add the branches for arrays of at least `_SHORT` numbers of ``size``."""
         del size
-        self.line(f"else: {target} = list(unpack_from(f'>{{{length}}}{form}', buf, p))")
+        self.line(f"else: {target} = [*unpack_from(f'>{{{length}}}{form}', buf, p)]")
 
     def _loop(self, field: Field, target: str, length: str) -> None:
         items = self.fresh("l")
