@@ -6,16 +6,21 @@ dataclasses takes to load; yet a program uses few of the classes that it loads. 
 `dataclass` here defines the class with its slots alone. When one of the methods is
 first used, the standard library makes them all, and from then on the class is the same
 as the standard library's.
+
+`constructor` is for those who make thousands of a frozen one at a time.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-__all__ = ["dataclass"]
+__all__ = ["constructor", "dataclass"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -141,3 +146,56 @@ def _own_fields(cls: type) -> list[str]:
 def _slots(base: type) -> tuple[str, ...]:
     slots = vars(base).get("__slots__", ())
     return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+_CONSTRUCTORS: dict[object, Any] = {}
+
+
+def constructor(cls: Callable[P, T]) -> Callable[P, T]:
+    """Return a function that makes instances of a frozen dataclass with slots, faster.
+
+    It takes what the class takes and makes the same, in half the time: ``__init__`` of
+    a frozen class sets each field by way of ``object.__setattr__``, and this function
+    by the slot.
+
+    Raises:
+        TypeError: the class has a ``__post_init__``, or a field whose default has to be
+            made or that is no parameter.
+    """
+    found: Callable[P, T] | None = _CONSTRUCTORS.get(cls)
+    if found is None:
+        assert isinstance(cls, type)
+        found = _CONSTRUCTORS[cls] = _compile_constructor(cls)
+    return found
+
+
+def _compile_constructor(cls: type) -> Any:
+    if hasattr(cls, "__post_init__"):
+        raise TypeError(f"{cls.__name__} has a __post_init__")
+    names: dict[str, object] = {"cls": cls, "new": object.__new__}
+    parameters: dict[bool, list[str]] = {False: [], True: []}
+    lines = []
+    for field in dataclasses.fields(cls):
+        if not field.init or field.default_factory is not dataclasses.MISSING:
+            raise TypeError(f"{cls.__name__}.{field.name}: use the class itself")
+        parameter = field.name
+        if field.default is not dataclasses.MISSING:
+            names[f"_default_{field.name}"] = field.default
+            parameter += f"=_default_{field.name}"
+        parameters[bool(field.kw_only)].append(parameter)
+        names[f"_set_{field.name}"] = getattr(cls, field.name).__set__
+        lines.append(f"    _set_{field.name}(_made, {field.name})")
+    if parameters[True]:
+        parameters[True].insert(0, "*")
+    signature = ", ".join([*parameters[False], *parameters[True]])
+    text = "\n".join(
+        [
+            f"def construct({signature}):",
+            "    _made = new(cls)",
+            *lines,
+            "    return _made",
+        ]
+    )
+    # The text consists of the names of fields.
+    exec(compile(text, f"<constructor of {cls.__name__}>", "exec"), names)  # noqa: S102
+    return names["construct"]

@@ -22,6 +22,7 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from kafkaio._arguments import type_name
+from kafkaio._dataclass import constructor
 from kafkaio._machines.membership.subscription import decode_assignment
 from kafkaio._machines.reactions import BASE, Reaction
 from kafkaio._runtime.clock import now, wall_ms
@@ -636,7 +637,7 @@ def _partitions(assignment: consumer_api.Assignment) -> frozenset[TopicPartition
 def _classic_group(
     it: classic_api.DescribedGroup, coordinator: int
 ) -> GroupDescription:
-    return GroupDescription(
+    return constructor(GroupDescription)(
         group_id=it.group_id,
         type=GroupType.CLASSIC,
         protocol_type=it.protocol_type,

@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 from kafkaio._arguments import check_topic, type_name
+from kafkaio._dataclass import constructor
 from kafkaio._machines.reactions import Reaction, reaction
 from kafkaio.admin.asking import (
     AdminCluster,
@@ -572,23 +573,26 @@ def _from_pages(
     with_operations: bool,
 ) -> TopicDescription:
     first = parts[0]
+    describe = constructor(PartitionDescription)
     return TopicDescription(
         name=first.name or "",
         topic_id=_id_of(first.topic_id),
         is_internal=first.is_internal,
         partitions=tuple(
-            PartitionDescription(
-                partition=it.partition_index,
-                leader=it.leader_id if it.leader_id >= 0 else None,
-                leader_epoch=it.leader_epoch if it.leader_epoch >= 0 else None,
-                replicas=tuple(it.replica_nodes),
-                isr=tuple(it.isr_nodes),
-                offline_replicas=tuple(it.offline_replicas),
-                elr=tuple(it.eligible_leader_replicas or ()),
-                last_known_elr=tuple(it.last_known_elr or ()),
-            )
-            for part in parts
-            for it in part.partitions
+            [
+                describe(
+                    it.partition_index,
+                    it.leader_id if it.leader_id >= 0 else None,
+                    it.leader_epoch if it.leader_epoch >= 0 else None,
+                    tuple(it.replica_nodes),
+                    tuple(it.isr_nodes),
+                    tuple(it.offline_replicas),
+                    tuple(it.eligible_leader_replicas or ()),
+                    tuple(it.last_known_elr or ()),
+                )
+                for part in parts
+                for it in part.partitions
+            ]
         ),
         authorized_operations=operations_of(first.topic_authorized_operations)
         if with_operations
@@ -599,18 +603,19 @@ def _from_pages(
 def _description(
     topic: metadata_api.MetadataResponseTopic, *, with_operations: bool
 ) -> TopicDescription:
+    describe = constructor(PartitionDescription)
     return TopicDescription(
         name=topic.name or "",
         topic_id=_id_of(topic.topic_id),
         is_internal=topic.is_internal,
         partitions=tuple(
-            PartitionDescription(
-                partition=it.partition_index,
-                leader=it.leader_id if it.leader_id >= 0 else None,
-                leader_epoch=it.leader_epoch if it.leader_epoch >= 0 else None,
-                replicas=tuple(it.replica_nodes),
-                isr=tuple(it.isr_nodes),
-                offline_replicas=tuple(it.offline_replicas),
+            describe(
+                it.partition_index,
+                it.leader_id if it.leader_id >= 0 else None,
+                it.leader_epoch if it.leader_epoch >= 0 else None,
+                tuple(it.replica_nodes),
+                tuple(it.isr_nodes),
+                tuple(it.offline_replicas),
             )
             for it in sorted(topic.partitions, key=lambda each: each.partition_index)
         ),

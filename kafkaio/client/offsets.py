@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from kafkaio._arguments import partition_of, type_name
+from kafkaio._dataclass import constructor
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.client.destinations import Leader
@@ -301,14 +302,13 @@ class OffsetLookup:
 def _read(
     response: ListOffsetsResponse, _: Sequence[TopicPartition]
 ) -> Iterator[Answer[TopicPartition, _Found]]:
+    found_at = constructor(OffsetAndTimestamp)
     for topic in response.topics:
         for item in topic.partitions:
             tp = TopicPartition(topic.name, item.partition_index)
             found = None
             if item.offset != _NO_OFFSET and not item.error_code:
-                found = OffsetAndTimestamp(
-                    item.offset, item.timestamp, item.leader_epoch
-                )
+                found = found_at(item.offset, item.timestamp, item.leader_epoch)
             yield Answer(tp, found, item.error_code)
 
 

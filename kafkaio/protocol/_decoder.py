@@ -16,6 +16,7 @@ remain before anything is allocated, and bytes that end too early raise IndexErr
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from struct import Struct as Packing
 from struct import unpack_from
 from typing import Final, NoReturn
 
@@ -51,6 +52,8 @@ _UUID: Final = 112
 _SLICE: Final = 8192
 #: Numbers that one call of ``struct`` reads.
 _RUN: Final = 2048
+#: Arrays of fewer numbers take a compiled format; most are the replicas of a partition.
+_SHORT: Final = 8
 
 
 def compile_decoder(message: type[Message], version: int) -> Decoder:
@@ -272,11 +275,30 @@ class _DecoderSource(Source):
             )
             self.line(f"p = {stop}")
             return
+        self._numbers(FIXED[kind], target, length)
+
+    def _numbers(self, form: str, target: str, length: str) -> None:
+        """Add code that reads an array of numbers, most of which are short."""
         self.names["unpack_from"] = unpack_from
-        form = FIXED[kind]
+        short = f"short_{form}" if form != "?" else "short_bool"
+        if short not in self.names:
+            self.names[short] = tuple(
+                Packing(f">{count}{form}").unpack_from for count in range(_SHORT)
+            )
         _, size = self.packing(form, "unpack_from")
-        self.line(f"{target} = list(unpack_from(f'>{{{length}}}{form}', buf, p))")
+        # Neither a test nor a call for the many that are empty.
+        self.line(f"if not {length}: {target} = []")
+        self.line("else:")
+        self.indent()
+        self.line(f"if {length} < {_SHORT}: {target} = [*{short}[{length}](buf, p)]")
+        self.long_array(form, target, length, size)
         self.line(f"p += {size} * {length}")
+        self.dedent()
+
+    def long_array(self, form: str, target: str, length: str, size: int) -> None:
+        """Add the branches for arrays of at least `_SHORT` numbers of ``size``."""
+        del size
+        self.line(f"else: {target} = [*unpack_from(f'>{{{length}}}{form}', buf, p)]")
 
     def _loop(self, field: Field, target: str, length: str) -> None:
         items = self.fresh("l")
@@ -396,15 +418,15 @@ class _SlicedSource(_DecoderSource):
             return
         self.charge(f"{_LIST} + {_ENTRY + _NUMBER} * {length}")
         self.array_begins()
-        form = FIXED[kind]
-        _, size = self.packing(form, "unpack_from")
-        self.line(f"if {length} > {_RUN}:")
+        self._numbers(FIXED[kind], target, length)
+
+    def long_array(self, form: str, target: str, length: str, size: int) -> None:
+        self.line(f"elif {length} > {_RUN}:")
         self.line(
             f"    {target} = "
             f"yield from read_numbers(buf, p, {length}, '{form}', {size})"
         )
-        self.line(f"else: {target} = list(unpack_from(f'>{{{length}}}{form}', buf, p))")
-        self.line(f"p += {size} * {length}")
+        super().long_array(form, target, length, size)
 
     def call(self, reader: str, name: str) -> str:
         return f"p, left = yield from {reader}(buf, p, end, {name}, left)"

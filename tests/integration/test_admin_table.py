@@ -26,6 +26,7 @@ from kafkaio.admin import (
     AclResourceType,
     Admin,
     ConfigChange,
+    ConfigChangeType,
     ConfigResource,
     ConfigResourceType,
     FeatureUpdate,
@@ -168,6 +169,13 @@ async def abort(w: World) -> object:
     return await w.admin.list_transactions()
 
 
+async def compacted(w: World) -> object:
+    name = f"compacted-{uuid4().hex}"
+    topic = NewTopic(name, 1, 1, configs={"cleanup.policy": "compact"})
+    await w.admin.create_topics([topic])
+    return await w.admin.delete_records({TopicPartition(name, 0): 0}, **ALL)
+
+
 def configs(
     *changes: ConfigChange, name: str | None = None
 ) -> Callable[[World], Awaitable[object]]:
@@ -276,6 +284,7 @@ CASES: Final = (
         lambda w: w.admin.delete_records({w.tp: 0, w.other: 11, NOWHERE: 0}, **ALL),
         (0, E.OFFSET_OUT_OF_RANGE, E.UNKNOWN_TOPIC_OR_PARTITION),
     ),
+    Case("delete_records", compacted, (E.POLICY_VIOLATION,)),
     # ---- configs
     Case(
         "describe_configs",
@@ -286,6 +295,16 @@ CASES: Final = (
     Case(
         "incremental_alter_configs",
         configs(ConfigChange("no.such.config", "1")),
+        (E.INVALID_CONFIG,),
+    ),
+    Case(
+        "incremental_alter_configs",
+        configs(ConfigChange("retention.ms", "soon")),
+        (E.INVALID_CONFIG,),
+    ),
+    Case(
+        "incremental_alter_configs",
+        configs(ConfigChange("retention.ms", "1", ConfigChangeType.APPEND)),
         (E.INVALID_CONFIG,),
     ),
     Case(
@@ -491,6 +510,11 @@ CASES: Final = (
     ),
     # ---- transactions
     Case("list_transactions", lambda w: w.admin.list_transactions(), (0,)),
+    Case(
+        "list_transactions",
+        lambda w: w.admin.list_transactions(pattern="("),
+        (E.INVALID_REGULAR_EXPRESSION,),
+    ),
     Case(
         "describe_transactions",
         lambda w: w.admin.describe_transactions(["no", w.transactional_id], **ALL),

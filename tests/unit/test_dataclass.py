@@ -16,7 +16,7 @@ from typing import ClassVar, Generic, TypeVar
 import pytest
 
 import kafkaio
-from kafkaio._dataclass import _Unmade, dataclass
+from kafkaio._dataclass import _Unmade, constructor, dataclass
 
 T = TypeVar("T")
 BOTH = (dataclass, dataclasses.dataclass)
@@ -231,3 +231,53 @@ def test_every_class_of_the_package_can_be_made() -> None:
     for cls in found:
         names = {f.name for f in dataclasses.fields(cls) if f.init}
         assert names == set(inspect.signature(cls).parameters), cls
+
+
+# Constructors
+
+
+def test_a_constructor_makes_what_the_class_makes() -> None:
+    @dataclass(slots=True, frozen=True)
+    class Base:
+        first: int
+        second: str = "x"
+
+    @dataclass(slots=True, frozen=True)
+    class Derived(Base):
+        third: tuple[int, ...] = ()
+        fourth: int = field(default=4, kw_only=True)
+
+    make = constructor(Derived)
+    assert constructor(Derived) is make
+    assert make(1) == Derived(1)
+    assert make(1, "y", (2,), fourth=3) == Derived(1, "y", (2,), fourth=3)
+    made = make(first=1, third=(5,))
+    assert made == Derived(1, third=(5,))
+    assert repr(made) == repr(Derived(1, third=(5,)))
+    with pytest.raises(FrozenInstanceError):
+        made.first = 2  # type: ignore[misc]
+    for wrong in ((), (1, "y", (), 4)):
+        with pytest.raises(TypeError):
+            make(*wrong)
+
+
+@pytest.mark.parametrize("shape", ["post_init", "factory", "not a parameter"])
+def test_what_needs_the_class_itself(shape: str) -> None:
+    @dataclass(slots=True, frozen=True)
+    class Computed:
+        first: int
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "first", self.first + 1)
+
+    @dataclass(slots=True, frozen=True)
+    class Made:
+        first: list[int] = field(default_factory=list)
+
+    @dataclass(slots=True, frozen=True)
+    class Hidden:
+        first: int = field(default=1, init=False)
+
+    kinds = {"post_init": Computed, "factory": Made, "not a parameter": Hidden}
+    with pytest.raises(TypeError, match=kinds[shape].__name__):
+        constructor(kinds[shape])
