@@ -127,7 +127,7 @@ class Router:
             nodes = self._nodes.known
             leaders = self._metadata.view.leaders(named)
             return [leader if leader in nodes else None for leader in leaders]
-        if destination is GroupCoordinator:
+        if destination is GroupCoordinator and not self._uses_controllers:
             return self._finder.cache.coordinators(CoordinatorKind.GROUP, named)
         found: dict[Destination, int | None] = {}
         each = [destination(item) for item in items]
