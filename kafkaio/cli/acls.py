@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from kafkaio.cli.command import YES, Group, asynchronous
-from kafkaio.cli.exits import CommandFailed, Exit
+from kafkaio.cli.exits import CommandFailed, Exit, usage
 from kafkaio.cli.named import by_name
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
@@ -170,22 +169,17 @@ def _resources(chosen: Mapping[str, Any]) -> list[Resource]:
     return [*found, CLUSTER] if chosen["cluster"] else found
 
 
-@contextmanager
-def _usage() -> Iterator[None]:
-    """Report a wrong option as such."""
-    from kafkaio.cli.acl_arguments import BadAcl
-
-    try:
-        yield
-    except BadAcl as error:
-        raise CommandFailed(str(error), Exit.USAGE) from None
-
-
 def _filters(chosen: Mapping[str, Any]) -> list[AclBindingFilter]:
     from kafkaio.admin import AclPatternType
-    from kafkaio.cli.acl_arguments import Who, filters_of, operation_of, principal_of
+    from kafkaio.cli.acl_arguments import (
+        BadAcl,
+        Who,
+        filters_of,
+        operation_of,
+        principal_of,
+    )
 
-    with _usage():
+    with usage(BadAcl):
         return filters_of(
             _resources(chosen),
             [operation_of(text) for text in chosen["operation"]],
@@ -202,9 +196,9 @@ def _filters(chosen: Mapping[str, Any]) -> list[AclBindingFilter]:
 
 def _bindings(chosen: Mapping[str, Any]) -> list[AclBinding]:
     from kafkaio.admin import AclPatternType
-    from kafkaio.cli.acl_arguments import Who, bindings_of, principal_of
+    from kafkaio.cli.acl_arguments import BadAcl, Who, bindings_of, principal_of
 
-    with _usage():
+    with usage(BadAcl):
         made = bindings_of(
             _grants(chosen),
             Who(

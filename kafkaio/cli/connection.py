@@ -28,6 +28,7 @@ from typing import Final
 
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.given import Given
+from kafkaio.cli.source import text_of
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.config.declaration import option_of
 from kafkaio.security.references import has_reference, parse_properties, resolve
@@ -210,23 +211,14 @@ def _read(path: Path) -> Mapping[str, object]:
     """Read options from a file of properties, or of TOML if it ends so."""
     if path.suffix == ".toml":
         return _flat(_toml(path))
-    return parse_properties(_text(path))
+    return parse_properties(text_of(path))
 
 
 def _toml(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(_text(path))
+        return tomllib.loads(text_of(path))
     except tomllib.TOMLDecodeError as error:
         raise _wrong(f"{path}: {error}") from None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except OSError as error:
-        raise _wrong(f"{path}: {error.strerror or error}") from None
-    except ValueError:
-        raise _wrong(f"{path}: not text in UTF-8") from None
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
 from kafkaio.errors import AdminErrors, KafkaError, UnsupportedVersion, UsageError
@@ -24,6 +25,7 @@ __all__ = [
     "code_of_items",
     "lines_of",
     "short",
+    "usage",
 ]
 
 
@@ -47,6 +49,20 @@ class CommandFailed(Exception):
     def __init__(self, message: str, code: Exit = Exit.FAILED) -> None:
         super().__init__(message)
         self.code = code
+
+
+@contextmanager
+def usage(*kinds: type[Exception], prefix: str = "") -> Iterator[None]:
+    """Report errors of a block as a wrong command line or file.
+
+    Args:
+        kinds: their classes.
+        prefix: what comes before the message.
+    """
+    try:
+        yield
+    except kinds as error:
+        raise CommandFailed(f"{prefix}{error}", Exit.USAGE) from None
 
 
 #: What brokers tell of their own insides before the words "needs DESCRIBE permission".

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from kafkaio.cli.command import DRY_RUN, Group, asynchronous
-from kafkaio.cli.exits import CommandFailed, Exit
+from kafkaio.cli.exits import usage
 from kafkaio.cli.named import by_name
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
@@ -28,17 +27,6 @@ _COLUMNS: Final = ("user", "client_id", "ip", "quota", "value")
 
 
 quotas: Group = Group("quotas", help="Describe, set and remove quotas.")
-
-
-@contextmanager
-def _usage() -> Iterator[None]:
-    """Report a wrong option as such."""
-    from kafkaio.cli.quota_arguments import BadQuota
-
-    try:
-        yield
-    except BadQuota as error:
-        raise CommandFailed(str(error), Exit.USAGE) from None
 
 
 def _entity(*, with_any: bool) -> Callable[[F], F]:
@@ -65,9 +53,9 @@ def _entity(*, with_any: bool) -> Callable[[F], F]:
 @asynchronous
 async def _describe(session: Session, /, *, strict: bool, **chosen: Any) -> None:
     """Show quotas: all, or those that match the options."""
-    from kafkaio.cli.quota_arguments import filter_of
+    from kafkaio.cli.quota_arguments import BadQuota, filter_of
 
-    with _usage():
+    with usage(BadQuota):
         user, client_id, ip = (_name(kind, chosen) for kind in _KINDS)
         wanted = filter_of(user, client_id, ip, strict=strict)
     async with session.admin() as admin:
@@ -89,9 +77,9 @@ async def _set(
 
     Example: kafkaio quotas set --user alice producer_byte_rate=10MB
     """
-    from kafkaio.cli.quota_arguments import quotas_of
+    from kafkaio.cli.quota_arguments import BadQuota, quotas_of
 
-    with _usage():
+    with usage(BadQuota):
         who, wanted = _who(chosen), quotas_of(quota)
     await _alter(session, who, wanted, dry_run=dry_run)
 
@@ -108,7 +96,9 @@ async def _unset(
 
     Example: kafkaio quotas unset --user alice producer_byte_rate
     """
-    with _usage():
+    from kafkaio.cli.quota_arguments import BadQuota
+
+    with usage(BadQuota):
         who = _who(chosen)
     await _alter(session, who, dict.fromkeys(quota), dry_run=dry_run)
 

@@ -6,15 +6,13 @@ is such a file.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from kafkaio.cli.command import Group, asynchronous
-from kafkaio.cli.exits import CommandFailed, Exit
+from kafkaio.cli.exits import CommandFailed, Exit, usage
 from kafkaio.cli.named import by_name, known_brokers, partition_name
 from kafkaio.cli.output import Table
 from kafkaio.cli.reassignment_files import (
@@ -26,6 +24,7 @@ from kafkaio.cli.reassignment_files import (
 from kafkaio.cli.replica_plan import Impossible, moved_replicas, plan
 from kafkaio.cli.session import Session
 from kafkaio.cli.sizes import BadSize, size_of
+from kafkaio.cli.source import text_of
 from kafkaio.cli.values import partition_row
 from kafkaio.types import TopicPartition
 
@@ -282,36 +281,20 @@ async def _current(
 
 
 def _read(file: str) -> dict[TopicPartition, tuple[int, ...]]:
-    try:
-        return read_assignment(_text(file))
-    except BadFile as error:
-        raise CommandFailed(f"{file}: {error}", Exit.USAGE) from None
+    with usage(BadFile, prefix=f"{file}: "):
+        return read_assignment(text_of(file))
 
 
 def _topics_of(file: str) -> list[str]:
-    try:
-        return read_topics(_text(file))
-    except BadFile as error:
-        raise CommandFailed(f"{file}: {error}", Exit.USAGE) from None
-
-
-def _text(file: str) -> str:
-    try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
-    except OSError as error:
-        message = f"{file}: {error.strerror or error}"
-        raise CommandFailed(message, Exit.USAGE) from None
-    except ValueError:
-        raise CommandFailed(f"{file}: not text in UTF-8", Exit.USAGE) from None
+    with usage(BadFile, prefix=f"{file}: "):
+        return read_topics(text_of(file))
 
 
 def _rate(throttle: str | None) -> int | None:
     if throttle is None:
         return None
-    try:
+    with usage(BadSize, prefix="--throttle: "):
         rate = int(size_of(throttle))
-    except BadSize as error:
-        raise CommandFailed(f"--throttle: {error}", Exit.USAGE) from None
     if rate < 1:
         raise CommandFailed("--throttle: it must be at least 1", Exit.USAGE)
     return rate

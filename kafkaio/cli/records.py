@@ -14,6 +14,7 @@ from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.named import by_name, partition_name, partition_of
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
+from kafkaio.cli.source import text_of
 from kafkaio.cli.values import partition_row
 from kafkaio.types import TopicPartition
 
@@ -104,10 +105,7 @@ def _ends(texts: tuple[str, ...]) -> Ends:
 def _read(path: Path) -> Ends:
     """Read the file of kafka-delete-records, where -1 stands for the end."""
     try:
-        document: object = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        message = f"{path}: {error.strerror or error}"
-        raise CommandFailed(message, Exit.USAGE) from None
+        document: object = json.loads(text_of(path))
     except ValueError as error:
         message = f"{path}: it is not JSON: {error}"
         raise CommandFailed(message, Exit.USAGE) from None

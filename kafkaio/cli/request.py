@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
@@ -83,16 +82,14 @@ def _checked(made: Struct) -> Request[Response]:
 
 
 def _document(body: str | None) -> object:
+    from kafkaio.cli.source import text_of
+
     if body is None:
         return {}
     name = "JSON"
     if body.startswith("@"):
         name = body[1:]
-        try:
-            body = Path(name).read_text("utf-8")
-        except OSError as error:
-            text = f"{name}: {error.strerror or error}"
-            raise CommandFailed(text, Exit.USAGE) from None
+        body = text_of(name)
     try:
         return json.loads(body)
     except ValueError as error:

@@ -21,6 +21,7 @@ from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.offsets import partitions_of
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
+from kafkaio.cli.source import text_of
 from kafkaio.cli.values import duration_of, partition_row, time_of
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
@@ -189,12 +190,7 @@ def _read_file(
     Raises:
         CommandFailed: it cannot be read; the message has the number of the line.
     """
-    try:
-        with click.open_file(path, encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CommandFailed(f"{path}: {reason}", Exit.USAGE) from None
+    text = text_of(path)
     found: dict[str, dict[TopicPartition, int]] = {}
     for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
         if not row:

@@ -1,18 +1,36 @@
-"""Reads stdin or files in pieces, beside everything else that runs in the loop."""
+"""Reads stdin or files: whole, or in pieces beside everything else in the loop."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import BinaryIO, Final
 
 import anyio
 
 from kafkaio.cli.exits import CommandFailed, Exit
 
-__all__ = ["pieces"]
+__all__ = ["pieces", "text_of"]
 
 _SIZE: Final = 256 * 1024
+
+
+def text_of(path: str | Path) -> str:
+    """Return the text of a file, or that of stdin for ``-``.
+
+    Raises:
+        CommandFailed: it cannot be read, or is not UTF-8.
+    """
+    try:
+        if str(path) == "-":
+            return sys.stdin.read()
+        return Path(path).read_text("utf-8")
+    except OSError as error:
+        text = f"{path}: {error.strerror or error}"
+        raise CommandFailed(text, Exit.USAGE) from None
+    except ValueError:
+        raise CommandFailed(f"{path}: not text in UTF-8", Exit.USAGE) from None
 
 
 async def pieces(path: str | None) -> AsyncIterator[bytes]:

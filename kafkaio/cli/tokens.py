@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio.cli.command import YES, Group, asynchronous
-from kafkaio.cli.exits import CommandFailed, Exit
+from kafkaio.cli.exits import CommandFailed, usage
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
 from kafkaio.cli.values import duration_of
@@ -128,10 +128,8 @@ def _show_time(session: Session, token: DelegationToken, expires: datetime) -> N
 def _principals(texts: Iterable[str]) -> list[str]:
     from kafkaio.cli.acl_arguments import BadAcl, principal_of
 
-    try:
+    with usage(BadAcl):
         return list(dict.fromkeys(principal_of(text) for text in texts))
-    except BadAcl as error:
-        raise CommandFailed(str(error), Exit.USAGE) from None
 
 
 def _seconds(text: str | None) -> float | None:

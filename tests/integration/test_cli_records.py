@@ -321,9 +321,24 @@ async def test_it_prints_what_kafkas_console_consumer_prints(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", kafkaio_.servers, "--topic", name),
         *("--from-beginning", "--max-messages", "4"),
-        *("--property", "print.timestamp=true", "--property", "print.partition=true"),
-        *("--property", "print.offset=true", "--property", "print.headers=true"),
-        *("--property", "print.key=true", "--property", "null.literal="),
+        *(
+            "--formatter-property",
+            "print.timestamp=true",
+            "--formatter-property",
+            "print.partition=true",
+        ),
+        *(
+            "--formatter-property",
+            "print.offset=true",
+            "--formatter-property",
+            "print.headers=true",
+        ),
+        *(
+            "--formatter-property",
+            "print.key=true",
+            "--formatter-property",
+            "null.literal=",
+        ),
     )
     layout = r"%a{timestamp-type}:%d\tPartition:%p\tOffset:%o\t%h{%k:%v}\t%k\t%v\n"
     shown = await kafkaio_("consume", name, "-e", "-f", layout)

@@ -168,12 +168,12 @@ async def test_in_a_terminal(shell: Shell, name: str) -> None:
     await shell(f"topics create {name} -p 1")
     words = ("topics", "delete", name, "-b", shell.servers)
     async with terminal(*words) as shown:
-        await shown.until("Go on? [y/N]")
+        await shown.until("Go on? [y/N]: ")
         assert await shown.interrupted() == 130
         assert "Traceback" not in shown.text
     assert name in (await shell("topics list")).out
     async with terminal(*words) as shown:
-        await shown.until("Go on? [y/N]")
+        await shown.until("Go on? [y/N]: ")
         shown.type("y\n")
         assert await shown.ended() == 0
         assert f"delete topic {name} and its records" in shown.text

@@ -179,7 +179,7 @@ class Terminal:
             while True:
                 self.type("\x03")
                 with suppress(TimeoutError):
-                    return await self.ended(1)
+                    return await self.ended(2)
 
     def _read(self) -> None:
         try:

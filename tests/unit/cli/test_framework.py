@@ -591,6 +591,20 @@ def test_times_durations_partitions() -> None:
             partitions_of_topic(text)
 
 
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "binary"
+    path.write_bytes(b"\xff")
+    for words in (
+        ("request", "Metadata", f"@{path}"),
+        ("reassign", "verify", str(path)),
+        ("records", "delete", "--offset-json-file", str(path)),
+        ("groups", "reset", "g", "--from-file", str(path)),
+        ("topics", "list", "--config", str(path)),
+    ):
+        result = run(*words).check(2)
+        assert result.err.endswith(f": {path}: not text in UTF-8\n")
+
+
 def test_an_argument_that_is_no_text_is_refused() -> None:
     result = run("produce", "t", "-k", "\udcff").check(2)
     assert result.err == "kafkaio: '\\udcff' is not text in UTF-8\n"
