@@ -29,6 +29,11 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
 
 
+def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Warnings, but for those of a loop that a busy machine has held up."""
+    return [text for text in warnings(caplog) if "loop was blocked" not in text]
+
+
 def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [r.getMessage() for r in caplog.records if r.levelno == level]
 
@@ -278,10 +283,11 @@ async def test_a_healthy_life_is_told_without_a_warning(
     caplog.set_level(logging.INFO, "kafkaio")
     async with Broker(topics={"one": 1}) as broker:
         await work(broker.bootstrap_servers, client_id="mine")
-    assert warnings(caplog) == []
-    assert f"127.0.0.1:{broker.bootstrap_servers.split(':')[1]}" in caplog.messages[0]
-    assert caplog.messages[0].endswith(f"; kafkaio {kafkaio.__version__}")
-    told = [text.split(";")[0] for text in lines(caplog, logging.INFO)]
+    assert complaints(caplog) == []
+    first, *_ = told_of = lines(caplog, logging.INFO)
+    assert f"127.0.0.1:{broker.bootstrap_servers.split(':')[1]}" in first
+    assert first.endswith(f"; kafkaio {kafkaio.__version__}")
+    told = [text.split(";")[0] for text in told_of]
     assert told == [
         "[mine] client 'mine' started",
         "[mine] producer 'mine' started",
@@ -303,7 +309,7 @@ async def test_requests_are_told_as_debug_and_secrets_are_not(
     caplog.set_level(logging.DEBUG, "kafkaio")
     async with Broker(topics={"one": 1}) as broker:
         await work(broker.bootstrap_servers)
-    assert warnings(caplog) == []
+    assert complaints(caplog) == []
     debug = lines(caplog, logging.DEBUG)
     for told in ("Produce v", "Fetch v", "answered by broker", "one-0: a batch of 1"):
         assert any(told in line for line in debug), told
