@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import statistics
 import time
 from collections.abc import Awaitable, Callable
@@ -58,6 +59,7 @@ async def compare(
     found = {client: Measured() for client in cases}
     for _ in range(rounds + 1):
         for client, call in cases.items():
+            gc.collect()  # nobody pays for what the one before left behind
             found[client].add(*await measure(call, calls))
     ours = found["kafkaio"].middle
     print(name)
