@@ -60,8 +60,8 @@ def _subjects(patterns: str, default: str) -> Callable[[F], F]:
             help="How names are taken.",
         ),
         _repeated("--operation", "NAME", "What is done, such as READ."),
-        _repeated("--allow-principal", "USER", "Who is allowed it."),
-        _repeated("--deny-principal", "USER", "Who is denied it."),
+        _repeated("--allow-principal", "USER", "A principal to allow."),
+        _repeated("--deny-principal", "USER", "A principal to deny."),
         _repeated("--allow-host", "ADDRESS", "Where those come from."),
         _repeated("--deny-host", "ADDRESS", "Where those come from."),
     )
@@ -69,7 +69,7 @@ def _subjects(patterns: str, default: str) -> Callable[[F], F]:
 
 
 _FILTER: Final = _subjects("any|match|literal|prefixed", "any")
-_PRINCIPAL: Final = _repeated("--principal", "USER", "Who is allowed or denied it.")
+_PRINCIPAL: Final = _repeated("--principal", "USER", "A principal.")
 
 
 @acls.command("list")

@@ -333,7 +333,7 @@ class _Leaders:
         led: Mapping[int, Mapping[TopicPartition, None]],
         may_lead: Callable[[TopicPartition, int], bool],
     ) -> list[tuple[TopicPartition, int]]:
-        """Who is to lead what, so that a broker with more leaders has one less."""
+        """Choose leaders anew, so that a broker with more leaders has one less."""
         for source in sorted(led, key=lambda node: (-len(led[node]), node)):
             reached: dict[int, list[tuple[TopicPartition, int]]] = {source: []}
             waiting = deque([source])

@@ -1206,7 +1206,7 @@ class Consumer(Closeable):
         """Return the id by which the brokers know this client (KIP-714).
 
         A broker gives it when it is asked whether it wants metrics, soon after the
-        start. Whoever shares a client has the client's id. If the call is cancelled,
+        start. Objects that share a client have one id. If the call is cancelled,
         nothing has changed.
 
         Args:

@@ -1,6 +1,6 @@
 """Figures that are read when somebody asks for them, from ``statistics()``.
 
-An observer hears of what starts and closes (`kafkaio.Observer.started`). `Sources`
+An observer is told what starts and closes (`kafkaio.Observer.started`). `Sources`
 keeps these objects by weak references, and reads them in any thread: at a scrape, or
 when metrics are exported. Figures of several objects with the same labels become one,
 as `GAUGES` says: their sum, their greatest or their least.

@@ -205,7 +205,7 @@ class Telemetry:
         return self.is_offered
 
     def fail(self, failure: Callable[[], Exception]) -> None:
-        """Fail whoever waits for the instance id."""
+        """Fail the calls that wait for the instance id."""
         self._known.fail(failure)
 
     async def run(self) -> None:

@@ -1,7 +1,7 @@
 """Numbers of which the count, the sum and the greatest are wanted, as Java counts them.
 
 Java's averages, maxima and rates are those of the last 30 to 60 seconds; sums are those
-since the start. Here a `Samples` keeps the sums of two windows. Whoever reads them ends
+since the start. Here a `Samples` keeps the sums of two windows. A reading ends
 the current window when it has lasted long enough, so that to add a number needs no
 clock. If they are read less often than that, the windows are as long as the interval.
 """
