@@ -20,6 +20,7 @@ from kafkaio.errors import (
     KafkaError,
     PartitionLost,
     RequestTimeout,
+    UnsupportedVersion,
     UsageError,
 )
 from kafkaio.producer.bulk import TableArguments, TableDelivery
@@ -153,6 +154,8 @@ class Transaction:
             OutcomeUnknown: the end was not acknowledged within ``max_block_ms``. It
                 goes on behind; `outcome` and the next transaction wait for it.
             Fenced: a newer producer has the transactional id; this one is over.
+            UnsupportedVersion: the brokers (before Kafka 2.5) would not check whether
+                the consumer is still a member of its group. The transaction is aborted.
             UsageError: the transaction is not open.
         """
         run, manager = self._run, self._manager
@@ -164,6 +167,10 @@ class Transaction:
                 offsets = run.consumer.handed_out()
                 if offsets is not None:
                     await manager.commit_offsets(run, offsets)
+        except UnsupportedVersion as error:
+            # Not a TransactionAborted: to run the body again would not help.
+            await self._abort_after(error)
+            raise
         except KafkaError as error:
             manager.doom(run, error, "offsets were not committed")
         except BaseException:

@@ -23,6 +23,8 @@ from tests.support.cli import Result, environment, run_beside, terminal, validat
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 
+#: Kafka whose coordinators check that a member still is one (KIP-447).
+FENCED = ("2.8", "3.9", "4.0", "4.3")
 #: Of topics whose records are older than any retention.
 KEEP = {"retention.ms": "-1"}
 
@@ -191,7 +193,7 @@ async def test_a_wrong_command_line(
 async def test_a_topic_is_copied_with_all_it_has(
     kafkaio_: Shell, topic: TopicFactory
 ) -> None:
-    source, copied, once = (topic(n, config=KEEP) for n in (2, 3, 2))
+    source, copied = (topic(n, config=KEEP) for n in (2, 3))
     async with Producer(kafkaio_.servers) as producer:
         for number in range(6):
             await producer.send(
@@ -210,6 +212,14 @@ async def test_a_topic_is_copied_with_all_it_has(
     assert expected.count("\n") == 6
     got = (await kafkaio_("consume", copied, *shown)).check().out
     assert sorted(got.splitlines()) == sorted(expected.splitlines())
+
+
+@pytest.mark.kafka_versions(*FENCED)
+async def test_a_topic_is_copied_exactly_once(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    source, once = (topic(n) for n in (2, 2))
+    (await kafkaio_("produce", source, typed="1\n2\n3\n4\n5\n6\n")).check()
 
     words = ("copy", source, once, "-g", f"{once}-group", "--exactly-once")
     assert (await kafkaio_(*words, "--json")).check().document["records"] == 6
@@ -276,6 +286,19 @@ async def test_a_copy_follows_its_source_until_ctrl_c(
     assert again.check().document["records"] == 0  # all that was copied is committed
 
 
+@pytest.mark.kafka_versions("2.1")
+async def test_brokers_that_cannot_copy_exactly_once(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    source, once = topic(1), topic(1)
+    (await kafkaio_("produce", source, typed="1\n")).check()
+    words = ("copy", source, once, "-g", f"{once}-group", "--exactly-once")
+    assert "2.5" in (await kafkaio_(*words)).check(1).err
+    committed = await kafkaio_("consume", once, "-e", "--read-committed")
+    assert committed.check().out == ""
+
+
+@pytest.mark.kafka_versions(*FENCED)
 async def test_transactions_copy_what_is_kept_and_end_behind_a_marker(
     kafkaio_: Shell, topic: TopicFactory
 ) -> None:

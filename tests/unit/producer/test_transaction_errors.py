@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+import kafkaio
+from kafkaio.consumer import Consumer
 from kafkaio.errors import (
     AuthorizationError,
     CommitFailed,
@@ -32,7 +34,7 @@ from kafkaio.testing import (
     error,
 )
 from kafkaio.testing.broker.faults import Fault
-from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
 from tests.unit.producer.transactional import BOTH, ID, World, until, world
 
 E = ErrorCode
@@ -569,6 +571,40 @@ async def test_brokers_that_check_no_member() -> None:
         await work(producer)
         await there.settle()
         assert there.broker.control.committed("g", T0) == 5
+
+
+@pytest.mark.parametrize("loop", ["exactly_once", "run", "by hand"])
+async def test_loops_end_where_no_broker_checks_members(loop: str) -> None:
+    """To run the body again would not help; what was read is handed out again."""
+    async with world(as_version="2.1") as there, there.producer() as producer:
+        async with there.producer(transactional_id=None) as plain:
+            await plain.send("t", b"v")
+
+        async def copy(tx: Transaction, records: list[Record]) -> None:
+            for record in records:
+                await tx.send("out", record.value)
+
+        async def copy_one(tx: Transaction, record: Record) -> None:
+            await copy(tx, [record])
+
+        async def once(consumer: Consumer) -> None:
+            match loop:
+                case "exactly_once":
+                    await kafkaio.exactly_once(consumer, producer, copy)
+                case "run":
+                    await consumer.run(copy_one, producer=producer)
+                case _:
+                    poll = await consumer.poll(timeout=20)
+                    async with producer.transaction(consumer) as tx:
+                        await copy(tx, poll.records)
+
+        async with there.consumer("t", group_id="readers") as consumer:
+            for _ in range(2):
+                with pytest.raises(UnsupportedVersion, match=r"2\.5"):
+                    await once(consumer)
+        await there.settle()
+        assert there.committed("out") == []
+        assert there.broker.control.committed("readers", T0) is None
 
 
 # ---- old brokers, levels, epochs, coordinators
