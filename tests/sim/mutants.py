@@ -128,8 +128,8 @@ MUTANTS: Final = (
     _machine(
         name="partitions are admitted before they are added",
         function="begin",
-        old="if self._adds:\n        return (Admit(_NOWHERE),)",
-        new="if self._adds:\n        return (Admit(None),)",
+        old="if self._adds:\n        return (_ADMIT_NOWHERE,)",
+        new="if self._adds:\n        return (_ADMIT_ALL,)",
     ),
     _machine(
         name="a refused addition does not doom the transaction",
