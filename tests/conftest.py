@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 from collections.abc import Generator
 from functools import wraps
 from typing import Final
@@ -21,6 +22,11 @@ SECRET: Final = re.compile(
     r"\b(?:alice|another|bob|carl|carol|orders|wrong)-secret|secret-token|a secret/1"
     r"|hunter2|kafkaio-testing|token-0451|pencil-0451|s3cret-Pa55|s3cr3t-of-orders"
 )
+# A shell ignores Ctrl+C in what it runs in the background, and so would the programs
+# that tests interrupt: they inherit it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 #: What was shown since the last test.
 _shown: list[str] = []
 
