@@ -450,7 +450,10 @@ class ConnectionMachine:
         self.session = session = Session.begun(
             now, self._sasl_sent_at, exchange.lifetime, self._roll
         )
-        self.pipeline.hold_from = session.ends_at
+        # From when the renewal is due, nothing goes out before it: where a blocked loop
+        # is late, the broker might read the request after the end of the session.
+        renew_at = inf if session.is_short else session.renew_at
+        self.pipeline.hold_from = min(renew_at, session.ends_at)
         self._renew_at = session.renew_at
         self._ready(now)
 
@@ -473,6 +476,9 @@ class ConnectionMachine:
             self._renew_at = session.renewable_at
             return None
         self._renew_at, self._is_renewing = inf, True
+        # Credentials may take their time; until the end of the session requests need
+        # not wait for them.
+        self.pipeline.hold_from = session.ends_at
         return Renewal.AUTHENTICATE
 
     # ---- the end ---------------------------------------------------------------------

@@ -418,6 +418,31 @@ def test_a_blocked_loop_renews_before_its_next_request() -> None:
     assert wire.written() == [SHAKE, AUTH, BEAT]
 
 
+def test_a_late_timer_renews_before_the_next_request() -> None:
+    wire = used()
+    wire.answer()
+    wire.now = 9.4
+    wire.send()
+    assert wire.written() == []
+    assert wire.at(9.4) is Renewal.AUTHENTICATE
+    wire.renew()
+    wire.at(9.4)
+    assert wire.written() == [SHAKE, AUTH, BEAT]
+
+
+def test_no_request_waits_for_credentials_while_the_session_lasts() -> None:
+    wire = used()
+    wire.answer()
+    wire.now = 9.4
+    wire.send()
+    assert wire.at(9.4) is Renewal.AUTHENTICATE
+    assert wire.at(9.5) is None
+    assert wire.written() == [BEAT]
+    wire.now = 9.85
+    wire.send()
+    assert wire.written() == []
+
+
 def test_what_was_not_used_renews_before_its_next_request() -> None:
     wire = Wire(lifetime_ms=10_000).connect()
     assert wire.at(9.0) is None
