@@ -3,9 +3,9 @@
 A group has one coordinator, which any broker names; groups of one coordinator go into
 one request. No broker knows all groups, so that a list asks every one.
 
-Groups of the protocol ``consumer`` (KIP-848) are described by an API of their own. A
-coordinator says GROUP_ID_NOT_FOUND there of a classic group, which is described by the
-older API then.
+Groups of the protocol ``consumer`` (KIP-848) are described by an API of their own. The
+older API is asked first: every broker knows it, and most groups are classic. It says
+of the others that it does not know them, and these are asked for by the newer API then.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from kafkaio.client.offsets import EARLIEST, LATEST, OffsetLookup, time_of
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    GroupError,
     ProtocolError,
     UnsupportedVersion,
 )
@@ -81,8 +82,8 @@ _IN_USE: Final = (
 )
 
 
-#: What ConsumerGroupDescribe says of a group that DescribeGroups may know: the second
-#: where the cluster has no groups of KIP-848 (``group.version`` is 0).
+#: What ConsumerGroupDescribe says of a group that is none of KIP-848: the second where
+#: the cluster has no such groups (``group.version`` is 0).
 _NO_CONSUMER_GROUP: Final = frozenset(
     {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION}
 )
@@ -138,22 +139,24 @@ class Groups:
         self, groups: Sequence[str], deadline: float, *, with_operations: bool
     ) -> Results[str, GroupDescription]:
         """Describe groups of consumers, as `kafkaio.Admin` documents it."""
-        asked = await self._by_consumer_api(groups, deadline, with_operations)
-        results = Results[str, GroupDescription](failed=asked.failed)
-        others: list[str] = []
-        for group, found in asked.found.items():
-            if found is None:
-                others.append(group)
-            else:
-                results.found[group] = found
-        for group, error in list(asked.failed.items()):
-            if isinstance(error, UnsupportedVersion):  # before Kafka 3.7
-                others.append(group)
-                del results.failed[group]
-        others_described = await self.described_as_classic(
-            others, deadline, with_operations=with_operations
+        results = await self.described_as_classic(
+            groups, deadline, with_operations=with_operations
         )
-        results.add(others_described)
+        others = [
+            group
+            for group, error in results.failed.items()
+            if isinstance(error, GroupError)
+            and error.code == ErrorCode.GROUP_ID_NOT_FOUND
+        ]
+        asked = await self._by_consumer_api(others, deadline, with_operations)
+        for group in others:
+            if found := asked.found.get(group):
+                results.found[group] = found
+                del results.failed[group]
+            elif group in asked.failed and not isinstance(
+                asked.failed[group], UnsupportedVersion
+            ):
+                results.failed[group] = asked.failed[group]
         return results
 
     async def _by_consumer_api(

@@ -266,11 +266,16 @@ async def test_old_brokers_tell_no_authorized_operations(cluster: FakeCluster) -
 async def test_a_cluster_without_groups_of_kip_848(
     cluster: FakeCluster, admin: Admin
 ) -> None:
-    """With ``group.version`` 0 the API is there, and refuses all groups."""
+    """With ``group.version`` 0 the API is there, and refuses all groups.
+
+    Groups that the older API knows are not asked for by it at all.
+    """
+    asked: list[list[str]] = []
 
     def refuse(
         _: FakeNode, __: object, request: consumer_api.ConsumerGroupDescribeRequest
     ) -> consumer_api.ConsumerGroupDescribeResponse:
+        asked.append(request.group_ids)
         return consumer_api.ConsumerGroupDescribeResponse(
             groups=[
                 consumer_api.DescribedGroup(
@@ -296,7 +301,9 @@ async def test_a_cluster_without_groups_of_kip_848(
     found = await admin.describe_consumer_groups(["a", "b"])
     assert [it.state for it in found.values()] == [GroupState.STABLE, GroupState.EMPTY]
     assert {it.type for it in found.values()} == {GroupType.CLASSIC}
+    assert asked == []
     with pytest.raises(BrokerError) as caught:
         await admin.describe_consumer_groups(["a", "c"])
+    assert asked == [["c"]]
     assert caught.value.code == E.GROUP_ID_NOT_FOUND
     assert list(caught.value.results) == ["a"]
