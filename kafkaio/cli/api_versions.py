@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from kafkaio.cli.command import asynchronous, command
+from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.named import by_name, known_brokers
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
@@ -41,11 +43,11 @@ async def api_versions(
 
     HIGHEST is the highest that both speak.
     """
+    wanted = _folded_names(api)
     async with session.client() as client:
         nodes = known_brokers(broker, await _brokers(client))
         answers = {node: await _ask(client, node) for node in nodes}
     found = session.good(by_name(answers, lambda node: f"broker {node}"))
-    wanted = {_folded(name) for name in api}
     rows = [
         {"broker": node, **row}
         for node, it in sorted(found.items())
@@ -55,6 +57,22 @@ async def api_versions(
         if not wanted or _folded(str(row["api"])) in wanted
     ]
     session.show({"api_versions": rows}, Table(rows, _COLUMNS))
+
+
+def _folded_names(names: Iterable[str]) -> set[str]:
+    """Return the names of APIs as they are compared.
+
+    Raises:
+        CommandFailed: Kafka has no such API; the message has the nearest name.
+    """
+    known = {_folded(_name(key)): _name(key) for key in ApiKey}
+    wanted = {_folded(name): name for name in names}
+    for folded, name in wanted.items():
+        if folded not in known:
+            near = get_close_matches(folded, known, 1)
+            hint = f": did you mean {known[near[0]]}?" if near else ""
+            raise CommandFailed(f"there is no API {name!r}{hint}", Exit.USAGE)
+    return set(wanted)
 
 
 async def _brokers(client: Client) -> list[int]:

@@ -107,7 +107,7 @@ async def _update(
             {name: FeatureUpdate(level, update) for name, level in levels.items()},
             validate_only=dry_run,
         )
-    document = {"features": rows, "dry_run": dry_run}
+    document = {"features": rows, "executed": not dry_run}
     session.show(document, Table(rows, _UPDATED))
 
 

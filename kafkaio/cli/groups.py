@@ -10,7 +10,7 @@ import click
 from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.completion import complete_groups
 from kafkaio.cli.lag import watching
-from kafkaio.cli.named import not_of_consumers, partition_name
+from kafkaio.cli.named import no_group, not_of_consumers, partition_name
 from kafkaio.cli.output import Column, Table
 from kafkaio.cli.reset import add_reset
 from kafkaio.cli.session import Session
@@ -107,6 +107,11 @@ async def list_groups(
     """List the groups of all types."""
     async with session.admin() as admin:
         found = await _listed(admin, patterns, **options)
+        if not (options["regex"] or options["states"] or options["types"]):
+            plain = [name for name in patterns if not has_pattern([name], regex=False)]
+            gone = dict.fromkeys(plain).keys() - {each.group_id for each in found}
+            session.good({name: no_group(name) for name in plain if name in gone})
+    session.good({each.group_id: each for each in found})
     rows = [
         {
             "group": each.group_id,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "by_name",
     "known_brokers",
+    "no_group",
     "not_of_consumers",
     "partition_name",
     "partition_of",
@@ -47,6 +48,11 @@ def by_name(
     return dict(results)
 
 
+def no_group(name: str) -> UsageError:
+    """Return the error for a group that does not exist."""
+    return UsageError(f"there is no group {name!r}")
+
+
 async def not_of_consumers(
     admin: Admin, groups: Iterable[str], *, unknown: bool = False
 ) -> dict[str, KafkaError]:
@@ -70,7 +76,7 @@ async def not_of_consumers(
         if kind in _ELSEWHERE:
             found[name] = UsageError(_ELSEWHERE[kind].format(name))
         elif unknown and name not in known:
-            found[name] = UsageError(f"there is no group {name!r}")
+            found[name] = no_group(name)
     return found
 
 

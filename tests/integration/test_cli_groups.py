@@ -89,6 +89,9 @@ async def test_groups_are_listed_and_described(
     assert rows[1][:3] == [group, "classic", "Empty"]
     stable = await shell(f"groups list {group[:-2]}* --state Stable", code=1)
     assert "no group matches" in stable.err
+    some = await shell(f"groups list {group} {group}-no", code=3)
+    assert ([row[0] for row in some.rows[1:]], len(some.rows)) == ([group], 2)
+    assert f"there is no group '{group}-no'" in some.err
     found = (await shell("groups list --type classic --state empty --json")).document
     assert group in [each["group"] for each in found["groups"]]
     async with kafkaio.Consumer(

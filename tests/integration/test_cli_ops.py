@@ -80,7 +80,7 @@ async def test_features_are_updated_if_it_is_confirmed(
     dry = await run_beside(*words, "--dry-run", "--json", *servers)
     document = dry.check().document
     (row,) = document["features"]
-    assert (document["dry_run"], row["level"]) == (True, 1)
+    assert (document["executed"], row["level"]) == (False, 1)
     refused = (await run_beside(*words, *servers)).check(2)
     assert refused.err.splitlines() == [
         f"transaction.version: level {row['level_before']} -> 1",
@@ -151,6 +151,10 @@ async def test_versions_are_those_that_a_broker_tells(
     assert fetch["highest"] == min(fetch["broker_max"], fetch["client_max"])
     one = await run_beside("api-versions", "--api", "create_topics", *servers)
     assert [row[2] for row in one.check().rows[1:]] == ["CreateTopics"] * 3
+    wrong = (await run_beside("api-versions", "--api", "creat_topic", *servers)).check(
+        2
+    )
+    assert "there is no API 'creat_topic': did you mean CreateTopics?" in wrong.err
 
 
 async def test_a_broker_that_is_not_there(servers: tuple[str, str]) -> None:
