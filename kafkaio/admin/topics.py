@@ -72,6 +72,8 @@ _WITH_DEFAULTS, _DELETE_BY_ID, _DESCRIBE_BY_ID = 4, 6, 12
 _WITH_OPERATIONS = 8
 #: How many partitions one page of a description has.
 _PAGE = 2_000
+#: How many topics one request of Metadata has; its answer has no pages.
+_TOPICS_AT_ONCE = 200
 #: Topics whose absence is an answer, and nothing to wait for.
 _MISSING = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
@@ -234,24 +236,46 @@ class Topics:
     async def described(
         self, topics: Collection[TopicId], deadline: float, *, with_operations: bool
     ) -> Results[TopicId, TopicDescription]:
-        """Describe topics, as `kafkaio.Admin` documents it."""
+        """Describe topics, as `kafkaio.Admin` documents it.
+
+        Metadata has everything but the eligible leaders. These are replicas that are
+        not in sync, so that only topics which have such replicas are asked for by
+        DescribeTopicPartitions, which takes brokers several times as long.
+        """
         need_brokers(self._cluster, "describe topics")
-        names = [topic for topic in topics if isinstance(topic, str)]
-        others: list[TopicId] = [it for it in topics if not isinstance(it, str)]
         results = Results[TopicId, TopicDescription]()
-        if names:
-            try:
-                results = await self._by_pages(
-                    names, deadline, with_operations=with_operations
-                )
-            except UnsupportedVersion:  # before Kafka 3.7
-                others = list(topics)
-        if others:
+        names = [topic for topic in topics if isinstance(topic, str)]
+        ids = [topic for topic in topics if not isinstance(topic, str)]
+        # A broker that is asked for both in one request answers to the ids alone.
+        for same in names, ids:
             results.add(
-                await self._by_metadata(
-                    others, deadline, with_operations=with_operations
-                )
+                await self._by_metadata(same, deadline, with_operations=with_operations)
             )
+        behind = {
+            item: found.name
+            for item, found in results.found.items()
+            if any(len(it.isr) < len(it.replicas) for it in found.partitions)
+        }
+        if not behind:
+            return results
+        try:
+            pages = await self._by_pages(
+                dict.fromkeys(behind.values()),
+                deadline,
+                with_operations=with_operations,
+            )
+        except UnsupportedVersion:  # before Kafka 3.7
+            return results
+        except KafkaError as error:
+            for item in behind:
+                del results.found[item]
+                results.failed[item] = error
+            return results
+        for item, name in behind.items():
+            found = pages.found.get(name)
+            # Another topic may have got the name since, or the topic may be gone.
+            if found and found.topic_id == results.found[item].topic_id:
+                results.found[item] = found
         return results
 
     async def _by_pages(
@@ -306,8 +330,10 @@ class Topics:
         )
 
     async def _by_metadata(
-        self, topics: Collection[TopicId], deadline: float, *, with_operations: bool
+        self, topics: Sequence[TopicId], deadline: float, *, with_operations: bool
     ) -> Results[TopicId, TopicDescription]:
+        """Describe topics, all by their names or all by their ids."""
+
         def build(
             items: Sequence[TopicId], terms: Terms
         ) -> metadata_api.MetadataRequest:
@@ -345,6 +371,7 @@ class Topics:
             destination=lambda _: ANY,
             build=build,
             read=read,
+            batch=lambda _: _TOPICS_AT_ONCE,
             react=final_at(ApiKey.METADATA, *_MISSING),
             is_exact=True,
         )
