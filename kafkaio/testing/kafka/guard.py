@@ -21,7 +21,8 @@ from typing import IO, Final
 
 _CLEANUP_ATTEMPTS: Final = 20
 _CLEANUP_PAUSE_SECONDS: Final = 0.1
-_CLOSE_TIMEOUT_SECONDS: Final = 10
+#: To remove gigabytes of logs takes long on a busy disk.
+_CLOSE_TIMEOUT_SECONDS: Final = 120
 
 
 def _handle(pid: int) -> int | None:
