@@ -18,6 +18,7 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.error_codes import ErrorCode as E
 from kafkaio.testing.kafka import Kafka
+from tests.support.raw_transactions import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -178,3 +179,27 @@ async def test_names_that_brokers_refuse_are_not_sent(admin: Admin) -> None:
         await admin.describe_topics([]),
     ):
         assert empty == {}
+
+
+@pytest.mark.not_embedded("it elects no leaders among replicas that are not in sync")
+@pytest.mark.kafka_versions("4.3")
+async def test_eligible_leaders_are_told() -> None:
+    """A replica that is down is none in sync, and may lead without a loss (KIP-966)."""
+    async with Kafka(3) as kafka, Admin(kafka.bootstrap_servers) as admin:
+        strict = {"min.insync.replicas": "3"}
+        await admin.create_topics(
+            [NewTopic("strict", 1, 3, configs=strict), NewTopic("lax", 1, 1)]
+        )
+        whole = (await admin.describe_topics(["strict"]))["strict"].partitions[0]
+        assert (len(whole.isr), whole.elr) == (3, ())
+        down = next(node for node in kafka.node_ids if node != whole.leader)
+        await kafka.stop(down)
+
+        async def is_told() -> bool:
+            found = await admin.describe_topics(["strict", "lax"])
+            return found["strict"].partitions[0].elr == (down,)
+
+        await until(is_told)
+        (it,) = (await admin.describe_topics(["strict"]))["strict"].partitions
+    assert down not in it.isr
+    assert len(it.isr) == 2
