@@ -20,7 +20,7 @@ from kafkaio.errors import KafkaError
 
 SECRET: Final = re.compile(
     r"\b(?:alice|another|bob|carl|carol|orders|wrong)-secret|secret-token|a secret/1"
-    r"|hunter2|kafkaio-testing|token-0451|pencil-0451|s3cret-Pa55|s3cr3t-of-orders"
+    r"|hunter2|kafkaio-testing|token-0451|\bpencil\b|s3cret-Pa55|s3cr3t-of-orders"
 )
 # A shell ignores Ctrl+C in what it runs in the background, and so would the programs
 # that tests interrupt: they inherit it.
