@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, ref
 
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observed
@@ -137,7 +137,8 @@ class _Families:
 
         self.namespace = namespace
         self.partition_labels = partition_labels
-        self.observers: WeakSet[PrometheusObserver] = WeakSet()
+        # No WeakSet: an exporter's thread looks through it while others are made.
+        self._observers: dict[int, ref[PrometheusObserver]] = {}
         make: dict[str, Any] = {"namespace": namespace, "registry": registry}
         self.counters = {
             name: Counter(name, it.help, self._labels(it.labels), **make)
@@ -175,6 +176,11 @@ class _Families:
         more = ["partition"] if by_partition else []
         return ["client_id", *GAUGES[name].labels, *more]
 
+    def add(self, observer: PrometheusObserver) -> None:
+        """Read the gauges of an observer for as long as it exists."""
+        key, observers = id(observer), self._observers
+        observers[key] = ref(observer, lambda _: observers.pop(key, None))
+
     def describe(self) -> Iterator[Metric]:
         """Part of prometheus-client's Collector: nothing is read to register it."""
         return iter(self._metrics().values())
@@ -189,7 +195,10 @@ class _Families:
     def _joined(self) -> Figures:
         """Read the figures of all observers, as one for each combination of labels."""
         joined: Figures = {}
-        for observer in list(self.observers):
+        for weak in list(self._observers.values()):
+            observer = weak()
+            if observer is None:
+                continue
             for name, labels, value in observer.sources.readings():
                 put(joined, name, (observer.client_id, *labels), value)
         return joined
@@ -303,7 +312,7 @@ class PrometheusObserver:
         self._families = _families(
             registry, namespace, buckets, partition_labels=partition_labels
         )
-        self._families.observers.add(self)
+        self._families.add(self)
         self._by_partition = partition_labels
         self._counters = self._families.counters
         self._histograms = self._families.histograms

@@ -7,6 +7,8 @@ import gc
 import os
 import subprocess
 import sys
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -385,3 +387,24 @@ def test_many_processes_write_files_for_one_scrape(tmp_path: Any) -> None:
     # Both observers of a process add up: 0.5 twice and 1.0, in each of two.
     assert 'kafkaio_buffer_wait_seconds_total{client_id="c"} 4.0' in lines
     assert 'kafkaio_buffer_bytes{client_id="c"} 40.0' in lines
+
+
+def test_observers_are_made_while_an_exporter_reads() -> None:
+    """As in a web service that is scraped; the threads change places all the time."""
+    registry = CollectorRegistry()
+    kept = deque([PrometheusObserver(registry)], maxlen=500)
+
+    def read() -> None:
+        for _ in range(100):
+            list(registry.collect())
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(read)
+            while not reading.done():
+                kept.append(PrometheusObserver(registry))
+            reading.result()
+    finally:
+        sys.setswitchinterval(before)
