@@ -17,6 +17,9 @@ __all__ = ["Session"]
 #: The part of a session after which it is renewed, at the earliest and at the latest.
 _EARLIEST: Final = 0.85
 _LATEST: Final = 0.95
+#: Seconds before the end at which it is renewed at the latest, but not before
+#: `_EARLIEST`: what was sent before the renewal waits for a busy broker, too.
+_AHEAD: Final = 0.3
 #: Seconds between two authentications; brokers refuse the second one within 1.0.
 _APART: Final = 1.1
 #: Sessions of fewer seconds end before a second authentication is allowed and done.
@@ -67,7 +70,8 @@ class Session:
             return cls(began_at=now, renewable_at=renewable_at)
         margin = min(_MARGIN * lifetime, _LONGEST_MARGIN)
         is_short = lifetime < _SHORTEST
-        renew_at = sent_at + lifetime * (_EARLIEST + (_LATEST - _EARLIEST) * roll)
+        latest = max(_EARLIEST, min(_LATEST, 1 - _AHEAD / lifetime))
+        renew_at = sent_at + lifetime * (_EARLIEST + (latest - _EARLIEST) * roll)
         return cls(
             began_at=now,
             lifetime=lifetime,

@@ -25,6 +25,10 @@ def test_a_session_is_renewed_before_its_end(
     assert session.renew_at >= session.renewable_at == 100.0 + delay + 1.1
     assert session.renew_at >= 100.0 + 0.85 * lifetime
     assert session.renew_at <= max(100.0 + 0.95 * lifetime, session.renewable_at)
+    # What was sent before the renewal may wait for a busy broker, too.
+    ahead = 100.0 + lifetime - session.renew_at
+    is_held_up = session.renew_at == session.renewable_at
+    assert ahead >= min(0.15 * lifetime, 0.3) - 1e-6 or is_held_up
     # A request that is sent just before the end still has time to arrive.
     assert 100.0 + 0.95 * lifetime < session.ends_at < 100.0 + lifetime
     assert lifetime <= 100 or session.ends_at >= 100.0 + lifetime - 1.01
