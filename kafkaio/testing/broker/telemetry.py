@@ -113,6 +113,11 @@ class _Instance:
     is_terminating: bool = False
     last_code: int = 0
 
+    def is_early(self, passed: float) -> bool:
+        """Whether the interval is not over after so many seconds."""
+        # The difference of two times may be a little too small.
+        return passed < self.interval_ms / 1000 - 1e-6
+
 
 class Telemetry:
     """What clients push, and which of it was asked for.
@@ -177,7 +182,7 @@ class Telemetry:
         instance = self._instance(instance_id, client)
         at = self._clock()
         last = max(instance.got_at, instance.pushed_at)
-        is_early = at - last < instance.interval_ms / 1000
+        is_early = instance.is_early(at - last)
         if is_early and instance.last_code != ErrorCode.UNKNOWN_SUBSCRIPTION_ID:
             raise self._refusal(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         if not is_early:
@@ -232,9 +237,8 @@ class Telemetry:
         at = self._clock()
         if instance.is_terminating:
             return ErrorCode.INVALID_REQUEST
-        is_early = (
-            instance.got_at <= instance.pushed_at
-            and at - instance.pushed_at < instance.interval_ms / 1000
+        is_early = instance.got_at <= instance.pushed_at and instance.is_early(
+            at - instance.pushed_at
         )
         if is_early and not request.terminating:
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED
