@@ -94,6 +94,7 @@ async def test_one_command_runs_it_on_an_embedded_broker(tmp_path: Path) -> None
     assert FINE in output
 
 
+@pytest.mark.nightly
 async def test_it_goes_on_where_its_driver_was_killed(
     real_kafka: Kafka, tmp_path: Path
 ) -> None:

@@ -21,7 +21,14 @@ LIMIT = 280.0
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.mark.parametrize("victim", ["worker", "executor", "driver"])
+@pytest.mark.parametrize(
+    "victim",
+    [
+        "worker",
+        pytest.param("executor", marks=pytest.mark.nightly),
+        pytest.param("driver", marks=pytest.mark.nightly),
+    ],
+)
 def test_every_row_once_although_one_is_killed(
     standalone: Standalone,
     real_kafka: Kafka,
