@@ -62,6 +62,7 @@ pytestmark = [
 ]
 
 PROGRAM = Path(__file__).parents[1] / "java" / "admin" / "Operations.java"
+POLICY = Path(__file__).parents[1] / "java" / "admin" / "Policy.java"
 #: Names that are not the snake case of Java's.
 OTHERS: Final = {
     "create": "from_properties",
@@ -1197,6 +1198,91 @@ async def test_elections_without_a_candidate(real_kafka_cluster: Kafka) -> None:
             *(E.ELIGIBLE_LEADERS_NOT_AVAILABLE, E.UNKNOWN_TOPIC_OR_PARTITION),
             0,  # it has a leader: an election is not needed
         )
+
+
+# ---- what depends on the brokers' own settings ---------------------------------------
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def strict(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kafka]:
+    """A broker with policies, that deletes no topics and has no rights and tokens."""
+    program = Toolbox(find_release("4.3")).program(POLICY)
+    jar = await program.jar(tmp_path_factory.mktemp("policy") / "policy.jar")
+    config = {
+        "delete.topic.enable": "false",
+        "create.topic.policy.class.name": "Policy",
+        "alter.config.policy.class.name": "Policy",
+    }
+    async with Kafka(version="4.3", sasl=True, plugins=[jar], config=config) as kafka:
+        yield kafka
+
+
+@pytest.mark.kafka_versions("4.3")
+@pytest.mark.not_embedded("it has no policies")
+async def test_what_settings_refuse(strict: Kafka) -> None:
+    async with (
+        Admin(strict.bootstrap_servers) as admin,
+        Admin(
+            strict.bootstrap("SASL"),
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="PLAIN",
+            sasl_username="alice",
+            sasl_password="alice-secret",
+        ) as alice,
+    ):
+        topics = [NewTopic("allowed", 1, 1), NewTopic("forbidden", 1, 1)]
+        changes = {
+            ConfigResource(ConfigResourceType.TOPIC, "allowed"): [
+                ConfigChange("retention.ms", "1")
+            ]
+        }
+        no_tokens = (E.DELEGATION_TOKEN_AUTH_DISABLED,)
+        for call, codes in (
+            (admin.create_topics(topics, **ALL), (0, E.POLICY_VIOLATION)),
+            (
+                admin.incremental_alter_configs(changes, **ALL),
+                (E.POLICY_VIOLATION,),
+            ),
+            (admin.delete_topics(["allowed"], **ALL), (E.TOPIC_DELETION_DISABLED,)),
+            (admin.describe_acls(), (E.SECURITY_DISABLED,)),
+            (admin.create_acls([ACL], **ALL), (E.SECURITY_DISABLED,)),
+            (admin.delete_acls([AclBindingFilter()], **ALL), (E.SECURITY_DISABLED,)),
+            (alice.create_delegation_token(), no_tokens),
+            (alice.renew_delegation_token(b"no"), no_tokens),
+            (alice.expire_delegation_token(b"no"), no_tokens),
+            (alice.describe_delegation_token(), no_tokens),
+        ):
+            assert await codes_of(call) == codes
+
+
+class Retries(kafkaio.Observer):
+    """Notes the codes that are the reason for another attempt."""
+
+    def __init__(self) -> None:
+        self.codes: list[int] = []
+
+    def retrying(self, what: str, attempt: int, delay: float, error: Exception) -> None:
+        if isinstance(error, BrokerError):
+            self.codes.append(error.code)
+
+
+@pytest.mark.kafka_versions("4.3")
+@pytest.mark.not_embedded("it has no quota of changes")
+async def test_a_topic_beyond_the_quota_is_made_later(strict: Kafka) -> None:
+    """The quota lets 44 changes pass at once, and then four in a second (KIP-599)."""
+    quota = {QuotaEntity(client_id="slow"): {"controller_mutation_rate": 4.0}}
+    observer = Retries()
+    async with (
+        Admin(strict.bootstrap_servers) as admin,
+        Admin(strict.bootstrap_servers, client_id="slow", observer=observer) as slow,
+    ):
+        await admin.alter_client_quotas(quota)
+        while not await admin.describe_client_quotas():
+            pass  # a broker learns of it a moment later
+        await slow.create_topics([NewTopic("many", 56, 1)], wait=False)
+        made = await slow.create_topics([NewTopic("later", 1, 1)])
+    assert list(made) == ["later"]
+    assert E.THROTTLING_QUOTA_EXCEEDED in observer.codes
 
 
 def snake(name: str) -> str:
