@@ -19,13 +19,11 @@ from kafkaio.admin import (
     GroupDescription,
     GroupState,
 )
-from kafkaio.client import GroupCoordinator
 from kafkaio.errors import BrokerError
-from kafkaio.protocol.error_codes import ErrorCode as E
-from kafkaio.protocol.messages import share_group_heartbeat as share_api
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
+from tests.integration.groups import share_joined
 from tests.support.java import Toolbox
 
 pytestmark = [
@@ -222,26 +220,6 @@ async def test_it_tells_what_javas_tells(
 # ---- share groups --------------------------------------------------------------------
 
 
-async def share_member(
-    client: kafkaio.Client, group: str, member: str, topic: str
-) -> None:
-    """Join a share group, and wait for an assignment."""
-    request = share_api.ShareGroupHeartbeatRequest(
-        group_id=group,
-        member_id=member,
-        member_epoch=0,
-        subscribed_topic_names=[topic],
-    )
-    while True:
-        answer = await client.request(request, to=GroupCoordinator(group))
-        assert answer.error_code == E.NONE, answer.error_message
-        if answer.assignment is not None and answer.assignment.topic_partitions:
-            return
-        request = share_api.ShareGroupHeartbeatRequest(
-            group_id=group, member_id=member, member_epoch=answer.member_epoch
-        )
-
-
 async def share_groups(admin: Admin, names: list[str]) -> list[str]:
     facts = [
         fact("group", it.group_id, it.type.capitalize(), it.protocol_type, it.state)
@@ -315,7 +293,7 @@ async def test_it_tells_of_share_groups_what_javas_tells(
         resource = ConfigResource(ConfigResourceType.GROUP, busy)
         changes = [ConfigChange("share.session.timeout.ms", "45000")]
         await admin.incremental_alter_configs({resource: changes})
-        await share_member(client, busy, str(uuid4()), topic)
+        await share_joined(client, busy, str(uuid4()), topic)
         await admin.alter_share_group_offsets(
             idle, {tp: 3 * tp.partition for tp in tps}
         )

@@ -45,14 +45,13 @@ from kafkaio.admin import (
     ScramMechanism,
     ScramUpsertion,
 )
-from kafkaio.client import GroupCoordinator
 from kafkaio.errors import BrokerError, KafkaError, UnsupportedVersion, UsageError
 from kafkaio.protocol.error_codes import ErrorCode as E
-from kafkaio.protocol.messages import share_group_heartbeat as share_api
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import find_release
 from kafkaio.types import TopicPartition
+from tests.integration.groups import share_heartbeat
 from tests.support.java import Toolbox
 
 pytestmark = [
@@ -197,18 +196,6 @@ async def deleted_share_group(w: World) -> object:
     return await w.admin.delete_share_groups(["no-such-group", name], **ALL)
 
 
-async def share_member(w: World, group: str, member: str, epoch: int) -> None:
-    """Join a share group (epoch 0), or leave it (epoch -1)."""
-    request = share_api.ShareGroupHeartbeatRequest(
-        group_id=group,
-        member_id=member,
-        member_epoch=epoch,
-        subscribed_topic_names=None if epoch else [w.topic],
-    )
-    answer = await w.client.request(request, to=GroupCoordinator(group))
-    assert answer.error_code == E.NONE, answer.error_message
-
-
 def while_shared(
     call: Callable[[World, str], Awaitable[object]],
 ) -> Callable[[World], Awaitable[object]]:
@@ -217,12 +204,12 @@ def while_shared(
     async def called(w: World) -> object:
         group, member = f"shared-{uuid4().hex}", str(uuid4())
         with suppress(UnsupportedVersion):  # the call comes to that, too
-            await share_member(w, group, member, 0)
+            await share_heartbeat(w.client, group, member, 0, [w.topic])
         try:
             return await call(w, group)
         finally:
             with suppress(UnsupportedVersion):
-                await share_member(w, group, member, -1)
+                await share_heartbeat(w.client, group, member, -1)
 
     return called
 
