@@ -90,6 +90,7 @@ class World:
         client: asks them, and may do everything.
         admin: the same.
         guest: asks them by a login, and has no rights.
+        other_guest: the same by another login.
         node: the node id of the first broker, which leads `tp`.
         last: the node id of the last broker, which leads `other`.
         topic: two partitions with ten records and one replica each.
@@ -103,6 +104,7 @@ class World:
     client: kafkaio.Client
     admin: Admin
     guest: Admin
+    other_guest: Admin
     node: int
     last: int
     topic: str
@@ -1013,7 +1015,7 @@ async def world(
 ) -> AsyncIterator[World]:
     """Brokers that check rights, and whose plain listener is for everybody."""
     count: int = request.param
-    users = {"guest": "secret"}
+    users = {"guest": "secret", "other": "secret"}
     broker: Broker | Kafka
     if EMBEDDED:
         broker = Broker(nodes=count, first_node_id=1, acls=True, sasl=True, users=users)
@@ -1030,23 +1032,28 @@ async def world(
         broker,
         kafkaio.Client(broker.bootstrap_servers) as client,
         Admin(client) as admin,
-        Admin(
-            broker.bootstrap("SASL"),
-            security_protocol="SASL_PLAINTEXT",
-            sasl_mechanism="PLAIN",
-            sasl_username="guest",
-            sasl_password="secret",
-        ) as guest,
+        login(broker, "guest", "secret") as guest,
+        login(broker, "other", "secret") as other,
         filled(client, admin, count) as topic_id,
         members_of(client, "table") as busy,
     ):
         world = World(
-            *(client, admin, guest, 1, count, "table", topic_id, "table-group", busy),
-            transactional_id="table",
+            *(client, admin, guest, other, 1, count, "table", topic_id, "table-group"),
+            *(busy, "table"),
         )
         offsets = {world.tp: 0, world.other: 0}
         await admin.alter_consumer_group_offsets(world.group, offsets)
         yield world
+
+
+def login(broker: Broker | Kafka, user: str, password: str) -> Admin:
+    return Admin(
+        broker.bootstrap("SASL"),
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_username=user,
+        sasl_password=password,
+    )
 
 
 @asynccontextmanager
@@ -1209,13 +1216,7 @@ async def strict(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kafk
 async def test_what_settings_refuse(strict: Kafka) -> None:
     async with (
         Admin(strict.bootstrap_servers) as admin,
-        Admin(
-            strict.bootstrap("SASL"),
-            security_protocol="SASL_PLAINTEXT",
-            sasl_mechanism="PLAIN",
-            sasl_username="alice",
-            sasl_password="alice-secret",
-        ) as alice,
+        login(strict, "alice", "alice-secret") as alice,
     ):
         topics = [NewTopic("allowed", 1, 1), NewTopic("forbidden", 1, 1)]
         changes = {
@@ -1274,6 +1275,19 @@ async def test_a_topic_beyond_the_quota_is_made_later(strict: Kafka) -> None:
 
 def snake(name: str) -> str:
     return "".join(f"_{each.lower()}" if each.isupper() else each for each in name)
+
+
+async def test_a_token_of_somebody_else(world: World) -> None:
+    token = await world.guest.create_delegation_token()
+    for change in (
+        world.other_guest.renew_delegation_token,
+        world.other_guest.expire_delegation_token,
+    ):
+        unknown = (E.DELEGATION_TOKEN_NOT_FOUND,)
+        while (codes := await codes_of(change(token.hmac))) == unknown:
+            pass  # a broker learns of it a moment later
+        assert codes == (E.DELEGATION_TOKEN_OWNER_MISMATCH,)
+    await world.guest.expire_delegation_token(token.hmac)
 
 
 async def test_what_is_free_shows_nothing_of_others(world: World) -> None:
