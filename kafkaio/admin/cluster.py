@@ -264,7 +264,7 @@ class ClusterOperations:
             _quorum_error,
             to=ANY,
             deadline=deadline,
-            since="3.3",
+            since="3.3 (KRaft)",
         )
         it = answer.topics[0].partitions[0]
         has_directories = versions[-1] >= _WITH_DIRECTORIES
@@ -311,7 +311,7 @@ class ClusterOperations:
             lambda it: (it.error_code, it.error_message),
             to=Controller,
             deadline=deadline,
-            since="3.9",
+            since="3.9 (KRaft)",
         )
 
     async def remove_voter(
@@ -329,7 +329,7 @@ class ClusterOperations:
             lambda it: (it.error_code, it.error_message),
             to=Controller,
             deadline=deadline,
-            since="3.9",
+            since="3.9 (KRaft)",
         )
 
     async def unregister(self, node_id: int, deadline: float) -> None:
@@ -343,7 +343,7 @@ class ClusterOperations:
             lambda it: (it.error_code, it.error_message),
             to=Controller,
             deadline=deadline,
-            since="2.8",
+            since="2.8 (KRaft)",
         )
 
 

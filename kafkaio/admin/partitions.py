@@ -54,6 +54,7 @@ __all__ = [
 ]
 
 _ELECTIONS: Final = {ElectionType.PREFERRED: 0, ElectionType.UNCLEAN: 1}
+_ELECTIONS_SINCE: Final = {ElectionType.PREFERRED: "2.2", ElectionType.UNCLEAN: "2.4"}
 #: From this version on there are elections of other than preferred leaders.
 _UNCLEAN: Final = 1
 #: The controller knows every partition, and a broker all of its replicas.
@@ -143,7 +144,8 @@ class Partitions:
                 is_exact=True,
             )
         )
-        return await ask(self._cluster, operation, partitions, deadline, "2.2")
+        since = _ELECTIONS_SINCE[election]
+        return await ask(self._cluster, operation, partitions, deadline, since)
 
     async def _elected_everywhere(
         self, election: ElectionType, deadline: float
@@ -170,7 +172,8 @@ class Partitions:
             build=lambda _, terms: _election(election, None, terms),
             read=read,
         )
-        asked = await ask(self._cluster, operation, [_ALL], deadline, "2.2")
+        since = _ELECTIONS_SINCE[election]
+        asked = await ask(self._cluster, operation, [_ALL], deadline, since)
         return asked.or_raise()[_ALL]
 
     # ---- replicas that move ----------------------------------------------------------
@@ -189,7 +192,7 @@ class Partitions:
         ) -> move_api.AlterPartitionReassignmentsRequest:
             if not allow_replication_factor_change and terms.version < 1:
                 raise UnsupportedVersion(
-                    "allow_replication_factor_change=False needs Kafka 4.1"
+                    "the broker does not know allow_replication_factor_change=False"
                 )
             return move_api.AlterPartitionReassignmentsRequest(
                 timeout_ms=terms.timeout_ms,
@@ -221,7 +224,8 @@ class Partitions:
             react=final_at(ApiKey.ALTER_PARTITION_REASSIGNMENTS, *_MISSING),
             is_exact=True,
         )
-        return await ask(self._cluster, operation, replicas, deadline, "2.4")
+        since = "2.4" if allow_replication_factor_change else "4.1"
+        return await ask(self._cluster, operation, replicas, deadline, since)
 
     async def moving(
         self, partitions: Collection[TopicPartition] | None, deadline: float
@@ -454,7 +458,7 @@ def _election(
     election: ElectionType, partitions: Iterable[TopicPartition] | None, terms: Terms
 ) -> elect_api.ElectLeadersRequest:
     if election is not ElectionType.PREFERRED and terms.version < _UNCLEAN:
-        raise UnsupportedVersion("unclean elections need Kafka 2.4")
+        raise UnsupportedVersion("the broker does not know unclean elections")
     return elect_api.ElectLeadersRequest(
         election_type=_ELECTIONS[election],
         topic_partitions=None

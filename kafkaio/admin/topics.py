@@ -122,7 +122,8 @@ class Topics:
                 is_exact=True,
             )
         )
-        results = await ask(self._cluster, operation, by_name, deadline, "2.1")
+        # Older brokers cannot create those alone that leave something to them.
+        results = await ask(self._cluster, operation, by_name, deadline, "2.4")
         if validate_only:
             # The ids in the answer belong to no topic.
             results.found = {
@@ -208,7 +209,8 @@ class Topics:
                 is_exact=True,
             )
         )
-        return await ask(self._cluster, operation, topics, deadline, "2.1")
+        # Older brokers cannot delete those alone that are given by id.
+        return await ask(self._cluster, operation, topics, deadline, "2.8")
 
     # ---- list and describe -----------------------------------------------------------
 
@@ -340,7 +342,7 @@ class Topics:
             if terms.version < _DESCRIBE_BY_ID and not all(
                 isinstance(item, str) for item in items
             ):
-                raise UnsupportedVersion("topics by their ids need Kafka 3.1")
+                raise UnsupportedVersion("the broker describes by names alone")
             return metadata_api.MetadataRequest(
                 topics=[
                     metadata_api.MetadataRequestTopic(name=item)
@@ -461,8 +463,7 @@ def _creatable(topic: NewTopic, version: int) -> create_api.CreatableTopic:
         ):
             if value is None:
                 raise UnsupportedVersion(
-                    f"{name}: the broker's default needs Kafka 2.4; this broker needs "
-                    "a number"
+                    f"{name}: this broker has no default, and needs a number"
                 )
     partitions, factor = topic.partitions, topic.replication_factor
     return create_api.CreatableTopic(
@@ -538,7 +539,7 @@ def _deletion(items: Sequence[TopicId], terms: Terms) -> delete_api.DeleteTopics
     names = [item for item in items if isinstance(item, str)]
     if terms.version < _DELETE_BY_ID:
         if len(names) < len(items):
-            raise UnsupportedVersion("topics by their ids need Kafka 2.8")
+            raise UnsupportedVersion("the broker deletes topics by their names alone")
         return delete_api.DeleteTopicsRequest(
             topic_names=names, timeout_ms=terms.timeout_ms
         )

@@ -65,6 +65,7 @@ from kafkaio.errors import (
     NetworkError,
     ProtocolError,
     RequestTimeout,
+    UnsupportedVersion,
 )
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.message import Request, Response
@@ -200,7 +201,9 @@ class Operation(Generic[ItemT, ValueT, ResponseT]):
         request: the class of its requests.
         destination: tells where an item belongs: its leader, coordinator, the
             controller, one broker, or any.
-        build: makes the request for some items.
+        build: makes the request for some items. It may raise UnsupportedVersion for
+            some of them, which then fail, each with what is raised for it alone; the
+            others go into another request.
         read: reads what an answer says of the items asked for, in any order. It may
             raise a KafkaError that holds for all of them. An item that it leaves out
             is asked for again.
@@ -627,7 +630,12 @@ class Fanout:
                     operation.request, operation.max_version
                 )
                 items = items[: operation.batch(version)]
-                request = operation.build(items, Terms(version, left, node_id))
+                terms = Terms(version, left, node_id)
+                try:
+                    request = operation.build(items, terms)
+                except UnsupportedVersion as error:
+                    results.failed = _too_new(operation, items, terms, error)
+                    return results, ()
                 response = await connection.call(
                     request, timeout=self._timeout, max_version=version
                 )
@@ -664,6 +672,29 @@ class Fanout:
 _NOBODY = -1
 _STALE = Reaction(retry=True, refresh_metadata=True)
 _UNLOCATED = "it waits for the broker to be found"
+
+
+def _too_new(
+    operation: Operation[ItemT, ValueT, ResponseT],
+    items: Sequence[ItemT],
+    terms: Terms,
+    error: UnsupportedVersion,
+) -> dict[ItemT, KafkaError]:
+    """Tell which items the version of a request cannot carry, and why.
+
+    Args:
+        operation: what to ask.
+        items: what could not be asked together.
+        terms: what the request had to keep to.
+        error: why it could not: of all items, if each alone could be asked.
+    """
+    failed: dict[ItemT, KafkaError] = {}
+    for item in items:
+        try:
+            operation.build([item], terms)
+        except UnsupportedVersion as alone:
+            failed[item] = alone
+    return failed or dict.fromkeys(items, error)
 
 
 def _silence(node_id: int, seconds: float, cause: Exception) -> RequestTimeout:

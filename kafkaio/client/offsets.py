@@ -261,8 +261,8 @@ class OffsetLookup:
                 least, since = _KNOWN_FROM.get(times[tp], (0, ""))
                 if terms.version < least:
                     raise UnsupportedVersion(
-                        f"such an offset of {tp.topic}-{tp.partition} can be looked up "
-                        f"from Kafka {since} on"
+                        f"such an offset of {tp.topic}-{tp.partition} needs Kafka "
+                        f"{since} or later"
                     )
             return self._request({tp: times[tp] for tp in items}, terms)
 

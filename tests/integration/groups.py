@@ -8,7 +8,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from kafkaio.client import Client, GroupCoordinator
 from kafkaio.consumer import Consumer
+from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import find_release
 from tests.support.java import RunningJava, Toolbox
@@ -91,3 +97,33 @@ async def java_member(
 
 def numbers(consumer: Consumer) -> set[int]:
     return {tp.partition for tp in consumer.assignment}
+
+
+async def share_heartbeat(
+    client: Client,
+    group: str,
+    member: str,
+    epoch: int,
+    topics: list[str] | None = None,
+) -> ShareGroupHeartbeatResponse:
+    """Send a heartbeat of a share group's member."""
+    answer = await client.request(
+        ShareGroupHeartbeatRequest(
+            group_id=group,
+            member_id=member,
+            member_epoch=epoch,
+            subscribed_topic_names=topics,
+        ),
+        to=GroupCoordinator(group),
+    )
+    assert answer.error_code == E.NONE, answer.error_message
+    return answer
+
+
+async def share_joined(client: Client, group: str, member: str, topic: str) -> int:
+    """Join a share group, and wait for an assignment; returns the member epoch."""
+    answer = await share_heartbeat(client, group, member, 0, [topic])
+    while answer.assignment is None or not answer.assignment.topic_partitions:
+        await asyncio.sleep(0)
+        answer = await share_heartbeat(client, group, member, answer.member_epoch)
+    return answer.member_epoch

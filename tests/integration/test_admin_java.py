@@ -19,9 +19,11 @@ from kafkaio.admin import (
     GroupDescription,
     GroupState,
 )
+from kafkaio.errors import BrokerError
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
+from tests.integration.groups import share_joined
 from tests.support.java import Toolbox
 
 pytestmark = [
@@ -30,7 +32,9 @@ pytestmark = [
     pytest.mark.kafka_versions("4.3"),
 ]
 
-PROGRAM = Path(__file__).parents[1] / "java" / "admin" / "Describe.java"
+PROGRAMS = Path(__file__).parents[1] / "java" / "admin"
+PROGRAM = PROGRAMS / "Describe.java"
+SHARE_PROGRAM = PROGRAMS / "DescribeShareGroups.java"
 SOURCES = {
     ConfigSource.TOPIC: "DYNAMIC_TOPIC_CONFIG",
     ConfigSource.BROKER: "DYNAMIC_BROKER_CONFIG",
@@ -211,3 +215,101 @@ async def test_it_tells_what_javas_tells(
         java = output.lines
     assert sorted(set(ours) - set(java)) == sorted(set(java) - set(ours)) == []
     assert len(ours) == len(java)
+
+
+# ---- share groups --------------------------------------------------------------------
+
+
+async def share_groups(admin: Admin, names: list[str]) -> list[str]:
+    facts = [
+        fact("group", it.group_id, it.type.capitalize(), it.protocol_type, it.state)
+        for it in (await admin.list_groups(types=["share"])).values()
+    ]
+    described = await admin.describe_share_groups(
+        names, include_authorized_operations=True
+    )
+    for group in described.values():
+        facts.append(
+            fact(
+                *("described", group.group_id, group.state, group.coordinator),
+                *(group.group_epoch, group.assignment_epoch),
+                sorted(group.authorized_operations or ()),
+            )
+        )
+        facts += [
+            fact(
+                *("member", it.member_id, it.client_id, it.host, it.member_epoch),
+                sorted_partitions(it.assignment),
+            )
+            for it in group.members
+        ]
+    facts += [
+        fact(
+            *("offset", name, f"{tp.topic}-{tp.partition}"),
+            *((it.start_offset, it.leader_epoch, it.lag) if it else [None] * 3),
+        )
+        for name, offsets in (await admin.list_share_group_offsets(names)).items()
+        for tp, it in offsets.items()
+    ]
+    return facts
+
+
+async def share_refusals(admin: Admin, topic: str, busy: str, idle: str) -> list[str]:
+    there, missing = TopicPartition(topic, 0), TopicPartition("no-such-topic", 0)
+    facts = []
+    for what, group, call in (
+        ("describe", "no", admin.describe_share_groups(["no"])),
+        ("delete", busy, admin.delete_share_groups([busy])),
+        ("delete", "no", admin.delete_share_groups(["no"])),
+        ("alter", busy, admin.alter_share_group_offsets(busy, {there: 0})),
+        ("alter", idle, admin.alter_share_group_offsets(idle, {missing: 0})),
+        ("forget", busy, admin.delete_share_group_offsets(busy, [topic])),
+        ("forget", idle, admin.delete_share_group_offsets(idle, ["no-such-topic"])),
+        ("forget", "no", admin.delete_share_group_offsets("no", [topic])),
+    ):
+        with pytest.raises(BrokerError) as caught:
+            await call
+        facts.append(fact("refused", what, group, int(caught.value.code)))
+    return facts
+
+
+@pytest.mark.not_embedded("it has no share groups")
+async def test_it_tells_of_share_groups_what_javas_tells(
+    real_kafka_cluster: Kafka, cluster_topic: TopicFactory
+) -> None:
+    topic = cluster_topic(partitions=3)
+    busy, idle = f"busy-{uuid4().hex[:8]}", f"idle-{uuid4().hex[:8]}"
+    tps = [TopicPartition(topic, number) for number in range(3)]
+    servers = real_kafka_cluster.bootstrap_servers
+    async with (
+        kafkaio.Client(servers) as client,
+        Admin(client) as admin,
+        kafkaio.Producer(client) as producer,
+    ):
+        for tp in tps:
+            for _ in range(10):
+                await producer.send(topic, b"x", partition=tp.partition)
+        # The member stays although nobody sends heartbeats while Java is asked.
+        resource = ConfigResource(ConfigResourceType.GROUP, busy)
+        changes = [ConfigChange("share.session.timeout.ms", "45000")]
+        await admin.incremental_alter_configs({resource: changes})
+        await share_joined(client, busy, str(uuid4()), topic)
+        await admin.alter_share_group_offsets(
+            idle, {tp: 3 * tp.partition for tp in tps}
+        )
+        while True:  # the group's own topic learns of it a moment later
+            offsets = (await admin.list_share_group_offsets([idle]))[idle]
+            if len(offsets) == len(tps):
+                break
+        ours = [
+            *await share_groups(admin, [busy, idle]),
+            *await share_refusals(admin, topic, busy, idle),
+        ]
+        program = Toolbox(real_kafka_cluster.options.release).program(SHARE_PROGRAM)
+        output = await program.run(servers, topic, busy, idle)
+        assert output.returncode == 0, output.stderr
+    java = output.lines
+    assert sorted(set(ours) - set(java)) == sorted(set(java) - set(ours)) == []
+    assert len(ours) == len(java)
+    kinds = {line.split("\t")[0] for line in ours}
+    assert kinds == {"group", "described", "member", "offset", "refused"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
 from uuid import uuid4
@@ -26,11 +25,11 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
 )
 from kafkaio.protocol.error_codes import ErrorCode as E
-from kafkaio.protocol.messages import share_group_heartbeat as share_api
 from kafkaio.protocol.messages import streams_group_heartbeat as streams_api
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import OffsetAndMetadata, TopicPartition
+from tests.integration.groups import share_heartbeat, share_joined
 
 pytestmark = [
     pytest.mark.slow,
@@ -55,38 +54,6 @@ async def admin(client: kafkaio.Client) -> AsyncIterator[Admin]:
 @pytest.fixture
 def group() -> str:
     return f"admin-{uuid4().hex[:12]}"
-
-
-async def share(
-    client: kafkaio.Client,
-    group: str,
-    member: str,
-    epoch: int,
-    topics: list[str] | None = None,
-) -> share_api.ShareGroupHeartbeatResponse:
-    """Send a heartbeat of a share group's member."""
-    answer = await client.request(
-        share_api.ShareGroupHeartbeatRequest(
-            group_id=group,
-            member_id=member,
-            member_epoch=epoch,
-            subscribed_topic_names=topics,
-        ),
-        to=GroupCoordinator(group),
-    )
-    assert answer.error_code == E.NONE, answer.error_message
-    return answer
-
-
-async def share_joined(
-    client: kafkaio.Client, group: str, member: str, topic: str
-) -> int:
-    """Join a share group, and wait for an assignment; returns the member epoch."""
-    answer = await share(client, group, member, 0, [topic])
-    while answer.assignment is None or not answer.assignment.topic_partitions:
-        await asyncio.sleep(0)
-        answer = await share(client, group, member, answer.member_epoch)
-    return answer.member_epoch
 
 
 @not_embedded
@@ -129,7 +96,7 @@ async def test_a_share_group_from_its_first_member_to_its_end(
         (error,) = in_use.values()
         assert isinstance(error, GroupError)
         assert error.code == E.NON_EMPTY_GROUP
-    await share(client, group, member, -1)
+    await share_heartbeat(client, group, member, -1)
     assert await admin.delete_share_groups([group]) == {group: None}
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from uuid import UUID
 
 import anyio
 import pytest
@@ -214,6 +215,30 @@ async def test_an_old_broker_is_named(cluster: FakeCluster, admin: Admin) -> Non
     with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.4"):
         await admin.create_topics([NewTopic("a")])
     assert not cluster.logged(ApiKey.CREATE_TOPICS)
+
+
+async def test_topics_that_an_old_broker_knows_do_not_fail_with_others(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    def delete(
+        _: FakeNode, __: object, request: delete_api.DeleteTopicsRequest
+    ) -> delete_api.DeleteTopicsResponse:
+        return delete_api.DeleteTopicsResponse(
+            responses=[
+                delete_api.DeletableTopicResult(name=name)
+                for name in request.topic_names
+            ]
+        )
+
+    cluster.limit_version(ApiKey.DELETE_TOPICS, 5)
+    cluster.on(ApiKey.DELETE_TOPICS, delete)
+    topic_id = UUID(int=7)
+    with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.8") as caught:
+        await admin.delete_topics(["a", topic_id, "b"])
+    assert caught.value.item == topic_id
+    assert dict(caught.value.results) == {"a": None, "b": None}
+    (entry,) = cluster.logged(ApiKey.DELETE_TOPICS)
+    assert entry.request.topic_names == ["a", "b"]
 
 
 async def test_wrong_arguments_send_nothing(cluster: FakeCluster, admin: Admin) -> None:

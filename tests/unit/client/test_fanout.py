@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -498,6 +499,42 @@ async def test_what_a_broker_cannot_do(
         results = await asker.ask(OFFSETS, T[:3], 5)
     assert list(results.found) == T[:2]
     assert isinstance(results.failed[T[2]], UnsupportedVersion)
+
+
+@pytest.mark.parametrize("once", [False, True])
+async def test_what_a_version_cannot_carry_fails_alone(
+    cluster: FakeCluster, log: Log, heard: Heard, once: bool
+) -> None:
+    def build(items: Sequence[TopicPartition], terms: Terms) -> ListOffsetsRequest:
+        for tp in items:
+            if tp in {T[0], T[1]}:
+                raise UnsupportedVersion(f"no {tp.partition}")
+        return build_offsets(items, terms)
+
+    operation = replace(OFFSETS, build=build)
+    async with Started(cluster, heard) as asker:
+        ask = asker.ask_once if once else asker.ask
+        results = await ask(operation, T, 5)
+    assert sorted(results.found) == T[2:]
+    failed = {tp: str(error) for tp, error in results.failed.items()}
+    assert failed == {T[0]: "no 0", T[1]: "no 1"}
+    assert not results.again
+    # Nothing was sent for them.
+    assert sorted(log.asked()) == [(0, [3]), (1, [4]), (2, [2, 5])]
+
+
+async def test_what_no_version_carries_together(
+    cluster: FakeCluster, log: Log, heard: Heard
+) -> None:
+    def build(items: Sequence[TopicPartition], terms: Terms) -> ListOffsetsRequest:
+        if len(items) > 1:
+            raise UnsupportedVersion("one at a time")
+        return build_offsets(items, terms)
+
+    async with Started(cluster, heard) as asker:
+        results = await asker.ask(replace(OFFSETS, build=build), T, 5)
+    assert list(results.failed) == T
+    assert log.asked() == []
 
 
 async def test_an_answer_that_fails_as_a_whole(
