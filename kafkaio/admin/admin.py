@@ -2775,7 +2775,7 @@ class Admin(Closeable):
             ArgumentTypeError: the name of a user is no str.
             ArgumentValueError: a name is empty, or there twice.
             UnsupportedVersion: the broker is too old.
-            RequestTimeout: no broker answered in time. Kafka 4.3 and older never answer
+            RequestTimeout: no broker answered in time. Kafka 4.3.1 never answers
                 a client that asks for all users and may not describe the cluster.
             AdminErrors: several users failed.
             ClosedError: the admin client is closed, or not started.
