@@ -58,7 +58,7 @@ from kafkaio._machines.transaction import (
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.supervisor import Child
+from kafkaio._runtime.supervisor import Child, start_detached
 from kafkaio.client.cluster import Cluster
 from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio.client.retry import Attempts
@@ -828,8 +828,9 @@ class TransactionManager:
         try:
             self._cluster.start_soon(rewind, "transaction: rewind")
         except ClosedError:
-            consumer.end()
-            self._done(run)
+            # The producer has crashed. The consumer may live on, and would pass over
+            # what it handed out.
+            _ = start_detached(rewind(), "transaction: rewind")
 
     def _done(self, run: Run) -> None:
         if run.is_done:

@@ -17,6 +17,7 @@ from kafkaio.errors import (
     ClosedError,
     CommitFailed,
     Fenced,
+    KafkaError,
     OutcomeUnknown,
     TransactionAborted,
     UsageError,
@@ -602,3 +603,31 @@ async def test_what_was_lost_and_comes_back_in_a_transaction_is_copied(
 def test_the_loop_is_a_name_of_the_package() -> None:
     assert kafkaio.exactly_once.__module__ == "kafkaio._exactly_once"
     assert World.__doc__
+
+
+@virtual
+@LOOPS
+async def test_a_producer_that_crashes_skips_nothing(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The consumer lives on, and another producer works on what it had handed out."""
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES[:15])
+        first = there.producer()
+        await first.start()
+
+        def broken(*_: object, **__: object) -> None:
+            raise RuntimeError("a bug")
+
+        assert first._sender is not None
+        monkeypatch.setattr(first._sender._outcomes, "answered", broken)
+        with pytest.raises(KafkaError):
+            await loop(one, first, copy)
+        await first.close()
+        await there.write(*VALUES[15:])
+        second = there.producer()
+        await second.start()
+        async with running(loop(one, second, copy)):
+            await eventually(lambda: there.offsets() == DONE)
+        assert sorted(await copied(there)) == VALUES  # type: ignore[type-var]
+        await second.close()
