@@ -1262,15 +1262,13 @@ class TransactionManager:
         unanswered = _Unanswered()
         run.commits += 1
         try:
-            # In the order of the calls: in a transaction the last one counts.
-            async with self._commit_order:
-                await self._check_fencing(rpc, offsets)
-                await self._until_written()
-                self._check_committable(run)
-                await self._until_group_added(run, group_id)
-                _check_order(run, rpc)
-                await self._commit_offsets(rpc, offsets, unanswered)
+            await self._commit_in_turn(run, rpc, offsets, unanswered)
         except UnsupportedVersion:
+            raise
+        except _Useless:
+            if unanswered.may_arrive:
+                self._machine.harmed(has_late=True)
+            self._check_committable(run)
             raise
         except KafkaError as error:
             self.doom(run, error, _NOT_COMMITTED, has_harm=unanswered.may_arrive)
@@ -1288,6 +1286,23 @@ class TransactionManager:
             self._look()
         run.offsets.append(offsets)
         self._report_step("send_offsets", began)
+
+    async def _commit_in_turn(
+        self,
+        run: Run,
+        rpc: CoordinatorRpc,
+        offsets: GroupOffsets,
+        unanswered: _Unanswered,
+    ) -> None:
+        # In the order of the calls: in a transaction the last one counts.
+        async with self._commit_order:
+            self._check_committable(run)  # it may have been doomed meanwhile
+            await self._check_fencing(rpc, offsets)
+            await self._until_written()
+            self._check_committable(run)
+            await self._until_group_added(run, rpc.key)
+            _check_order(run, rpc)
+            await self._commit_offsets(run, rpc, offsets, unanswered)
 
     async def _check_fencing(self, rpc: CoordinatorRpc, offsets: GroupOffsets) -> None:
         if not offsets.is_fenced:
@@ -1332,8 +1347,17 @@ class TransactionManager:
             await self._changed.wait()
             self._check_committable(run)
 
+    def _check_useful(self, run: Run, rpc: CoordinatorRpc) -> None:
+        # The abort waits for the commit, which has become useless.
+        if not self._has_turn(run) or self._machine.state not in ADDING:
+            raise _Useless(f"{rpc.name}: the transaction is aborted")
+
     async def _commit_offsets(
-        self, rpc: CoordinatorRpc, offsets: GroupOffsets, unanswered: _Unanswered
+        self,
+        run: Run,
+        rpc: CoordinatorRpc,
+        offsets: GroupOffsets,
+        unanswered: _Unanswered,
     ) -> None:
         machine = self._machine
         is_tv2 = machine.protocol is Protocol.TV2
@@ -1346,8 +1370,12 @@ class TransactionManager:
             unanswered.answered()
             return _code_of_commit(answer)
 
-        while True:
+        def check() -> None:
             offsets.check()
+            self._check_useful(run, rpc)
+
+        while True:
+            check()
             place = offsets.identity()
             answer = await rpc.repeat(
                 self._offsets_request(place, offsets.offsets),
@@ -1358,7 +1386,7 @@ class TransactionManager:
                 min_version=_OFFSETS_TV2 if is_tv2 else 0,
                 pace=_Pace(),
                 on_sent=unanswered.sent,
-                check=offsets.check,
+                check=check,
             )
             found = _code_of_commit(answer)
             if not found:
@@ -1420,6 +1448,10 @@ def _check_order(run: Run, rpc: CoordinatorRpc) -> None:
             f"{rpc.name}: a commit of offsets in this transaction got no answer, and "
             "may still arrive after another one"
         )
+
+
+class _Useless(ClosedError):
+    """A commit of offsets stops: its transaction is aborted."""
 
 
 class _InFlight:

@@ -1,0 +1,145 @@
+"""Calls that meet in one producer: commits of offsets, ends of transactions, close."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from kafkaio.errors import KafkaError, RequestTimeout, TransactionAborted
+from kafkaio.producer.ports import GroupOffsets
+from kafkaio.producer.transaction import TransactionOutcome
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.testing import drop, error
+from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from tests.unit.producer.transactional import BOTH, until, world
+
+COMMITTED, ABORTED = TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED
+T0 = TopicPartition("t", 0)
+GROUP = GroupMetadata("g")
+
+
+def clock() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class Offsets:
+    """Offsets of a subscribed consumer: brokers must check its place."""
+
+    is_fenced = True
+    offsets: Mapping[TopicPartition, OffsetAndMetadata] = {T0: OffsetAndMetadata(7)}
+
+    def identity(self) -> GroupMetadata:
+        return GROUP
+
+    def check(self) -> None:
+        pass
+
+    def refused(self, code: int, identity: GroupMetadata) -> bool:
+        del code, identity
+        return False
+
+    def committed(self) -> None:
+        pass
+
+
+class FakeConsumer:
+    """Has handed something out."""
+
+    def offsets_in_transaction(self, what: object = None) -> GroupOffsets | None:
+        del what
+        return Offsets()
+
+    def join_transaction(
+        self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
+    ) -> FakeConsumer:
+        del on_revoke, on_lost
+        return self
+
+    def handed_out(self) -> GroupOffsets | None:
+        return Offsets()
+
+    async def rewind(self) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+# ---- commits of offsets that take long
+
+
+async def test_commits_that_wait_do_not_add_up() -> None:
+    """The first one waits for the coordinator in vain; the others fail with it."""
+    async with world() as there, there.producer(max_block_ms=5000) as producer:
+        there.broker.faults.on(
+            "FindCoordinator", error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        )
+        tx = producer.transaction()
+        await tx.begin()
+        commits = [
+            asyncio.create_task(tx.commit_offsets(FakeConsumer())) for _ in range(5)
+        ]
+        began = clock()
+        await asyncio.wait(commits)
+        assert clock() - began < 6
+        assert isinstance(commits[0].exception(), RequestTimeout)
+        for commit in commits[1:]:
+            failure = commit.exception()
+            assert isinstance(failure, TransactionAborted)
+            assert failure.__cause__ is commits[0].exception()
+        with pytest.raises(TransactionAborted):
+            await tx.commit()
+
+
+@BOTH
+@pytest.mark.parametrize("how", ["abort", "close"])
+async def test_an_end_stops_the_attempts_of_a_commit(level: int, how: str) -> None:
+    """EndTxn waits for the commit, which nobody needs any more."""
+    async with world(level) as there, there.producer() as producer:
+        busy = error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        there.broker.faults.on("TxnOffsetCommit", busy)
+        tx = producer.transaction()
+        await tx.begin()
+        await tx.send("t", b"one")
+        commit = asyncio.create_task(tx.commit_offsets(GROUP, {T0: 7}))
+        await until(lambda: there.count(ApiKey.TXN_OFFSET_COMMIT) > 3)
+        began = clock()
+        await (tx.abort() if how == "abort" else producer.close(timeout=5))
+        assert clock() - began < 2
+        assert await tx.outcome is ABORTED
+        reason = "by the user" if how == "abort" else "closed"
+        with pytest.raises(TransactionAborted, match=reason):
+            await commit
+        await there.settle()
+        assert clock() - began < 2
+        assert there.log() == [("abort", [b"one"])]
+        assert not there.broken
+
+
+@BOTH
+async def test_a_commit_that_was_lost_and_is_not_repeated(level: int) -> None:
+    """It may still arrive: another epoch keeps it out of the next transaction."""
+    async with (
+        world(level) as there,
+        there.producer(request_timeout_ms=500) as producer,
+    ):
+        rule = there.broker.faults.on("TxnOffsetCommit", drop())
+        tx = producer.transaction()
+        await tx.begin()
+        await tx.send("t", b"one")
+        commit = asyncio.create_task(tx.commit_offsets(GROUP, {T0: 7}))
+        await until(lambda: rule.count)
+        await tx.abort()
+        assert rule.count == 1
+        with pytest.raises(TransactionAborted):
+            await commit
+        there.broker.faults.remove(rule)
+        async with producer.transaction() as tx:
+            await tx.commit_offsets(GROUP, {T0: 8})
+        await there.settle()
+        assert there.broker.control.committed("g", T0) == 8
+        assert (there.count(ApiKey.INIT_PRODUCER_ID) > 1) == (level == 1)
+        assert not there.broken
