@@ -315,6 +315,7 @@ class TransactionManager:
         run = self._run
         if run is not None:
             self._abort(run, ClosedError("the producer was closed"), "closed")
+        self._changed.tell()  # for a run that waits to begin
         with anyio.CancelScope(deadline=deadline):
             if run is not None:
                 await self._wait_done(run)
@@ -401,10 +402,10 @@ class TransactionManager:
 
     async def _until_ready(self) -> None:
         machine = self._machine
-        if self._is_closing:  # since the turn was given to it
-            raise ClosedError("the producer was closed")
         deadline = inf
-        while machine.state is not State.READY:
+        while machine.state is not State.READY or self._is_closing:
+            if self._is_closing:  # since the turn was given to it, or meanwhile
+                raise ClosedError("the producer was closed")
             self._check_over()
             deadline = min(deadline, self._now() + self._max_block)
             with anyio.move_on_after(deadline - self._now()) as waiting:

@@ -7,7 +7,12 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from kafkaio.errors import KafkaError, RequestTimeout, TransactionAborted
+from kafkaio.errors import (
+    ClosedError,
+    KafkaError,
+    RequestTimeout,
+    TransactionAborted,
+)
 from kafkaio.producer.ports import GroupOffsets
 from kafkaio.producer.transaction import TransactionOutcome
 from kafkaio.protocol.api_keys import ApiKey
@@ -142,4 +147,32 @@ async def test_a_commit_that_was_lost_and_is_not_repeated(level: int) -> None:
         await there.settle()
         assert there.broker.control.committed("g", T0) == 8
         assert (there.count(ApiKey.INIT_PRODUCER_ID) > 1) == (level == 1)
+        assert not there.broken
+
+
+# ---- close
+
+
+async def test_a_begin_that_waits_for_an_epoch_fails_when_the_producer_closes() -> None:
+    async with world(1) as there:
+        producer = there.producer(request_timeout_ms=500)
+        await producer.start()
+        there.broker.faults.on("EndTxn", drop(times=1))
+        busy = error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        rule = there.broker.faults.on("InitProducerId", busy)
+        async with producer.transaction() as tx:
+            await tx.send("t", b"one")
+        second = producer.transaction()
+        begin = asyncio.create_task(second.begin())
+        await until(lambda: rule.count > 1)
+        assert not begin.done()
+        began = clock()
+        closing = asyncio.create_task(producer.close())
+        with pytest.raises(ClosedError):
+            await begin
+        assert clock() - began < 0.1
+        assert await second.outcome is ABORTED
+        there.broker.faults.remove(rule)
+        await closing  # it lets the epoch change before
+        assert clock() - began < 5
         assert not there.broken
