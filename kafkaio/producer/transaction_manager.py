@@ -317,8 +317,8 @@ class TransactionManager:
             self._abort(run, ClosedError("the producer was closed"), "closed")
         self._changed.tell()  # for a run that waits to begin
         with anyio.CancelScope(deadline=deadline):
-            if run is not None:
-                await self._wait_done(run)
+            while run is not None and not run.is_done:  # however late it is
+                await run.ended.wait()
             while self._machine.state in _SETTLING:
                 await self._changed.wait()
 

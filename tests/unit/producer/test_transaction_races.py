@@ -10,6 +10,7 @@ import pytest
 from kafkaio.errors import (
     ClosedError,
     KafkaError,
+    OutcomeUnknown,
     RequestTimeout,
     TransactionAborted,
 )
@@ -176,3 +177,21 @@ async def test_a_begin_that_waits_for_an_epoch_fails_when_the_producer_closes() 
         await closing  # it lets the epoch change before
         assert clock() - began < 5
         assert not there.broken
+
+
+@BOTH
+async def test_close_waits_for_an_outcome_that_is_late(level: int) -> None:
+    async with (
+        world(level) as there,
+        there.producer(max_block_ms=500, request_timeout_ms=200) as producer,
+    ):
+        rule = there.broker.faults.on("EndTxn", drop())
+        with pytest.raises(OutcomeUnknown):
+            async with producer.transaction() as tx:
+                await tx.send("t", b"one")
+        closing = asyncio.create_task(producer.close(timeout=10))
+        await asyncio.sleep(1)
+        assert not closing.done()
+        there.broker.faults.remove(rule)
+        await closing
+        assert await tx.outcome is COMMITTED
