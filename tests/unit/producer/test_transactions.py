@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
+import weakref
 
 import pyarrow as pa
 import pytest
@@ -585,6 +587,42 @@ async def test_transactions_are_not_nested() -> None:
         await commit_one(producer)
         await there.settle()
         assert sorted(there.committed(), key=str) == [b"next", b"one", b"two"]
+
+
+async def test_nested_although_another_producer_comes_between() -> None:
+    async with (
+        world() as there,
+        there.producer() as producer,
+        there.producer(transactional_id="other") as other,
+        asyncio.timeout(10),
+    ):
+        async with producer.transaction():
+            for _ in range(2):
+                async with other.transaction():
+                    with pytest.raises(UsageError, match="nested"):
+                        await producer.transaction().begin()
+                with pytest.raises(UsageError, match="nested"):
+                    await producer.transaction().begin()
+        async with other.transaction(), producer.transaction() as inner:
+            pass
+        assert await inner.outcome is COMMITTED
+
+
+async def test_transactions_before_are_not_kept() -> None:
+    async with (
+        world() as there,
+        there.producer() as producer,
+        there.producer(transactional_id="other") as other,
+        producer.transaction(),
+    ):
+        made: list[weakref.ref[Transaction]] = []
+        for _ in range(5):
+            async with other.transaction() as tx:
+                made.append(weakref.ref(tx))
+        del tx
+        gc.collect()
+        # The last one is the current one of this task.
+        assert [ref() is None for ref in made] == [True] * 4 + [False]
 
 
 @BOTH
