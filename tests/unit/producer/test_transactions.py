@@ -723,6 +723,33 @@ async def test_a_task_that_waits_for_memory(level: int, how: str) -> None:
         assert (b"first" in there.committed()) == (how == "commit")
 
 
+@BOTH
+async def test_several_tasks_that_wait_for_memory(level: int) -> None:
+    """There is memory for one of them at a time; each learns of the end at once."""
+    async with (
+        world(level) as there,
+        there.producer(
+            buffer_memory=20_000, batch_size=16_384, max_request_size=20_000
+        ) as producer,
+    ):
+        tx = producer.transaction()
+        await tx.begin()
+        await tx.send("t", b"first")
+        there.broker.faults.on("Produce", delay(1.0, times=1))
+        tx.enqueue_nowait("t", b"x" * 15_000)
+        await until(lambda: there.count(ApiKey.PRODUCE) == 2)
+        waiting = [
+            asyncio.create_task(tx.enqueue("t", b"y" * 15_000)) for _ in range(3)
+        ]
+        await asyncio.sleep(0.1)
+        await tx.commit()
+        began = asyncio.get_running_loop().time()
+        for task in waiting:
+            with pytest.raises(UsageError):
+                await task
+        assert asyncio.get_running_loop().time() - began < 0.1
+
+
 # ---- time
 
 
