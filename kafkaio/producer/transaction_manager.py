@@ -398,7 +398,8 @@ class TransactionManager:
             if not waiter.done():
                 waiter.set_exception(self._unknown())
 
-        asyncio.get_running_loop().call_later(self._max_block, fail)
+        timer = asyncio.get_running_loop().call_later(self._max_block, fail)
+        waiter.add_done_callback(lambda _: timer.cancel())
 
     async def _until_ready(self) -> None:
         machine = self._machine

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
@@ -195,3 +197,52 @@ async def test_close_waits_for_an_outcome_that_is_late(level: int) -> None:
         there.broker.faults.remove(rule)
         await closing
         assert await tx.outcome is COMMITTED
+
+
+# ---- timers
+
+
+def timers() -> list[str]:
+    """The timers of the loop that call a transaction manager."""
+    loop: Any = asyncio.get_running_loop()
+    waiting = [repr(each) for each in loop._scheduled if not each.cancelled()]
+    return [each for each in waiting if "TransactionManager" in each]
+
+
+@BOTH
+async def test_no_timer_is_left_of_a_late_end(level: int) -> None:
+    async with world(level) as there:
+        producer = there.producer(max_block_ms=2000, request_timeout_ms=500)
+        await producer.start()
+        rule = there.broker.faults.on("EndTxn", drop())
+        first = producer.transaction()
+        await first.begin()
+        await first.send("t", b"one")
+        stranger = contextvars.Context()
+        # One begins to wait before it is late, the other after that.
+        early = asyncio.create_task(producer.transaction().begin(), context=stranger)
+        with pytest.raises(OutcomeUnknown):
+            await first.commit()
+        late = asyncio.create_task(producer.transaction().begin())
+        await asyncio.sleep(0.1)
+        assert len(timers()) == 3  # theirs, and the one of all transactions
+        late.cancel()
+        await asyncio.wait([late])
+        there.broker.faults.remove(rule)
+        assert await first.outcome is COMMITTED
+        await early
+        await producer.close()
+        assert timers() == []
+
+
+async def test_transactions_share_one_timer() -> None:
+    async with world() as there:
+        producer = there.producer()
+        await producer.start()
+        for _ in range(30):
+            async with producer.transaction() as tx:
+                await tx.send("t", b"v")
+                await tx.commit_offsets(GROUP, {T0: 1})
+        assert len(timers()) == 1
+        await producer.close()
+        assert timers() == []
