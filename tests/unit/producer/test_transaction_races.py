@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
 
 import pytest
 
 from kafkaio.errors import (
+    BrokerError,
     ClosedError,
     KafkaError,
     OutcomeUnknown,
@@ -17,12 +18,16 @@ from kafkaio.errors import (
     TransactionAborted,
 )
 from kafkaio.producer.ports import GroupOffsets
-from kafkaio.producer.transaction import TransactionOutcome
+from kafkaio.producer.transaction import Transaction, TransactionOutcome
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing import drop, error
+from kafkaio.testing import delay, drop, error
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
-from tests.unit.producer.transactional import BOTH, until, world
+from tests.unit.producer.transactional import BOTH, World, until, world
+
+Task: TypeAlias = asyncio.Task[None]
+#: Ends a transaction while commits of offsets are under way.
+End: TypeAlias = Callable[[World, Transaction, list[Task]], Awaitable[None]]
 
 COMMITTED, ABORTED = TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED
 T0 = TopicPartition("t", 0)
@@ -151,6 +156,102 @@ async def test_a_commit_that_was_lost_and_is_not_repeated(level: int) -> None:
         assert there.broker.control.committed("g", T0) == 8
         assert (there.count(ApiKey.INIT_PRODUCER_ID) > 1) == (level == 1)
         assert not there.broken
+
+
+# ---- the lock that all commits of offsets share
+
+
+async def abort(there: World, tx: Transaction, commits: list[Task]) -> None:
+    """By another task, while one commit is answered late and the others wait."""
+    del there, commits
+    await tx.abort()
+
+
+async def cancel_first(there: World, tx: Transaction, commits: list[Task]) -> None:
+    """The one that has the lock."""
+    del there
+    commits[0].cancel()
+    with pytest.raises(TransactionAborted):
+        await tx.commit()
+
+
+async def cancel_next(there: World, tx: Transaction, commits: list[Task]) -> None:
+    """The one that gets the lock next; it has sent nothing, so nothing is harmed."""
+    del there
+    commits[1].cancel()
+    await asyncio.wait(commits)
+    await tx.commit()
+
+
+async def cancel_owner(there: World, tx: Transaction, commits: list[Task]) -> None:
+    """The call of commit, before EndTxn: that is an abort."""
+    del there, commits
+    committing = asyncio.create_task(tx.commit())
+    await asyncio.sleep(0)
+    committing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await committing
+
+
+async def close(there: World, tx: Transaction, commits: list[Task]) -> None:
+    del tx, commits
+    await there.made[0].close()
+
+
+async def fail(there: World, tx: Transaction, commits: list[Task]) -> None:
+    """The run ends at once; the commits go on for a while."""
+    refusal = error(ErrorCode.INVALID_PRODUCER_ID_MAPPING, times=1)
+    there.broker.faults.on("Produce", refusal)
+    with pytest.raises(KafkaError):
+        await tx.send("t", b"bad")
+    with pytest.raises(BrokerError):
+        await tx.commit()
+    assert not commits[0].done()
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "end", [abort, cancel_first, cancel_next, cancel_owner, close, fail]
+)
+async def test_one_transaction_after_another_has_the_lock_of_commits(
+    level: int, end: End
+) -> None:
+    """Offsets of the first never come into the second, nor keep it waiting."""
+    async with world(level) as there, there.producer() as producer:
+        rule = there.broker.faults.on("TxnOffsetCommit", delay(1.0, times=1))
+        tx = producer.transaction()
+        await tx.begin()
+        await tx.send("t", b"one")
+        commits = [
+            asyncio.create_task(tx.commit_offsets(GROUP, {T0: offset}))
+            for offset in (5, 6, 7)
+        ]
+        await until(lambda: rule.count)
+        await end(there, tx, commits)
+        is_over = end in {close, fail}
+        successor = there.producer() if is_over else producer
+        if is_over:
+            await successor.start()
+        began = clock()
+        async with successor.transaction() as second:
+            await second.send("t", b"two")
+            await second.commit_offsets(GROUP, {T0: 9})
+            assert clock() - began < 0.5
+        assert clock() - began < 0.5
+        await asyncio.wait(commits)
+        assert await second.outcome is COMMITTED
+        await there.settle()
+        is_committed = end is cancel_next
+        assert (await tx.outcome is COMMITTED) == is_committed
+        verdict = "commit" if is_committed else "abort"
+        log = [each for each in there.log() if each[1]]  # TV1's seals have no records
+        assert log == [(verdict, [b"one"]), ("commit", [b"two"])]
+        assert there.broker.control.committed("g", T0) == 9
+        assert not there.broken
+        for each in (producer, successor):
+            manager = each._transactions
+            assert manager is not None
+            assert not manager._commit_order.locked()
 
 
 # ---- close
