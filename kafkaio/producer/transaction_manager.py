@@ -819,7 +819,8 @@ class TransactionManager:
     def _start_rewind(self, run: Run, consumer: ConsumerInTransaction) -> None:
         async def rewind() -> None:
             try:
-                await consumer.rewind()
+                is_unknown = run.outcome is TransactionOutcome.UNKNOWN
+                await consumer.rewind(is_unknown=is_unknown)
             except KafkaError as error:
                 # The reads of the consumer raise it, too.
                 if run.cause is not None:

@@ -74,7 +74,7 @@ class FakeConsumer:
     def handed_out(self) -> GroupOffsets | None:
         return Offsets()
 
-    async def rewind(self) -> None:
+    async def rewind(self, *, is_unknown: bool = False) -> None:
         pass
 
     def end(self) -> None:
