@@ -1300,18 +1300,21 @@ class TransactionManager:
         # In the order of the calls: in a transaction the last one counts.
         async with self._commit_order:
             self._check_committable(run)  # it may have been doomed meanwhile
-            await self._check_fencing(rpc, offsets)
+            await self._check_fencing(run, rpc, offsets)
             await self._until_written()
             self._check_committable(run)
             await self._until_group_added(run, rpc.key)
             _check_order(run, rpc)
             await self._commit_offsets(run, rpc, offsets, unanswered)
 
-    async def _check_fencing(self, rpc: CoordinatorRpc, offsets: GroupOffsets) -> None:
+    async def _check_fencing(
+        self, run: Run, rpc: CoordinatorRpc, offsets: GroupOffsets
+    ) -> None:
         if not offsets.is_fenced:
             return
-        deadline = self._now() + self._max_block
-        connection = await rpc.connection(ConnectionClass.SHARED, deadline)
+        connection = rpc.ready(ConnectionClass.SHARED)
+        if connection is None:
+            connection = await self._connected(run, rpc)
         version = connection.versions.usable(TxnOffsetCommitRequest)
         if version < _OFFSETS_FENCED:
             raise UnsupportedVersion(
@@ -1319,6 +1322,17 @@ class TransactionManager:
                 "would let a consumer commit that the group has replaced; transactions "
                 f"with a subscribed consumer need version {_OFFSETS_FENCED} (Kafka 2.5)"
             )
+
+    async def _connected(self, run: Run, rpc: CoordinatorRpc) -> CoordinatorConnection:
+        what = f"a connection to the coordinator of {rpc.name}"
+        attempts = Attempts(what, self._cluster.retry_policy, self._max_block)
+
+        async def connect() -> CoordinatorConnection:
+            self._check_useful(run, rpc)
+            within = attempts.within(self._request_timeout)
+            return await rpc.connection(ConnectionClass.SHARED, self._now() + within)
+
+        return await attempts.run(connect)
 
     def _let_leave(self) -> bool:
         # Whether nothing is there that has to be sent and acknowledged.

@@ -13,6 +13,7 @@ from kafkaio.errors import (
     BrokerError,
     ClosedError,
     KafkaError,
+    NetworkError,
     OutcomeUnknown,
     RequestTimeout,
     TransactionAborted,
@@ -156,6 +157,40 @@ async def test_a_commit_that_was_lost_and_is_not_repeated(level: int) -> None:
         assert there.broker.control.committed("g", T0) == 8
         assert (there.count(ApiKey.INIT_PRODUCER_ID) > 1) == (level == 1)
         assert not there.broken
+
+
+@BOTH
+async def test_a_coordinator_that_cannot_be_reached_for_a_while(
+    level: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it would check the member is asked again, as the commit would be."""
+    async with world(level, nodes=5) as there:
+        dial, refused = there.broker.dial, list[int]()
+        ports = [int(each[-4:]) for each in there.broker.bootstrap_servers.split(",")]
+        strange = set(ports)
+
+        async def refuse(host: str, port: int, *rest: Any) -> Any:
+            if port == away and len(refused) < 3:
+                refused.append(port)
+                raise NetworkError("refused")
+            strange.discard(port)
+            return await dial(host, port, *rest)
+
+        away = -1
+        monkeypatch.setattr(there.broker, "dial", refuse)
+        producer = there.producer()
+        await producer.start()
+        async with producer.transaction() as tx:
+            await tx.send("t", b"before")
+        away = strange.pop()  # of a node to which no connection is open
+        control = there.broker.control
+        control.move_coordinator("g", ports.index(away))
+        async with producer.transaction() as tx:
+            await tx.send("t", b"one")
+            await tx.commit_offsets(FakeConsumer())
+        await there.settle()
+        assert control.committed("g", T0) == 7
+        assert len(refused) == 3
 
 
 # ---- the lock that all commits of offsets share
