@@ -1310,11 +1310,14 @@ class TransactionManager:
     async def _check_fencing(
         self, run: Run, rpc: CoordinatorRpc, offsets: GroupOffsets
     ) -> None:
-        if not offsets.is_fenced:
-            return
+        # Without a member there is nothing to check. But from here on the coordinator
+        # counts as knowing the transaction: a call that is cancelled while it looks for
+        # the group's coordinator must leave it empty.
         connection = rpc.ready(ConnectionClass.SHARED)
         if connection is None:
             connection = await self._connected(run, rpc)
+        if not offsets.is_fenced:
+            return
         version = connection.versions.usable(TxnOffsetCommitRequest)
         if version < _OFFSETS_FENCED:
             raise UnsupportedVersion(

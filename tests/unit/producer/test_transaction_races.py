@@ -193,6 +193,32 @@ async def test_a_coordinator_that_cannot_be_reached_for_a_while(
         assert len(refused) == 3
 
 
+@BOTH
+@pytest.mark.parametrize("is_fenced", [False, True])
+async def test_a_commit_that_is_cancelled_before_it_is_sent(
+    level: int, is_fenced: bool
+) -> None:
+    """It leaves the transaction as it was: empty, and EndTxn would be refused."""
+    async with world(level) as there, there.producer() as producer:
+        unknown = error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        what: Any = (FakeConsumer(),) if is_fenced else (GROUP, {T0: 7})
+        async with producer.transaction() as tx:
+            await tx.send("t", b"before")
+        rule = there.broker.faults.on("FindCoordinator", unknown)
+        async with producer.transaction() as tx:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1):
+                    await tx.commit_offsets(*what)
+        assert await tx.outcome is COMMITTED
+        there.broker.faults.remove(rule)
+        async with producer.transaction() as tx:
+            await tx.commit_offsets(GROUP, {T0: 8})
+        await there.settle()
+        assert there.broker.control.committed("g", T0) == 8
+        assert there.count(ApiKey.END_TXN) == 2
+        assert not there.broken
+
+
 # ---- the lock that all commits of offsets share
 
 
