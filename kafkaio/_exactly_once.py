@@ -42,6 +42,9 @@ __all__ = ["exactly_once"]
 #: The wait after a transaction that was aborted.
 _BACKOFF: Final = Backoff(100, 10_000)
 
+#: Seconds that leaving the loop waits for the consumer to go back.
+_LEAVING: Final = 1.0
+
 
 class Ends(Protocol):
     """A transaction, as far as the loop needs it."""
@@ -195,7 +198,9 @@ async def _one_transaction(
 
 
 async def _hand_out_again(consumer: Consumer) -> None:
-    with suppress(KafkaError):  # it is closed, or its reads raise it, too
+    # It goes back at once. The look-up of what is committed goes on behind, and nothing
+    # is read before.
+    with suppress(KafkaError), anyio.move_on_after(_LEAVING):
         await consumer.join_transaction(_ignore, _ignore).rewind()
 
 

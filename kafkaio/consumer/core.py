@@ -168,9 +168,12 @@ class Core:
         self._lanes: Lanes | None = None
         # The transaction that works on what is handed out. Where those that were
         # aborted had begun to read, with the number of the partition's assignment: for
-        # partitions without a committed offset.
+        # partitions without a committed offset, and for those that are `_sought`.
         self._transaction: JoinedTransaction | None = None
         self._places: dict[TopicPartition, tuple[int, OffsetAndMetadata]] = {}
+        # Partitions that the user moved by a seek and of which nothing was committed
+        # since, with the numbers of their assignments.
+        self._sought: dict[TopicPartition, int] = {}
         # Removes what this added to the cluster.
         self._undo: list[Callable[[], None]] = []
         # Whether commits, holds and callbacks had their time when this closed.
@@ -887,11 +890,13 @@ class Core:
     def seek(self, tp: TopicPartition, where: OffsetAndMetadata) -> None:
         """Read an assigned partition from an offset."""
         self._chosen([tp])
+        self._sought[tp] = self.reader.positions[tp].number
         self.reader.seek(tp, where.offset, where.leader_epoch)
 
     def seek_to(self, partitions: Collection[TopicPartition], reset: Reset) -> None:
         """Look up new positions of these partitions, or of all that are assigned."""
         for tp in self._chosen(partitions or self.assignment()):
+            self._sought[tp] = self.reader.positions[tp].number
             self.reader.seek_to(tp, reset)
 
     async def offsets(
@@ -1044,6 +1049,7 @@ class Core:
         self.reader.ledger.committed(commit)
         for tp in commit.offsets:
             self._places.pop(tp, None)
+            self._sought.pop(tp, None)
         if self.reader.divider is not None:
             self.reader.divider.committed()
 
@@ -1062,7 +1068,10 @@ class Core:
         found = await self.group_committer().fetch(partitions, timeout=within)
         if not self._places:
             return found
-        return {tp: at or self._place(tp) for tp, at in found.items()}
+        return {
+            tp: self._place(tp) if self._is_sought(tp) else at or self._place(tp)
+            for tp, at in found.items()
+        }
 
     async def rewind(
         self, to: Mapping[TopicPartition, OffsetAndMetadata | Reset], within: float
@@ -1171,15 +1180,23 @@ class Core:
         """Whether anything can be read after a rewind."""
         return self.life.state is State.RUNNING
 
-    def begin_again(self, places: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    def begin_again(
+        self, places: Mapping[TopicPartition, OffsetAndMetadata], *, is_unknown: bool
+    ) -> None:
         """Read partitions from their committed offsets, or from these places."""
         for tp, place in places.items():
             self._places[tp] = self.reader.positions[tp].number, place
+            if is_unknown:
+                self._sought.pop(tp, None)
             self.reader.seek_to_committed(tp)
 
     def _place(self, tp: TopicPartition) -> OffsetAndMetadata | None:
         number, place = self._places.get(tp, (-1, None))
         return place if self.reader.ledger.number(tp) == number else None
+
+    def _is_sought(self, tp: TopicPartition) -> bool:
+        number = self._sought.get(tp)
+        return number is not None and number == self.reader.ledger.number(tp)
 
     async def wait_until_placed(self, partitions: Collection[TopicPartition]) -> None:
         """Wait until the committed offsets of partitions are looked up.

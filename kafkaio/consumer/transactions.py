@@ -18,7 +18,9 @@ a requested revocation waits, up to the group's deadline. In the end there are t
   revocation was requested are released at once, and their next owner reads them from
   the committed offset. The others are looked up again by the positioner, as after an
   assignment. Until that is done, nothing of them can be read. Where nothing is
-  committed, reading begins again where the transaction began.
+  committed, reading begins again where the transaction began. So it does in a partition
+  that the user moved by a seek, and of which nothing was committed since: the committed
+  offset may be far behind it, or ahead of it.
 
 With ``io_thread`` both live in the I/O thread, and the transaction in the user's. Each
 method of `TransactionOffsetsAcross` and `JoinedAcross` crosses by one blocking turn of
@@ -128,8 +130,15 @@ class TransactionPort(OffsetPort, Protocol):
     def transaction_left(self) -> None:
         """Note that the transaction has ended."""
 
-    def begin_again(self, places: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Read partitions from their committed offsets, or from these places."""
+    def begin_again(
+        self, places: Mapping[TopicPartition, OffsetAndMetadata], *, is_unknown: bool
+    ) -> None:
+        """Read partitions from their committed offsets, or from these places.
+
+        Args:
+            places: where the transaction began to read them.
+            is_unknown: whether the transaction may have committed offsets.
+        """
 
     async def wait_until_placed(self, partitions: Collection[TopicPartition]) -> None:
         """Wait until the committed offsets of partitions are looked up."""
@@ -317,10 +326,15 @@ class JoinedTransaction:
             frozenset(tp for tp in going if not ledger.has_unfinished({tp})),
         )
 
-    async def rewind(self) -> None:
+    async def rewind(self, *, is_unknown: bool = False) -> None:
         """Go back to the committed offsets, drop what was fetched, and let go.
 
-        If the call is cancelled, the consumer goes back all the same.
+        A partition whose position was set by a seek, and of which nothing was committed
+        since, is read again from where the transaction began. If the call is cancelled,
+        the consumer goes back all the same.
+
+        Args:
+            is_unknown: whether the transaction may have been committed.
 
         Raises:
             RequestTimeout: the committed offsets are not known yet. They are looked up
@@ -339,7 +353,7 @@ class JoinedTransaction:
             # A commit in the user's callback must not take the records for done.
             reader.seek(tp, places[tp].offset, places[tp].leader_epoch)
         if self._port.may_rewind:
-            self._port.begin_again(back)
+            self._port.begin_again(back, is_unknown=is_unknown)
         self._leave(going)
         await self._port.wait_until_placed(back)
 
@@ -447,8 +461,11 @@ class JoinedAcross:
         """Let go of the partitions. May be called again."""
         self._thread.ask(self._inside.end)
 
-    async def rewind(self) -> None:
+    async def rewind(self, *, is_unknown: bool = False) -> None:
         """Go back to the committed offsets, drop what was fetched, and let go.
+
+        Args:
+            is_unknown: whether the transaction may have been committed.
 
         Raises:
             RequestTimeout: the committed offsets are not known yet. They are looked up
@@ -457,6 +474,6 @@ class JoinedAcross:
 
         async def work() -> None:
             self._settle()
-            await self._inside.rewind()
+            await self._inside.rewind(is_unknown=is_unknown)
 
         await self._thread.call(work)

@@ -232,6 +232,7 @@ class Intake:
             self._check()
         except BaseException:
             self._budget.release(size)
+            self._space.grant()  # others may wait for just these bytes
             raise
         return self._take_in(topic, partition, record, size)
 

@@ -72,11 +72,16 @@ class ConsumerInTransaction(Protocol):
         """
         ...
 
-    async def rewind(self) -> None:
+    async def rewind(self, *, is_unknown: bool = False) -> None:
         """Go back to the committed offsets, drop what was fetched, and let go.
 
         For a transaction that was aborted. Partitions whose revocation was requested
-        are released first. Reads return records only after it.
+        are released first. Reads return records only after it. A partition whose
+        position was set by a seek, and of which nothing was committed since, is read
+        again from where the transaction began.
+
+        Args:
+            is_unknown: whether the transaction may have been committed.
 
         Raises:
             KafkaError: the committed offsets could not be fetched in time. The look-up

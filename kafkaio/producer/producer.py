@@ -726,7 +726,8 @@ class Producer(Closeable):
                 all that it hands out in the block are committed with the transaction;
                 until the end, no partition of these records is revoked; and if the
                 transaction is aborted, the consumer goes back to what was committed,
-                so that the next transaction reads the records again. It needs
+                or where nothing was committed since a seek, to the first record of the
+                transaction, so that the next one reads the records again. It needs
                 ``enable_auto_commit=False``, and should read with
                 ``isolation_level="read_committed"``.
 

@@ -82,6 +82,8 @@ class Transaction:
         # The open batches, while records may go into them past the accumulator.
         self._direct: OpenBatches | None = None
         self._is_begun = False
+        # The one before it, of another producer, that was open in its task.
+        self._outer: Transaction | None = None
         # Whether its owner has asked for its end.
         self._is_end_asked = False
 
@@ -112,12 +114,14 @@ class Transaction:
             ClosedError: the producer is not started, or closed.
         """
         self._life.check()
-        outer = _current.get(None)
-        if outer is not None and outer._manager is self._manager and outer._is_open:
-            raise UsageError(
-                "transactions cannot be nested: this task, or the one that started it, "
-                "has a transaction of this producer open"
-            )
+        outer = self._outer = _open(_current.get(None))
+        while outer is not None:
+            if outer._manager is self._manager:
+                raise UsageError(
+                    "transactions cannot be nested: this task, or the one that started "
+                    "it, has a transaction of this producer open"
+                )
+            outer = _open(outer._outer)
         if self._is_begun:
             raise UsageError("a transaction begins once: make another one")
         self._is_begun = True
@@ -505,6 +509,13 @@ class Transaction:
             )
         if offsets is not None:
             await self._manager.commit_offsets(self._run, offsets)
+
+
+def _open(transaction: Transaction | None) -> Transaction | None:
+    # The first that is open, of those that one task began inside of each other.
+    while transaction is not None and not transaction._is_open:
+        transaction = transaction._outer
+    return transaction
 
 
 class _OutcomeOf:

@@ -58,7 +58,7 @@ from kafkaio._machines.transaction import (
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.supervisor import Child
+from kafkaio._runtime.supervisor import Child, start_detached
 from kafkaio.client.cluster import Cluster
 from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio.client.retry import Attempts
@@ -315,9 +315,10 @@ class TransactionManager:
         run = self._run
         if run is not None:
             self._abort(run, ClosedError("the producer was closed"), "closed")
+        self._changed.tell()  # for a run that waits to begin
         with anyio.CancelScope(deadline=deadline):
-            if run is not None:
-                await self._wait_done(run)
+            while run is not None and not run.is_done:  # however late it is
+                await run.ended.wait()
             while self._machine.state in _SETTLING:
                 await self._changed.wait()
 
@@ -397,14 +398,15 @@ class TransactionManager:
             if not waiter.done():
                 waiter.set_exception(self._unknown())
 
-        asyncio.get_running_loop().call_later(self._max_block, fail)
+        timer = asyncio.get_running_loop().call_later(self._max_block, fail)
+        waiter.add_done_callback(lambda _: timer.cancel())
 
     async def _until_ready(self) -> None:
         machine = self._machine
-        if self._is_closing:  # since the turn was given to it
-            raise ClosedError("the producer was closed")
         deadline = inf
-        while machine.state is not State.READY:
+        while machine.state is not State.READY or self._is_closing:
+            if self._is_closing:  # since the turn was given to it, or meanwhile
+                raise ClosedError("the producer was closed")
             self._check_over()
             deadline = min(deadline, self._now() + self._max_block)
             with anyio.move_on_after(deadline - self._now()) as waiting:
@@ -817,7 +819,8 @@ class TransactionManager:
     def _start_rewind(self, run: Run, consumer: ConsumerInTransaction) -> None:
         async def rewind() -> None:
             try:
-                await consumer.rewind()
+                is_unknown = run.outcome is TransactionOutcome.UNKNOWN
+                await consumer.rewind(is_unknown=is_unknown)
             except KafkaError as error:
                 # The reads of the consumer raise it, too.
                 if run.cause is not None:
@@ -828,8 +831,9 @@ class TransactionManager:
         try:
             self._cluster.start_soon(rewind, "transaction: rewind")
         except ClosedError:
-            consumer.end()
-            self._done(run)
+            # The producer has crashed. The consumer may live on, and would pass over
+            # what it handed out.
+            _ = start_detached(rewind(), "transaction: rewind")
 
     def _done(self, run: Run) -> None:
         if run.is_done:
@@ -1261,15 +1265,13 @@ class TransactionManager:
         unanswered = _Unanswered()
         run.commits += 1
         try:
-            # In the order of the calls: in a transaction the last one counts.
-            async with self._commit_order:
-                await self._check_fencing(rpc, offsets)
-                await self._until_written()
-                self._check_committable(run)
-                await self._until_group_added(run, group_id)
-                _check_order(run, rpc)
-                await self._commit_offsets(rpc, offsets, unanswered)
+            await self._commit_in_turn(run, rpc, offsets, unanswered)
         except UnsupportedVersion:
+            raise
+        except _Useless:
+            if unanswered.may_arrive:
+                self._machine.harmed(has_late=True)
+            self._check_committable(run)
             raise
         except KafkaError as error:
             self.doom(run, error, _NOT_COMMITTED, has_harm=unanswered.may_arrive)
@@ -1288,11 +1290,34 @@ class TransactionManager:
         run.offsets.append(offsets)
         self._report_step("send_offsets", began)
 
-    async def _check_fencing(self, rpc: CoordinatorRpc, offsets: GroupOffsets) -> None:
+    async def _commit_in_turn(
+        self,
+        run: Run,
+        rpc: CoordinatorRpc,
+        offsets: GroupOffsets,
+        unanswered: _Unanswered,
+    ) -> None:
+        # In the order of the calls: in a transaction the last one counts.
+        async with self._commit_order:
+            self._check_committable(run)  # it may have been doomed meanwhile
+            await self._check_fencing(run, rpc, offsets)
+            await self._until_written()
+            self._check_committable(run)
+            await self._until_group_added(run, rpc.key)
+            _check_order(run, rpc)
+            await self._commit_offsets(run, rpc, offsets, unanswered)
+
+    async def _check_fencing(
+        self, run: Run, rpc: CoordinatorRpc, offsets: GroupOffsets
+    ) -> None:
+        # Without a member there is nothing to check. But from here on the coordinator
+        # counts as knowing the transaction: a call that is cancelled while it looks for
+        # the group's coordinator must leave it empty.
+        connection = rpc.ready(ConnectionClass.SHARED)
+        if connection is None:
+            connection = await self._connected(run, rpc)
         if not offsets.is_fenced:
             return
-        deadline = self._now() + self._max_block
-        connection = await rpc.connection(ConnectionClass.SHARED, deadline)
         version = connection.versions.usable(TxnOffsetCommitRequest)
         if version < _OFFSETS_FENCED:
             raise UnsupportedVersion(
@@ -1300,6 +1325,17 @@ class TransactionManager:
                 "would let a consumer commit that the group has replaced; transactions "
                 f"with a subscribed consumer need version {_OFFSETS_FENCED} (Kafka 2.5)"
             )
+
+    async def _connected(self, run: Run, rpc: CoordinatorRpc) -> CoordinatorConnection:
+        what = f"a connection to the coordinator of {rpc.name}"
+        attempts = Attempts(what, self._cluster.retry_policy, self._max_block)
+
+        async def connect() -> CoordinatorConnection:
+            self._check_useful(run, rpc)
+            within = attempts.within(self._request_timeout)
+            return await rpc.connection(ConnectionClass.SHARED, self._now() + within)
+
+        return await attempts.run(connect)
 
     def _let_leave(self) -> bool:
         # Whether nothing is there that has to be sent and acknowledged.
@@ -1331,8 +1367,17 @@ class TransactionManager:
             await self._changed.wait()
             self._check_committable(run)
 
+    def _check_useful(self, run: Run, rpc: CoordinatorRpc) -> None:
+        # The abort waits for the commit, which has become useless.
+        if not self._has_turn(run) or self._machine.state not in ADDING:
+            raise _Useless(f"{rpc.name}: the transaction is aborted")
+
     async def _commit_offsets(
-        self, rpc: CoordinatorRpc, offsets: GroupOffsets, unanswered: _Unanswered
+        self,
+        run: Run,
+        rpc: CoordinatorRpc,
+        offsets: GroupOffsets,
+        unanswered: _Unanswered,
     ) -> None:
         machine = self._machine
         is_tv2 = machine.protocol is Protocol.TV2
@@ -1345,8 +1390,12 @@ class TransactionManager:
             unanswered.answered()
             return _code_of_commit(answer)
 
-        while True:
+        def check() -> None:
             offsets.check()
+            self._check_useful(run, rpc)
+
+        while True:
+            check()
             place = offsets.identity()
             answer = await rpc.repeat(
                 self._offsets_request(place, offsets.offsets),
@@ -1357,7 +1406,7 @@ class TransactionManager:
                 min_version=_OFFSETS_TV2 if is_tv2 else 0,
                 pace=_Pace(),
                 on_sent=unanswered.sent,
-                check=offsets.check,
+                check=check,
             )
             found = _code_of_commit(answer)
             if not found:
@@ -1419,6 +1468,10 @@ def _check_order(run: Run, rpc: CoordinatorRpc) -> None:
             f"{rpc.name}: a commit of offsets in this transaction got no answer, and "
             "may still arrive after another one"
         )
+
+
+class _Useless(ClosedError):
+    """A commit of offsets stops: its transaction is aborted."""
 
 
 class _InFlight:

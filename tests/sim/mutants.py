@@ -188,7 +188,7 @@ MUTANTS: Final = (
     _manager(
         name="the consumer is not rewound",
         function="_start_rewind",
-        old="await consumer.rewind()",
+        old="await consumer.rewind(is_unknown=is_unknown)",
         new="consumer.end()",
     ),
     _manager(

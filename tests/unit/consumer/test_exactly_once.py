@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
@@ -17,13 +18,14 @@ from kafkaio.errors import (
     ClosedError,
     CommitFailed,
     Fenced,
+    KafkaError,
     OutcomeUnknown,
     TransactionAborted,
     UsageError,
 )
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing import disconnect_before_write
+from kafkaio.testing import disconnect_before_write, drop
 from kafkaio.types import Record
 from tests.unit.consumer.fake_transactions import (
     PROTOCOLS,
@@ -49,6 +51,11 @@ Loop: TypeAlias = Callable[..., Awaitable[None]]
 
 async def copy(tx: FakeTransaction, record: Record) -> None:
     await tx.send("out", record.value)
+
+
+async def ignore(tx: object, records: list[Record]) -> None:
+    """Do nothing."""
+    del tx, records
 
 
 async def by_exactly_once(
@@ -602,3 +609,60 @@ async def test_what_was_lost_and_comes_back_in_a_transaction_is_copied(
 def test_the_loop_is_a_name_of_the_package() -> None:
     assert kafkaio.exactly_once.__module__ == "kafkaio._exactly_once"
     assert World.__doc__
+
+
+@virtual
+async def test_a_cancellation_does_not_wait_for_the_committed_offsets() -> None:
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        await eventually(lambda: one.assignment)
+        producer = there.producer()
+        await producer.start()
+        first = producer.transaction()
+        await first.begin()  # which has the turn
+        stranger = contextvars.Context()
+        task = asyncio.create_task(
+            kafkaio.exactly_once(one, producer, ignore), context=stranger
+        )
+        await asyncio.sleep(1)
+        rule = there.broker.faults.on("OffsetFetch", drop())
+        began = asyncio.get_running_loop().time()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.get_running_loop().time() < began + 1.1
+        assert rule.count
+        there.broker.faults.remove(rule)
+        await first.abort()
+        async with running(by_exactly_once(one, producer, copy)):
+            await eventually(lambda: there.offsets() == DONE)
+        assert sorted(await copied(there)) == VALUES  # type: ignore[type-var]
+        await producer.close()
+
+
+@virtual
+@LOOPS
+async def test_a_producer_that_crashes_skips_nothing(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The consumer lives on, and another producer works on what it had handed out."""
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES[:15])
+        first = there.producer()
+        await first.start()
+
+        def broken(*_: object, **__: object) -> None:
+            raise RuntimeError("a bug")
+
+        assert first._sender is not None
+        monkeypatch.setattr(first._sender._outcomes, "answered", broken)
+        with pytest.raises(KafkaError):
+            await loop(one, first, copy)
+        await first.close()
+        await there.write(*VALUES[15:])
+        second = there.producer()
+        await second.start()
+        async with running(loop(one, second, copy)):
+            await eventually(lambda: there.offsets() == DONE)
+        assert sorted(await copied(there)) == VALUES  # type: ignore[type-var]
+        await second.close()

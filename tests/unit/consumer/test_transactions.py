@@ -109,6 +109,53 @@ async def test_an_abort_hands_out_again(protocol: str, first: int) -> None:
         assert producer.committed == []
 
 
+@virtual
+@pytest.mark.parametrize("where", ["behind", "ahead"])
+async def test_after_a_seek_an_abort_hands_out_the_same_again(where: str) -> None:
+    """What is committed says nothing of a position that was sought."""
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        producer = FakeProducer(committing(one))
+        async with producer.transaction(one):
+            await take(one, COUNT if where == "behind" else 3)
+        for tp in ORDERS:
+            one.seek(tp, 1 if where == "behind" else 2)
+        count = COUNT - 3 if where == "behind" else COUNT - 6
+        seen: list[list[tuple[int, int]]] = []
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):  # noqa: PT012
+                async with producer.transaction(one):
+                    seen.append(sorted(places(await take(one, count))))
+                    raise ZeroDivisionError
+        async with producer.transaction(one):
+            seen.append(sorted(places(await take(one, count))))
+        assert seen[0] == seen[1] == seen[2]
+        # From now on, what is committed counts.
+        for number in range(3):
+            await there.write(b"%d" % number)
+            with pytest.raises(ZeroDivisionError):  # noqa: PT012
+                async with producer.transaction(one):
+                    assert len(await take(one, number + 1)) == number + 1
+                    raise ZeroDivisionError
+
+
+@virtual
+async def test_after_a_seek_an_unknown_end_is_looked_up() -> None:
+    """The offsets of the transaction may have been committed; here they were."""
+    async with world("kip848") as there, await there.consumer() as one:
+        await there.write(*VALUES)
+        await eventually(lambda: len(one.assignment) == 3)
+        one.seek_to_beginning()
+        joined = one.join_transaction(ignore, ignore)
+        await take(one, COUNT)
+        offsets = joined.handed_out()
+        assert offsets is not None
+        await committing(one)(offsets)
+        await joined.rewind(is_unknown=True)
+        await there.write(b"new")
+        assert [record.value for record in await take(one, 1)] == [b"new"]
+
+
 def _after(record: Record) -> OffsetAndMetadata:
     return OffsetAndMetadata(record.offset + 1)
 

@@ -39,7 +39,7 @@ class FakeConsumer:
     def handed_out(self) -> GroupOffsets | None:
         return None
 
-    async def rewind(self) -> None:
+    async def rewind(self, *, is_unknown: bool = False) -> None:
         pass
 
     def end(self) -> None:

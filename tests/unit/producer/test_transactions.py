@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
+import weakref
 
 import pyarrow as pa
 import pytest
@@ -587,6 +589,42 @@ async def test_transactions_are_not_nested() -> None:
         assert sorted(there.committed(), key=str) == [b"next", b"one", b"two"]
 
 
+async def test_nested_although_another_producer_comes_between() -> None:
+    async with (
+        world() as there,
+        there.producer() as producer,
+        there.producer(transactional_id="other") as other,
+        asyncio.timeout(10),
+    ):
+        async with producer.transaction():
+            for _ in range(2):
+                async with other.transaction():
+                    with pytest.raises(UsageError, match="nested"):
+                        await producer.transaction().begin()
+                with pytest.raises(UsageError, match="nested"):
+                    await producer.transaction().begin()
+        async with other.transaction(), producer.transaction() as inner:
+            pass
+        assert await inner.outcome is COMMITTED
+
+
+async def test_transactions_before_are_not_kept() -> None:
+    async with (
+        world() as there,
+        there.producer() as producer,
+        there.producer(transactional_id="other") as other,
+        producer.transaction(),
+    ):
+        made: list[weakref.ref[Transaction]] = []
+        for _ in range(5):
+            async with other.transaction() as tx:
+                made.append(weakref.ref(tx))
+        del tx
+        gc.collect()
+        # The last one is the current one of this task.
+        assert [ref() is None for ref in made] == [True] * 4 + [False]
+
+
 @BOTH
 async def test_tasks_take_turns_in_order(level: int) -> None:
     async with world(level) as there, there.producer() as producer:
@@ -683,6 +721,33 @@ async def test_a_task_that_waits_for_memory(level: int, how: str) -> None:
         assert b"y" * 15_000 not in everything
         assert there.committed()[-1] == b"next"
         assert (b"first" in there.committed()) == (how == "commit")
+
+
+@BOTH
+async def test_several_tasks_that_wait_for_memory(level: int) -> None:
+    """There is memory for one of them at a time; each learns of the end at once."""
+    async with (
+        world(level) as there,
+        there.producer(
+            buffer_memory=20_000, batch_size=16_384, max_request_size=20_000
+        ) as producer,
+    ):
+        tx = producer.transaction()
+        await tx.begin()
+        await tx.send("t", b"first")
+        there.broker.faults.on("Produce", delay(1.0, times=1))
+        tx.enqueue_nowait("t", b"x" * 15_000)
+        await until(lambda: there.count(ApiKey.PRODUCE) == 2)
+        waiting = [
+            asyncio.create_task(tx.enqueue("t", b"y" * 15_000)) for _ in range(3)
+        ]
+        await asyncio.sleep(0.1)
+        await tx.commit()
+        began = asyncio.get_running_loop().time()
+        for task in waiting:
+            with pytest.raises(UsageError):
+                await task
+        assert asyncio.get_running_loop().time() - began < 0.1
 
 
 # ---- time
