@@ -108,7 +108,12 @@ async def consume(
         settings["isolation_level"] = "read_committed"
     is_group = group is not None
     reading = Reading(
-        topics, options["partition"], options["offset"], is_group, options["stop"]
+        topics,
+        options["partition"],
+        options["offset"],
+        is_group,
+        options["stop"],
+        session.connection.timeout,
     )
     wanted = list(topics) if is_group else None
     async with session.consumer(forced=settings, topics=wanted) as consumer:
@@ -124,6 +129,7 @@ async def consume(
                     printing.take(batch, end)
                     if printing.is_full:
                         break
+                until.note_if_left_out(session, group)
                 await printing.commit(consumer, is_group=is_group)
             finally:  # after Ctrl+C, or an error that is raised on
                 with suppress(KafkaError), anyio.move_on_after(_COMMIT_SECONDS):

@@ -89,7 +89,11 @@ async def copy(
         "group_id": group,
     }
     reading = Reading(
-        [source], (), options["offset"], group is not None, not options["follow"]
+        [source],
+        places=options["offset"],
+        is_group=group is not None,
+        stops=not options["follow"],
+        patience=session.connection.timeout,
     )
     topics = None if group is None else [source]
     async with (
@@ -103,6 +107,7 @@ async def copy(
                 sent = await copying.exactly_once(until)
             else:
                 sent = await copying.at_least_once(session, until)
+        until.note_if_left_out(session, group)
     show_sent(session, sent, source, destination)
 
 

@@ -85,7 +85,13 @@ def lines_of(error: BaseException) -> Iterator[str]:
         return
     text = short(error)
     item = getattr(error, "item", None)
-    yield text if item is None or str(item) in text else f"{item}: {text}"
+    is_named = item is None or _unquoted(item) in _unquoted(text)
+    yield text if is_named else f"{item}: {text}"
+
+
+def _unquoted(item: object) -> str:
+    """Return a text without the quotes that messages put around names."""
+    return str(item).replace("'", "")
 
 
 def code_of(error: BaseException) -> Exit:

@@ -155,7 +155,10 @@ def _rows_of(document: Mapping[str, object]) -> Sequence[object]:
 
 
 def drawn(table: Table) -> RichTable:
-    """Return a table as rich draws it."""
+    """Return a table as rich draws it.
+
+    What is wider than its column goes on below, whole: ids are there to be copied.
+    """
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -167,18 +170,27 @@ def drawn(table: Table) -> RichTable:
     for each in heads:
         values = [row.get(each.key) for row in table.rows]
         is_number = all(isinstance(v, int | float | None) for v in values)
-        drawing.add_column(each.head, justify="right" if is_number else "left")
+        drawing.add_column(
+            each.head, justify="right" if is_number else "left", overflow="fold"
+        )
     for row in table.rows:
         drawing.add_row(
             *(
                 Text(
-                    cell(row.get(each.key)),
+                    _drawn_cell(row.get(each.key)),
                     style=each.style(row.get(each.key)) if each.style else "",
                 )
                 for each in heads
             )
         )
     return drawing
+
+
+def _drawn_cell(value: object) -> str:
+    """Return a value as a terminal shows it: times to the second, in UTC."""
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "seconds").replace("+00:00", "Z")
+    return cell(value)
 
 
 #: What would break a line of columns, and what stands for it there.

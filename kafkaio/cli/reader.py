@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from kafkaio._runtime.clock import now
 from kafkaio.cli.places import Place, Places, find_places, partitions_of
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
+    from kafkaio.cli.session import Session
     from kafkaio.consumer import Batch, Consumer
 
 __all__ = ["NO_GROUP", "Reading", "Until", "begin"]
@@ -32,6 +34,9 @@ class Reading:
         places: the range.
         is_group: whether a group divides the partitions and knows where they begin.
         stops: whether to stop at the end as it is now, if the range has none.
+        patience: seconds to wait for partitions of the group, if it stops. A group with
+            more members than partitions has none for this one; one that rebalances has
+            them in a moment.
     """
 
     topics: Sequence[str]
@@ -39,6 +44,7 @@ class Reading:
     places: Places = field(default_factory=Places)
     is_group: bool = False
     stops: bool = False
+    patience: float = 30.0
 
 
 async def begin(consumer: Consumer, reading: Reading) -> Until:
@@ -61,7 +67,7 @@ async def begin(consumer: Consumer, reading: Reading) -> Until:
         total = None if ends is None else sum(ends[tp] - starts[tp] for tp in wanted)
         ends = None if ends is None else {tp: ends[tp] for tp in wanted}
         return Until(consumer, ends, total)
-    return Until(consumer, ends)
+    return Until(consumer, ends, patience=reading.patience)
 
 
 class Until:
@@ -71,6 +77,7 @@ class Until:
         consumer: reads.
         ends: the offsets to stop before, by partition; None to read without end.
         total: the most records that there are; None if nobody knows.
+        patience: seconds to wait for partitions if the group assigns none.
 
     Attributes:
         total: as above.
@@ -81,10 +88,14 @@ class Until:
         consumer: Consumer,
         ends: dict[TopicPartition, int] | None,
         total: int | None = None,
+        *,
+        patience: float = 0.0,
     ) -> None:
         self.total = total
         self._consumer = consumer
         self._ends = ends
+        self._patience = patience
+        self._unassigned_since: float | None = None
 
     def end_of(self, partition: TopicPartition) -> int | None:
         """Return the offset to stop before, None if there is none."""
@@ -104,6 +115,23 @@ class Until:
     def has_end(self) -> bool:
         """Whether reading ends by itself."""
         return self._ends is not None
+
+    def is_left_out(self) -> bool:
+        """Whether the group has assigned no partition for longer than the patience."""
+        if not self._ends or self._consumer.assignment:
+            self._unassigned_since = None
+            return False
+        if self._unassigned_since is None:
+            self._unassigned_since = now()
+        return now() - self._unassigned_since >= self._patience
+
+    def note_if_left_out(self, session: Session, group: str | None) -> None:
+        """Say why nothing was read, if the group had no partition to read."""
+        if self.is_left_out():
+            session.note(
+                f"group {group} assigned no partition to this member within "
+                f"{self._patience:g} s (--timeout): others read them"
+            )
 
     def ended(self, partition: TopicPartition) -> None:
         """Note that a partition is at its end, and read no more of it."""
@@ -144,7 +172,7 @@ class Until:
             async for batch in batches:
                 yield batch, None
             return
-        while not self.is_over:
+        while not self.is_over and not self.is_left_out():
             found = None
             with anyio.move_on_after(_IDLE_SECONDS):
                 found = await anext(batches)

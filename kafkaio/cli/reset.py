@@ -104,14 +104,20 @@ async def _reset(session: Session, groups: tuple[str, ...], **options: Any) -> N
             partitions = await partitions_of(session, admin, options["topics"])
         for group in groups:
             try:
-                resets[group] = await _reset_one(
-                    admin, group, partitions, given, options
-                )
+                changes = await _reset_one(admin, group, partitions, given, options)
+                is_without = not changes and partitions is None and file is None
+                resets[group] = _no_offsets(group) if is_without else changes
             except KafkaError as error:
                 resets[group] = error
             except ExceptionGroup as error:
                 raise CommandFailed(f"{group}: {error.exceptions[0]}") from error
-    _show(session, session.good(resets), options)
+    _show(session, session.good(resets), options, with_group=len(groups) > 1)
+
+
+def _no_offsets(group: str) -> KafkaError:
+    return KafkaError(
+        f"group {group!r} has no committed offsets: name a topic with --topic"
+    )
 
 
 def _check_one(options: Mapping[str, Any]) -> None:
@@ -214,6 +220,8 @@ def _show(
     session: Session,
     resets: Mapping[str, Mapping[TopicPartition, OffsetReset]],
     options: Mapping[str, Any],
+    *,
+    with_group: bool,
 ) -> None:
     rows = [
         {
@@ -226,13 +234,13 @@ def _show(
         for partition, it in changes.items()
     ]
     if options["export"]:
-        _export(session, rows, with_group=len(resets) > 1)
-    else:
-        session.show(
-            {"offsets": rows, "executed": bool(options["execute"])},
-            Table(rows, ("group", "topic", "partition", "before", "after")),
-        )
-    if rows and not options["execute"] and session.out.is_terminal:
+        _export(session, rows, with_group=with_group)
+        return
+    session.show(
+        {"offsets": rows, "executed": bool(options["execute"])},
+        Table(rows, ("group", "topic", "partition", "before", "after")),
+    )
+    if rows and not (options["execute"] or options["dry_run"]):
         session.note("nothing was done: do it with --execute")
 
 

@@ -155,8 +155,12 @@ class Session:
     def show(self, document: Mapping[str, object], *tables: Table) -> None:
         """Print a result; see `Output.show`.
 
-        Failures noted by `good` are in the document, as a list ``errors``.
+        Failures noted by `good` are in the document, as a list ``errors``. If there
+        are some and no table has a row, nothing but the document is printed: the heads
+        alone would look like a result.
         """
+        if self._failures and not any(table.rows for table in tables):
+            tables = ()
         self.out.show({**document, "errors": self._failures}, *tables)
 
     def show_row(self, row: Row, columns: Sequence[str]) -> None:

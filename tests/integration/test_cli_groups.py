@@ -158,8 +158,11 @@ async def test_a_reset_is_written_when_it_is_executed(
         [group, place, "0", "6", "1"],
         [group, place, "1", "0", "0"],
     ]
-    several = await shell(f"groups reset {group} {group}-2 --to-current --export")
-    assert several.out.startswith(f"{group},{place},0,1\n")
+    several = await shell(
+        f"groups reset {group} {group}-2 --to-current --export", code=3
+    )
+    assert several.out == f"{group},{place},0,1\n{group},{place},1,0\n"
+    assert f"group '{group}-2' has no committed offsets" in several.err
     file = tmp_path_factory.mktemp("csv") / "wrong.csv"
     file.write_text(f"{place},0,1\n{place},x,1\n")
     wrong = await shell(f"groups reset {group} --from-file {file}", code=2)
@@ -223,6 +226,5 @@ async def test_watches_redraw_in_place_survive_a_restart_and_end_at_once(
                     begun = loop.time()
                     shown.type("\x03")
                     assert await shown.ended() == 130
-                    # A second, and what a busy machine needs to end a process.
-                    assert loop.time() - begun < 3
+                    assert loop.time() - begun < 1
                     assert "Traceback" not in shown.text

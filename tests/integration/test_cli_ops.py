@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import Broker
-from tests.support.cli import Result, run_beside, terminal
+from tests.support.cli import Result, run_at_terminal, run_beside, terminal
 
 pytestmark = [
     pytest.mark.slow,
@@ -382,7 +383,7 @@ async def test_the_tool_of_kafka_reads_a_plan(
 
 
 async def test_files_that_are_wrong_are_named(
-    servers: tuple[str, str], tmp_path: Path
+    servers: tuple[str, str], cluster_topic: TopicFactory, tmp_path: Path
 ) -> None:
     missing = tmp_path / "missing.json"
     failed = (await run_beside("reassign", "verify", str(missing), *servers)).check(2)
@@ -396,6 +397,7 @@ async def test_files_that_are_wrong_are_named(
     )
     failed = await run_beside("reassign", "execute", "-", *servers, typed=text)
     assert "UNKNOWN_TOPIC_OR_PARTITION" in failed.check(1).err
+    cluster_topic()
     words: tuple[str, ...] = (
         "reassign",
         "plan",
@@ -532,6 +534,8 @@ async def test_the_offsets_of_a_share_group(
     assert group in {each["group"] for each in listed.document["groups"]}
     described = await run_beside("share-groups", "describe", group, "nobody", *servers)
     assert described.check(3).rows[1][:2] == [group, "Empty"]
+    words = ("share-groups", "describe", group, "--json", *servers)
+    assert (await run_beside(*words)).check().document["groups"][0]["group"] == group
     shown = ("share-groups", "offsets", group, "--json", *servers)
     await until(
         shown, lambda it: [row["start_offset"] for row in it["offsets"]] == [3, 0]
@@ -543,12 +547,35 @@ async def test_the_offsets_of_a_share_group(
     for command in ("groups describe", "lag"):
         other = await run_beside(*command.split(), group, *servers)
         assert "is a share group: use kafkaio share-groups" in other.check(1).err
+    await _share_groups_at_a_terminal(servers, group, topic)
     words = ("share-groups", "delete", group, *servers)
     refused = (await run_beside(*words)).check(2)
     assert refused.err.startswith(f"delete: share group {group}\n")
     assert (await run_beside(*words, "--yes")).check().rows == [["GROUP"], [group]]
     gone = await run_beside("share-groups", "delete", group, "--yes", *servers)
     assert "GROUP_ID_NOT_FOUND" in gone.check(1).err
+
+
+async def _share_groups_at_a_terminal(
+    servers: tuple[str, str], group: str, topic: str
+) -> None:
+    """Another group comes, is shown, and goes; a third one goes as JSON."""
+    for name in (f"{group}-2", f"{group}-3"):
+        reset = ("share-groups", "reset", name, "--topic", topic, "--to-earliest")
+        made = await asyncio.to_thread(run_at_terminal, *reset, "--execute", *servers)
+        assert made.check().out.split()[:4] == ["TOPIC", "PARTITION", "BEFORE", "AFTER"]
+    for command, heads in [
+        ("describe", "GROUP STATE MEMBER ID CLIENT ID HOST SUBSCRIPTION ASSIGNMENT"),
+        ("offsets", "GROUP TOPIC PARTITION START OFFSET LAG"),
+        ("delete", f"delete: share group {group}-2 Go on? [y/N]: y GROUP"),
+    ]:
+        words = ("share-groups", command, f"{group}-2", *servers)
+        shown = (await asyncio.to_thread(run_at_terminal, *words)).check().out
+        assert " ".join(shown.replace("─", "").split()).startswith(heads)
+        assert f"{group}-2" in shown
+    words = ("share-groups", "delete", f"{group}-3", "--yes", "--json", *servers)
+    deleted = (await run_beside(*words)).check().document
+    assert deleted["groups"] == [{"group": f"{group}-3"}]
 
 
 # ---- quotas and client metrics -------------------------------------------------------

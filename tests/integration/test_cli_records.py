@@ -132,6 +132,30 @@ async def test_a_group_goes_on_where_it_stopped(
     assert (await kafkaio_("consume", name, "-g", group, "-e")).check().out == ""
 
 
+async def test_a_member_without_a_partition_ends(
+    kafkaio_: Shell, topic: TopicFactory
+) -> None:
+    name = topic(1)
+    group = f"{name}-group"
+    (await kafkaio_("produce", name, typed="1\n")).check()
+    async with kafkaio.Consumer(
+        kafkaio_.servers,
+        topics=[name],
+        group_id=group,
+        group_protocol="classic",
+        heartbeat_interval_ms=100,
+    ) as consumer:
+        # The member that is there first keeps the partition.
+        words = ("consume", name, "-g", group, "--exit", "--timeout", "2")
+        left_out = await kafkaio_(*words, "-X", "group.protocol=classic")
+        assert consumer.assignment == {TopicPartition(name, 0)}
+    assert left_out.check().out == ""
+    assert left_out.err == (
+        f"kafkaio consume: group {group} assigned no partition to this member within "
+        "2 s (--timeout): others read them\n"
+    )
+
+
 async def test_committed_records_end_before_a_marker(
     kafkaio_: Shell, topic: TopicFactory
 ) -> None:

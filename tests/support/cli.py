@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import io
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import signal
 import struct
 import sys
 import termios
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -75,6 +77,82 @@ def run(*words: str, typed: str | None = None) -> Result:
     if "--json" in words and result.out:
         validate(result.document, *words[:2])
     return result
+
+
+def run_at_terminal(
+    *words: str, typed: str | None = None, columns: int = 150
+) -> Result:
+    """Run a command in this thread, in a pseudo-terminal of 40 lines.
+
+    Questions are answered with ``y``. What is returned as its output is the screen in
+    the end. See `terminal` for a command in a process of its own.
+
+    Args:
+        words: as for `run`.
+        typed: what comes from a pipe at stdin; None to have the terminal there, too.
+        columns: the width of the terminal.
+    """
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    received = bytearray()
+    reader = threading.Thread(target=_answer, args=(ours, received))
+    reader.start()
+    pipe = None if typed is None else io.TextIOWrapper(io.BytesIO(typed.encode()))
+    before = sys.stdin, sys.stdout, sys.stderr
+    try:
+        with (
+            environment(TERM="xterm-256color", COLUMNS=str(columns), LINES="40"),
+            open(theirs, closefd=False) as stdin,
+            open(theirs, "w", buffering=1, closefd=False) as out,
+            open(theirs, "w", buffering=1, closefd=False) as err,
+        ):
+            sys.stdin, sys.stdout, sys.stderr = pipe or stdin, out, err
+            code = main(words)
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = before
+        os.close(theirs)
+        reader.join()
+        os.close(ours)
+    return Result(int(code), screen(received.decode()), "")
+
+
+def _answer(handle: int, received: bytearray) -> None:
+    """Read what a command prints at a terminal; answer its questions."""
+    with suppress(OSError):  # the other side is closed
+        while found := os.read(handle, 65536):
+            received += found
+            if received.endswith(b"[y/N]: "):
+                os.write(handle, b"y\n")
+
+
+_PIECES = re.compile(
+    r"\x1b\[([0-9;?]*)([A-Za-z])|\x1b\][^\x07]*\x07|\r|\n|[^\x1b\r\n]+"
+)
+
+
+def screen(printed: str) -> str:
+    """Return what a terminal shows in the end: lines go over those at the same place.
+
+    It knows what moves the cursor up and what erases a line.
+    """
+    lines = [""]
+    row = column = 0
+    for piece in _PIECES.finditer(printed):
+        text, count, letter = piece[0], piece[1], piece[2]
+        if text == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif text == "\r":
+            column = 0
+        elif letter == "A":
+            row = max(0, row - int(count or 1))
+        elif letter == "K":
+            lines[row] = "" if count == "2" else lines[row][:column]
+        elif not text.startswith("\x1b"):
+            line = lines[row].ljust(column)
+            lines[row] = line[:column] + text + line[column + len(text) :]
+            column += len(text)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 async def run_beside(*words: str, typed: str | None = None) -> Result:

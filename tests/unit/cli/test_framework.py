@@ -423,6 +423,21 @@ def test_columns_of_a_pipe_and_lines_of_json(tmp_path: Path) -> None:
             assert text == wanted
 
 
+def test_nothing_of_a_table_is_lost_at_a_narrow_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    row = {"id": "963d31d8-662e-413f-9a2b", "at": datetime(2026, 1, 2, 3, 4, 5, 6, UTC)}
+    path = tmp_path / "out"
+    with path.open("w", encoding="utf-8") as file:
+        out = Output(file, "", is_terminal=True)
+        out.show({}, Table([row], ["id"]), Table([row], ["at"]))
+    shown = path.read_text(encoding="utf-8").split()
+    head = shown.index("ID")
+    assert "".join(shown[head + 2 : shown.index("AT")]) == row["id"]
+    assert shown[-2:] == ["2026-01-02", "03:04:05Z"]
+
+
 # ---- failures -----------------------------------------------------------------------
 
 
@@ -440,6 +455,9 @@ def test_codes_and_lines_of_errors() -> None:
         "orders: needs DESCRIBE permission [TOPIC_AUTHORIZATION_FAILED]",
         "b",
     ]
+    named = KafkaError("alter the quotas of user 'carol'")
+    named.item = "user carol"
+    assert [*lines_of(named)] == [str(named)]
     assert [code_of(group), code_of(some), code_of(refused)] == [1, 3, 1]
     assert code_of(ConfigurationError("x")) == 2
     assert code_of(CommandFailed("x")) == 1
