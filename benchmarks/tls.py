@@ -178,7 +178,9 @@ def use_the_layer_of_the_loop() -> None:
         sock: socket.socket, host: str, port: int, sink: Any, options: Any
     ) -> transport.Transport:
         _, made = await asyncio.get_running_loop().create_connection(
-            lambda: transport.TcpTransport(options.max_frame_size, sink, str(port)),
+            lambda: transport.TcpTransport(
+                options.max_frame_size, sink, options.large, f"{host}:{port}"
+            ),
             sock=sock,
             ssl=options.ssl_context,
             server_hostname=host if options.ssl_context else None,
