@@ -68,6 +68,7 @@ from kafkaio.errors import (
     UnsupportedVersion,
 )
 from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response
 from kafkaio.types import TopicPartition
 
@@ -257,6 +258,12 @@ class _Undecided(NamedTuple):
     last: KafkaError | None
 
 
+def _may_have_worked(failure: KafkaError | None) -> bool:
+    if isinstance(failure, BrokerError):
+        return failure.code == ErrorCode.REQUEST_TIMED_OUT
+    return isinstance(failure, ConnectionLost | RequestTimeout)
+
+
 #: An item that was never asked for, and one that was taken for the first time: most
 #: items are these two in turn.
 _NEW = _Undecided(0, 0.0, None)
@@ -310,15 +317,15 @@ class Progress(Generic[ItemT, ValueT]):
     def decide(self, results: Results[ItemT, ValueT]) -> None:
         """Take over what was found, and what failed for good.
 
-        An item that fails after an attempt whose answer was lost gets a note: that
-        attempt may have taken effect, and be the reason for the error.
+        An item that fails after an attempt whose answer was lost, or that a broker had
+        not done in time, gets a note: that attempt may have taken effect, and be the
+        reason for the error.
         """
         self.results.found |= results.found
         self.results.failed |= results.failed
         for item, error in results.failed.items():
             last = self._undecided[item].last
-            was_lost = isinstance(last, ConnectionLost | RequestTimeout)
-            if was_lost and isinstance(error, BrokerError):
+            if _may_have_worked(last) and isinstance(error, BrokerError):
                 error.add_note(
                     f"an earlier attempt, which may have taken effect, ended so: {last}"
                 )

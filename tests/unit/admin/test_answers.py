@@ -14,6 +14,7 @@ from kafkaio.admin import (
     GroupState,
     GroupType,
     NewTopic,
+    RaftEndpoint,
 )
 from kafkaio.config import ClientConfig
 from kafkaio.errors import (
@@ -28,11 +29,13 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol.messages import add_raft_voter as add_api
 from kafkaio.protocol.messages import consumer_group_describe as consumer_api
 from kafkaio.protocol.messages import create_topics as create_api
 from kafkaio.protocol.messages import delete_groups as groups_api
 from kafkaio.protocol.messages import delete_topics as delete_api
 from kafkaio.protocol.messages import describe_groups as classic_api
+from kafkaio.protocol.messages import describe_log_dirs as log_dirs_api
 from kafkaio.protocol.messages import list_groups as list_api
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import DISCONNECT, HANG, FakeCluster, FakeNode
@@ -332,3 +335,51 @@ async def test_a_cluster_without_groups_of_kip_848(
     assert asked == [["c"]]
     assert caught.value.code == E.GROUP_ID_NOT_FOUND
     assert list(caught.value.results) == ["a"]
+
+
+async def test_a_directory_that_is_offline_is_an_entry(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    answer = log_dirs_api.DescribeLogDirsResponse(
+        results=[
+            log_dirs_api.DescribeLogDirsResult(log_dir="/good"),
+            log_dirs_api.DescribeLogDirsResult(
+                error_code=E.KAFKA_STORAGE_ERROR, log_dir="/gone"
+            ),
+        ]
+    )
+    cluster.on(ApiKey.DESCRIBE_LOG_DIRS, answer)
+    found = (await admin.describe_log_dirs([1]))[1]
+    assert found["/good"].error is None
+    assert found["/gone"].error is not None
+    assert found["/gone"].error.code == E.KAFKA_STORAGE_ERROR
+
+
+async def test_a_voter_that_is_there_already(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    answer = add_api.AddRaftVoterResponse(
+        error_code=E.DUPLICATE_VOTER, error_message="it is a voter"
+    )
+    cluster.on(ApiKey.ADD_RAFT_VOTER, answer)
+    with pytest.raises(BrokerError, match="it is a voter") as caught:
+        await admin.add_raft_voter(
+            3, UUID(int=1), [RaftEndpoint("CONTROLLER", "c1", 9093)]
+        )
+    assert caught.value.code == E.DUPLICATE_VOTER
+
+
+async def test_a_topic_that_was_not_made_in_time(
+    cluster: FakeCluster, admin: Admin
+) -> None:
+    """The controller may make it later: who asks again may find that it exists."""
+    late = answer(created("a", E.REQUEST_TIMED_OUT), created("b"))
+    exists = answer(created("a", E.TOPIC_ALREADY_EXISTS))
+    cluster.on(ApiKey.CREATE_TOPICS, lambda *_: exists)
+    cluster.on(ApiKey.CREATE_TOPICS, late, times=1)
+    with pytest.raises(BrokerError) as caught:
+        await admin.create_topics([NewTopic("a"), NewTopic("b")], wait=False)
+    assert caught.value.code == E.TOPIC_ALREADY_EXISTS
+    assert list(caught.value.results) == ["b"]
+    (note,) = caught.value.__notes__
+    assert "which may have taken effect" in note
