@@ -149,14 +149,13 @@ class Groups:
             and error.code == ErrorCode.GROUP_ID_NOT_FOUND
         ]
         asked = await self._by_consumer_api(others, deadline, with_operations)
-        for group in others:
-            if found := asked.found.get(group):
+        for group, found in asked.found.items():
+            if found is not None:
                 results.found[group] = found
                 del results.failed[group]
-            elif group in asked.failed and not isinstance(
-                asked.failed[group], UnsupportedVersion
-            ):
-                results.failed[group] = asked.failed[group]
+        for group, error in asked.failed.items():
+            if not isinstance(error, UnsupportedVersion):  # before Kafka 3.7
+                results.failed[group] = error
         return results
 
     async def _by_consumer_api(

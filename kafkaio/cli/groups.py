@@ -106,12 +106,13 @@ async def list_groups(
 ) -> None:
     """List the groups of all types."""
     async with session.admin() as admin:
-        found = await _listed(admin, patterns, **options)
-        if not (options["regex"] or options["states"] or options["types"]):
-            plain = [name for name in patterns if not has_pattern([name], regex=False)]
-            gone = dict.fromkeys(plain).keys() - {each.group_id for each in found}
-            session.good({name: no_group(name) for name in plain if name in gone})
-    session.good({each.group_id: each for each in found})
+        listed = await _listed(admin, patterns, **options)
+    results: dict[str, GroupListing | KafkaError] = {it.group_id: it for it in listed}
+    if not any(options.values()):  # else it may be there, and not be wanted
+        for name in patterns:
+            if name not in results and not has_pattern([name], regex=False):
+                results[name] = no_group(name)
+    found = session.good(results)
     rows = [
         {
             "group": each.group_id,
@@ -120,7 +121,7 @@ async def list_groups(
             "state": each.state,
             "coordinator": each.coordinator,
         }
-        for each in found
+        for each in found.values()
     ]
     session.show(
         {"groups": rows}, Table(rows, ("group", "type", "state", "coordinator"))
