@@ -62,6 +62,9 @@ class _Entry:
     # answered, what the broker has is unknown.
     committed: int = -1
     sent: int = 0
+    # The serial of the last commit made before the position was set without regard to
+    # what is committed; -1 if it was not, or something was committed since.
+    apart: int = -1
 
     @property
     def is_due(self) -> bool:
@@ -125,15 +128,32 @@ class OffsetLedger:
         if committed:
             entry.moved = -1
             entry.committed = offset
+        else:
+            entry.apart = self._serial
         self._unfinished.discard(tp)
 
     def unpositioned(self, tp: TopicPartition) -> None:
         """Forget an open partition's position: it is being looked up again."""
         old = self._entries[tp]
         self._entries[tp] = _Entry(
-            old.number, was_open_before=old.was_open_before, handed_most=old.handed_most
+            old.number,
+            was_open_before=old.was_open_before,
+            handed_most=old.handed_most,
+            apart=old.apart,
         )
         self._unfinished.discard(tp)
+
+    def is_apart(self, tp: TopicPartition) -> bool:
+        """Whether the committed offset does not tell where reading began.
+
+        So it is after a seek, or a reset because the position was outside the log,
+        until something is committed that was chosen later.
+        """
+        return (entry := self._entries.get(tp)) is not None and entry.apart >= 0
+
+    def perhaps_committed(self, tp: TopicPartition) -> None:
+        """Something of an open partition was committed, or was not: look it up."""
+        self._entries[tp].apart = -1
 
     def handed(
         self, tp: TopicPartition, offset: int, epoch: int = -1, *, finished: int = -1
@@ -287,6 +307,8 @@ class OffsetLedger:
             if entry is None or entry.number != number:
                 continue
             offset, moved = commit.offsets[tp], entry.moved
+            if commit.serial > entry.apart:
+                entry.apart = -1
             if commit.serial == entry.sent:
                 entry.committed = offset.offset
             if tp in commit.done:

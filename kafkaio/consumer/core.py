@@ -168,12 +168,9 @@ class Core:
         self._lanes: Lanes | None = None
         # The transaction that works on what is handed out. Where those that were
         # aborted had begun to read, with the number of the partition's assignment: for
-        # partitions without a committed offset, and for those that are `_sought`.
+        # partitions without a committed offset, and where it does not count.
         self._transaction: JoinedTransaction | None = None
         self._places: dict[TopicPartition, tuple[int, OffsetAndMetadata]] = {}
-        # Partitions that the user moved by a seek and of which nothing was committed
-        # since, with the numbers of their assignments.
-        self._sought: dict[TopicPartition, int] = {}
         # Removes what this added to the cluster.
         self._undo: list[Callable[[], None]] = []
         # Whether commits, holds and callbacks had their time when this closed.
@@ -890,14 +887,12 @@ class Core:
     def seek(self, tp: TopicPartition, where: OffsetAndMetadata) -> None:
         """Read an assigned partition from an offset."""
         self._chosen([tp])
-        self._sought[tp] = self.reader.positions[tp].number
         self.reader.seek(tp, where.offset, where.leader_epoch)
 
     def seek_to(self, partitions: Collection[TopicPartition], reset: Reset) -> None:
         """Look up new positions of these partitions, or of all that are assigned."""
         for tp in self._chosen(partitions or self.assignment()):
-            self._sought[tp] = self.reader.positions[tp].number
-            self.reader.seek_to(tp, reset)
+                self.reader.seek_to(tp, reset)
 
     async def offsets(
         self, times: Mapping[TopicPartition, int], within: float
@@ -1049,7 +1044,6 @@ class Core:
         self.reader.ledger.committed(commit)
         for tp in commit.offsets:
             self._places.pop(tp, None)
-            self._sought.pop(tp, None)
         if self.reader.divider is not None:
             self.reader.divider.committed()
 
@@ -1068,8 +1062,9 @@ class Core:
         found = await self.group_committer().fetch(partitions, timeout=within)
         if not self._places:
             return found
+        is_apart = self.reader.ledger.is_apart
         return {
-            tp: self._place(tp) if self._is_sought(tp) else at or self._place(tp)
+            tp: (self._place(tp) or at) if is_apart(tp) else (at or self._place(tp))
             for tp, at in found.items()
         }
 
@@ -1187,16 +1182,12 @@ class Core:
         for tp, place in places.items():
             self._places[tp] = self.reader.positions[tp].number, place
             if is_unknown:
-                self._sought.pop(tp, None)
+                self.reader.ledger.perhaps_committed(tp)
             self.reader.seek_to_committed(tp)
 
     def _place(self, tp: TopicPartition) -> OffsetAndMetadata | None:
         number, place = self._places.get(tp, (-1, None))
         return place if self.reader.ledger.number(tp) == number else None
-
-    def _is_sought(self, tp: TopicPartition) -> bool:
-        number = self._sought.get(tp)
-        return number is not None and number == self.reader.ledger.number(tp)
 
     async def wait_until_placed(self, partitions: Collection[TopicPartition]) -> None:
         """Wait until the committed offsets of partitions are looked up.

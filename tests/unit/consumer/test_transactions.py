@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafkaio.admin import Admin
 from kafkaio.consumer import Consumer, Rebalance, RevokeRequested
 from kafkaio.errors import (
     ClosedError,
@@ -137,6 +138,31 @@ async def test_after_a_seek_an_abort_hands_out_the_same_again(where: str) -> Non
                 async with producer.transaction(one):
                     assert len(await take(one, number + 1)) == number + 1
                     raise ZeroDivisionError
+
+
+@virtual
+async def test_after_a_reset_to_the_end_an_abort_hands_out_the_same_again() -> None:
+    """The committed offset is outside the log; the end has moved on since."""
+    async with world("kip848") as there, Admin(await there.client()) as admin:
+        await there.write(*VALUES)
+        async with await there.consumer(topics=None) as other:
+            await other.commit(dict.fromkeys(ORDERS, OffsetAndMetadata(1)))
+        await admin.delete_records(dict.fromkeys(ORDERS, 3))
+        async with await there.consumer(auto_offset_reset="latest") as one:
+            reader = one._core.reader
+            await eventually(lambda: [*map(reader.position, ORDERS)] == [3] * 3)
+            await there.write(*VALUES)
+            producer = FakeProducer(committing(one))
+            seen: list[list[tuple[int, int]]] = []
+            for _ in range(2):
+                with pytest.raises(ZeroDivisionError):  # noqa: PT012
+                    async with producer.transaction(one):
+                        seen.append(places(await take(one, COUNT)))
+                        raise ZeroDivisionError
+            async with producer.transaction(one):
+                seen.append(places(await take(one, COUNT)))
+            assert seen[0] == seen[1] == seen[2]
+            assert await there.committed() == dict.fromkeys(ORDERS, 6)
 
 
 @virtual

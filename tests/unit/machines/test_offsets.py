@@ -48,6 +48,28 @@ def test_what_is_read_again_after_a_seek_back_is_unfinished_again():
     assert made.has_unfinished([A])
 
 
+def test_a_position_is_apart_until_something_chosen_later_is_committed():
+    made = ledger(A, B)
+    assert not made.is_apart(A)
+    early = made.commit_of({A: OffsetAndMetadata(12)})
+    made.positioned(A, 30, committed=False)
+    made.committed(early)  # was chosen before
+    assert made.is_apart(A)
+    made.unpositioned(A)
+    made.positioned(A, 30, committed=True)
+    assert made.is_apart(A)
+    made.committed(made.commit_of({A: OffsetAndMetadata(30)}))
+    assert not made.is_apart(A)
+    made.positioned(A, 31, committed=False)
+    made.perhaps_committed(A)
+    assert not made.is_apart(A)
+    made.positioned(B, 31, committed=False)
+    made.open(B, 9)
+    assert not made.is_apart(B)
+    made.close(B)
+    assert not made.is_apart(B)
+
+
 def test_a_part_can_be_finished():
     made = ledger(A)
     made.handed(A, 15)
