@@ -120,7 +120,9 @@ async def exactly_once(
     ``retry`` allows another attempt; the records are handed out again then.
 
     A commit that gets no answer within the producer's ``max_block_ms`` is reported as
-    well. The loop waits until its outcome is known, and goes on from there.
+    well. The loop waits until its outcome is known, and goes on from there. So is a
+    transaction that cannot begin within ``max_block_ms``, because the one before it has
+    not come to its end; the loop tries again after the back-off.
 
     Args:
         consumer: a consumer that is running, in a group, with

@@ -47,6 +47,7 @@ from kafkaio.consumer.parallel.ports import RunPort, Transacting
 from kafkaio.errors import (
     ClosedError,
     CommitFailed,
+    KafkaTimeout,
     OutcomeUnknown,
     PartitionLost,
     RebalanceInProgress,
@@ -101,18 +102,25 @@ async def decided(
     can neither be passed over nor be worked on again.
 
     Raises:
-        TransactionAborted: the outcome was unknown, and then turned out to be that.
+        TransactionAborted: the outcome was unknown, and then turned out to be that; or
+            the transaction could not begin in time, because of the one before it.
         OutcomeUnknown: it will never be known, because the producer is over.
         Exception: what the block or the transaction raised.
     """
+    is_begun = False
     # Set after the block: what that raises does not tell of this transaction's end.
     ended: DecidesT | None = None
     try:
         async with transaction as tx:
+            is_begun = True
             yield tx
             ended = tx
-    except OutcomeUnknown as error:
-        if ended is None:
+    except KafkaTimeout as error:
+        if not is_begun:
+            raise TransactionAborted(
+                f"the transaction could not begin yet: {error}", reason="not begun"
+            ) from error
+        if ended is None or not isinstance(error, OutcomeUnknown):
             raise
         observer.retrying(f"the commit of a transaction of {what}", 1, 0.0, error)
         if await ended.outcome is not TransactionOutcome.COMMITTED:

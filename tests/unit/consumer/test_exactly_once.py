@@ -390,6 +390,34 @@ async def test_records_of_a_transaction_that_cannot_begin_come_again(
 
 
 @virtual
+@LOOPS
+async def test_the_loop_outlives_an_end_before_it_that_is_late(loop: Loop) -> None:
+    """Longer than a transaction waits for it before it begins."""
+    async with (
+        world("kip848") as there,
+        await there.consumer() as one,
+        there.producer(max_block_ms=2000) as producer,
+    ):
+        await there.write(*VALUES)
+        rule = there.broker.faults.on("EndTxn", drop())
+        stranger = producer.transaction()
+        await stranger.begin()
+        await stranger.send("out", b"of somebody else")
+        context = contextvars.Context()
+        task = asyncio.create_task(loop(one, producer, copy), context=context)
+        with pytest.raises(OutcomeUnknown):
+            await stranger.commit()
+        await asyncio.sleep(30)
+        assert not task.done()
+        assert sum(there.offsets().values()) == 0
+        there.broker.faults.remove(rule)
+        await eventually(lambda: there.offsets() == DONE)
+        task.cancel()
+        await asyncio.wait([task])
+        assert sorted(set(await copied(there)) - {b"of somebody else"}) == VALUES
+
+
+@virtual
 @EVERY
 @LOOPS
 async def test_members_that_come_and_go_repeat_nothing(
