@@ -856,7 +856,11 @@ class TransactionManager:
             case End():
                 self._send_end(request)
             case Probe():
-                self._probe(request, self._now() + _PROBE_LIMIT)
+                until = self._now() + _PROBE_LIMIT
+                # A coordinator that is silent holds nothing up for longer, either.
+                probed = partial(self._probed, request, is_at_once=False)
+                asyncio.get_running_loop().call_at(until, probed)
+                self._probe(request, until)
 
     def _start(self, step: Child, name: str) -> None:
         # Once the cluster is closed, `end` follows.

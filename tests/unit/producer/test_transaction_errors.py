@@ -801,6 +801,26 @@ async def test_the_next_transaction_asks_whether_markers_are_written() -> None:
         await lives(there, producer, b"1", b"2", b"3", b"4")
 
 
+async def test_a_coordinator_that_does_not_answer_the_probe_holds_no_record_up() -> (
+    None
+):
+    """Nor an abort. Another broker leads the partition."""
+    async with world(2, nodes=2, topics={"t": 2}) as there:
+        coordinator = there.broker.control.transaction_coordinator(ID)
+        led = there.broker.topics["t"].partitions
+        partition = next(n for n, p in enumerate(led) if p.leader != coordinator)
+        async with there.producer() as producer:
+            await work(producer, b"1")
+            rule = there.broker.faults.on("EndTxn", drop())
+            async with asyncio.timeout(1):
+                tx = producer.transaction()
+                await tx.begin()
+                await tx.send("t", b"2", partition=partition)
+            there.broker.faults.remove(rule)
+            await tx.abort()
+            await lives(there, producer, b"1")
+
+
 @BOTH
 async def test_no_endtxn_while_a_batch_is_on_the_wire(level: int) -> None:
     async with world(level, topics={"t": 1, "u": 3}) as there:
