@@ -892,7 +892,7 @@ class Core:
     def seek_to(self, partitions: Collection[TopicPartition], reset: Reset) -> None:
         """Look up new positions of these partitions, or of all that are assigned."""
         for tp in self._chosen(partitions or self.assignment()):
-                self.reader.seek_to(tp, reset)
+            self.reader.seek_to(tp, reset)
 
     async def offsets(
         self, times: Mapping[TopicPartition, int], within: float

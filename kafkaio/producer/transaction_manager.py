@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from copy import copy
 from functools import partial
@@ -105,6 +105,7 @@ from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 __all__ = ["Run", "TransactionManager"]
 
+T = TypeVar("T")
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 #: The feature whose level decides on the protocol (KIP-890).
@@ -265,6 +266,8 @@ class TransactionManager:
         # Commits of offsets follow one another. No run ends while it has one under way,
         # unless the producer is over; so one lock serves all runs.
         self._commit_order = asyncio.Lock()
+        # Ends what looks for a group's coordinator, or waits to ask it again.
+        self._interrupt: Callable[[], None] | None = None
         # When the first write of the run was sent, until it is answered.
         self._first_sent_at: float | None = None
         self._is_closing = False
@@ -717,6 +720,8 @@ class TransactionManager:
                 case Ended(outcome=outcome):
                     self._ended(outcome)
         self._changed.tell()
+        if self._interrupt is not None and self._machine.state not in ADDING:
+            self._interrupt()
 
     def _look_at(self, when: float) -> None:
         timer = self._timer
@@ -1339,7 +1344,24 @@ class TransactionManager:
             within = attempts.within(self._request_timeout)
             return await rpc.connection(ConnectionClass.SHARED, self._now() + within)
 
-        return await attempts.run(connect)
+        return await self._while_useful(rpc, attempts.run(connect), _Unanswered())
+
+    async def _while_useful(
+        self, rpc: CoordinatorRpc, work: Awaitable[T], unanswered: _Unanswered
+    ) -> T:
+        # The abort waits for commits of offsets: it ends one of which nothing was sent.
+        with anyio.CancelScope() as scope:
+
+            def interrupt() -> None:
+                if not unanswered.may_arrive:
+                    scope.cancel()
+
+            self._interrupt = interrupt
+            try:
+                return await work
+            finally:
+                self._interrupt = None
+        raise _Useless(f"{rpc.name}: the transaction is aborted")
 
     def _let_leave(self) -> bool:
         # Whether nothing is there that has to be sent and acknowledged.
@@ -1401,7 +1423,7 @@ class TransactionManager:
         while True:
             check()
             place = offsets.identity()
-            answer = await rpc.repeat(
+            sent = rpc.repeat(
                 self._offsets_request(place, offsets.offsets),
                 attempts,
                 timeout=self._request_timeout,
@@ -1412,6 +1434,11 @@ class TransactionManager:
                 on_sent=unanswered.sent,
                 check=check,
             )
+            try:
+                answer = await self._while_useful(rpc, sent, unanswered)
+            except _Useless:
+                offsets.check()
+                raise
             found = _code_of_commit(answer)
             if not found:
                 return

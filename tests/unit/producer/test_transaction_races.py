@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio.errors import (
     BrokerError,
     ClosedError,
@@ -216,6 +218,47 @@ async def test_a_commit_that_is_cancelled_before_it_is_sent(
         await there.settle()
         assert there.broker.control.committed("g", T0) == 8
         assert there.count(ApiKey.END_TXN) == 2
+        assert not there.broken
+
+
+@BOTH
+@pytest.mark.parametrize("when", ["at first", "again"])
+async def test_an_end_does_not_wait_for_the_search_for_a_groups_coordinator(
+    level: int, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the commit was sent, or nothing that may still arrive."""
+    searches = []
+    connection = CoordinatorRpc.connection
+
+    async def silent(rpc: CoordinatorRpc, *which: Any) -> CoordinatorConnection:
+        if rpc.kind is CoordinatorKind.GROUP:
+            searches.append(rpc.key)
+            await asyncio.get_running_loop().create_future()
+        return await connection(rpc, *which)
+
+    async with world(level) as there, there.producer() as producer:
+        if when == "again":
+            async with producer.transaction() as tx:
+                await tx.commit_offsets(GROUP, {T0: 6})
+            moved = error(ErrorCode.NOT_COORDINATOR)
+            there.broker.faults.on("TxnOffsetCommit", moved)
+        tx = producer.transaction()
+        await tx.begin()
+        await tx.send("t", b"one")
+        monkeypatch.setattr(CoordinatorRpc, "connection", silent)
+        commit = asyncio.create_task(tx.commit_offsets(GROUP, {T0: 7}))
+        await until(lambda: searches)
+        began = clock()
+        await tx.abort()
+        assert clock() - began < 1
+        await asyncio.wait([commit])
+        assert isinstance(commit.exception(), TransactionAborted)
+        monkeypatch.undo()
+        there.broker.faults.clear()
+        async with producer.transaction() as tx:
+            await tx.commit_offsets(GROUP, {T0: 8})
+        await there.settle()
+        assert there.broker.control.committed("g", T0) == 8
         assert not there.broken
 
 
