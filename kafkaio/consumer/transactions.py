@@ -19,9 +19,9 @@ a requested revocation waits, up to the group's deadline. In the end there are t
   the committed offset. The others are looked up again by the positioner, as after an
   assignment. Until that is done, nothing of them can be read. Where nothing is
   committed, reading begins again where the transaction began. So it does after a seek,
-  or a reset of a position outside the log, if nothing was committed since: the committed
-  offset may be far behind it, or ahead of it, and a reset to the end would pass over what
-  was handed out.
+  or a reset of a position outside the log, if nothing was committed since. The
+  committed offset may be far behind it, or ahead of it, and a reset to the end would
+  pass over what was handed out.
 
 With ``io_thread`` both live in the I/O thread, and the transaction in the user's. Each
 method of `TransactionOffsetsAcross` and `JoinedAcross` crosses by one blocking turn of
@@ -330,9 +330,9 @@ class JoinedTransaction:
     async def rewind(self, *, is_unknown: bool = False) -> None:
         """Go back to the committed offsets, drop what was fetched, and let go.
 
-        A partition whose position was set by a seek or a reset, and of which nothing was
-        committed since, is read again from where the transaction began. If the call is
-        cancelled, the consumer goes back all the same.
+        A partition whose position was set by a seek or a reset, and of which nothing
+        was committed since, is read again from where the transaction began. If the call
+        is cancelled, the consumer goes back all the same.
 
         Args:
             is_unknown: whether the transaction may have been committed.

@@ -263,6 +263,8 @@ class TransactionManager:
         self._changed = Broadcast()
         # Fires no later than needed; to fire early is harmless. It serves many runs.
         self._timer: asyncio.TimerHandle | None = None
+        # Fires when a probe is given up.
+        self._probing: asyncio.TimerHandle | None = None
         # Commits of offsets follow one another. No run ends while it has one under way,
         # unless the producer is over; so one lock serves all runs.
         self._commit_order = asyncio.Lock()
@@ -756,6 +758,12 @@ class TransactionManager:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._stop_probing()
+
+    def _stop_probing(self) -> None:
+        if self._probing is not None:
+            self._probing.cancel()
+            self._probing = None
 
     def _drop_unsent(self) -> None:
         run = self._run
@@ -864,7 +872,7 @@ class TransactionManager:
                 until = self._now() + _PROBE_LIMIT
                 # A coordinator that is silent holds nothing up for longer, either.
                 probed = partial(self._probed, request, is_at_once=False)
-                asyncio.get_running_loop().call_at(until, probed)
+                self._probing = asyncio.get_running_loop().call_at(until, probed)
                 self._probe(request, until)
 
     def _start(self, step: Child, name: str) -> None:
@@ -1234,6 +1242,7 @@ class TransactionManager:
     def _probed(self, request: Probe, *, is_at_once: bool) -> None:
         machine = self._machine
         if machine.request is request:
+            self._stop_probing()
             self._after_adding(machine.probed(self._now(), is_at_once=is_at_once))
 
     def _after_adding(self, effects: Effects) -> None:
