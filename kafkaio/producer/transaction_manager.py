@@ -1374,11 +1374,14 @@ class TransactionManager:
 
     def _let_leave(self) -> bool:
         # Whether nothing is there that has to be sent and acknowledged.
-        is_drained = self._accumulator.is_drained
-        if not is_drained:
-            self._accumulator.seal()
-            self._wake()
-        return is_drained
+        accumulator = self._accumulator
+        if accumulator.is_drained:
+            return True
+        if not accumulator.backlog.is_all_sent:
+            accumulator.seal()
+            if not isinstance(self._machine.request, Probe):  # after that it looks
+                self._wake()
+        return False
 
     async def _until_written(self) -> None:
         # The coordinator adds one thing at a time to a transaction. In TV2 the leaders
