@@ -67,6 +67,7 @@ from kafkaio.errors import (
     ClosedError,
     CommitFailed,
     ConfigurationError,
+    InternalError,
     KafkaError,
     KafkaTimeout,
     OutcomeUnknown,
@@ -1353,10 +1354,11 @@ class TransactionManager:
             within = attempts.within(self._request_timeout)
             return await rpc.connection(ConnectionClass.SHARED, self._now() + within)
 
-        return await self._while_useful(rpc, attempts.run(connect), _Unanswered())
+        check = partial(self._check_useful, run, rpc)
+        return await self._while_useful(check, attempts.run(connect), _Unanswered())
 
     async def _while_useful(
-        self, rpc: CoordinatorRpc, work: Awaitable[T], unanswered: _Unanswered
+        self, check: Callable[[], None], work: Awaitable[T], unanswered: _Unanswered
     ) -> T:
         # The abort waits for commits of offsets: it ends one of which nothing was sent.
         with anyio.CancelScope() as scope:
@@ -1370,7 +1372,8 @@ class TransactionManager:
                 return await work
             finally:
                 self._interrupt = None
-        raise _Useless(f"{rpc.name}: the transaction is aborted")
+        check()
+        raise InternalError("a commit of offsets was interrupted for no reason")
 
     def _let_leave(self) -> bool:
         # Whether nothing is there that has to be sent and acknowledged.
@@ -1446,11 +1449,7 @@ class TransactionManager:
                 on_sent=unanswered.sent,
                 check=check,
             )
-            try:
-                answer = await self._while_useful(rpc, sent, unanswered)
-            except _Useless:
-                offsets.check()
-                raise
+            answer = await self._while_useful(check, sent, unanswered)
             found = _code_of_commit(answer)
             if not found:
                 return
@@ -1467,11 +1466,14 @@ class TransactionManager:
                 failed.__cause__ = error
                 raise failed
             await attempts.pause(error)
-        if found == ErrorCode.INVALID_PRODUCER_EPOCH:
-            raise in_doubt(error)
-        if reaction(ApiKey.TXN_OFFSET_COMMIT, found).step is Step.FATAL:
-            self._perform(machine.fail(error))
-        raise error
+        raise self._offsets_refused(found, error)
+
+    def _offsets_refused(self, code: int, error: KafkaError) -> KafkaError:
+        if code == ErrorCode.INVALID_PRODUCER_EPOCH:
+            return in_doubt(error)
+        if reaction(ApiKey.TXN_OFFSET_COMMIT, code).step is Step.FATAL:
+            self._perform(self._machine.fail(error))
+        return error
 
     def _offsets_request(
         self,

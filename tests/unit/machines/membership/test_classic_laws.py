@@ -173,18 +173,18 @@ class Laws(RuleBasedStateMachine):
     def unsubscribe(self, often: int) -> None:
         if often:
             return
-        self.release_all()
+        if self.machine.topics is not None:
+            self.release_all()
         self.take(self.machine.unsubscribe(self.now))
 
     def release_all(self) -> None:
         # Who unsubscribes or closes waits for no further step of his own.
-        if self.machine.topics is not None:
-            self.asked = dict.fromkeys(self.asked, True)
+        self.asked = dict.fromkeys(self.asked, True)
 
     @rule(often=st.integers(0, 9))
     def close(self, often: int) -> None:
         if often == 0:
-            self.release_all()
+            self.release_all()  # also what was delayed after the consumer unsubscribed
             self.take(self.machine.close(self.now))
 
     @rule()
