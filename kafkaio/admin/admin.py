@@ -3342,6 +3342,7 @@ class Admin(Closeable):
         self,
         partitions: Iterable[TopicPartition],
         *,
+        broker: int | None = None,
         return_errors: Literal[False] = False,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]: ...
@@ -3351,6 +3352,7 @@ class Admin(Closeable):
         self,
         partitions: Iterable[TopicPartition],
         *,
+        broker: int | None = None,
         return_errors: Literal[True],
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> dict[TopicPartition, tuple[ProducerState, ...] | KafkaError]: ...
@@ -3359,6 +3361,7 @@ class Admin(Closeable):
         self,
         partitions: Iterable[TopicPartition],
         *,
+        broker: int | None = None,
         return_errors: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> (
@@ -3371,6 +3374,8 @@ class Admin(Closeable):
 
         Args:
             partitions: the partitions.
+            broker: the node id of a broker whose replicas to ask; None asks the
+                leaders.
             return_errors: whether to return errors in place of raising them.
             timeout: seconds.
 
@@ -3379,15 +3384,16 @@ class Admin(Closeable):
 
         Raises:
             UnknownTopicOrPartition: there is no such partition.
-            BrokerError: the leader refuses.
-            UnsupportedVersion: a leader is too old.
-            RequestTimeout: a leader did not answer in time.
+            BrokerError: NOT_LEADER_OR_FOLLOWER, if ``broker`` has no replica of the
+                partition; or another refusal.
+            UnsupportedVersion: a broker is too old.
+            RequestTimeout: a broker did not answer in time.
             AdminErrors: several partitions failed.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
         wanted = list(dict.fromkeys(map(partition_of, partitions)))
-        results = await self._transactions.producers(wanted, deadline)
+        results = await self._transactions.producers(wanted, deadline, broker)
         return outcome(
             "describe the producers", wanted, results, return_errors=return_errors
         )

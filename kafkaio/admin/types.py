@@ -1233,7 +1233,7 @@ class TransactionDescription:
         producer_epoch: the epoch of that id.
         timeout_ms: milliseconds after which the coordinator aborts a transaction.
         start_time_ms: when the open transaction began, in milliseconds since the Unix
-            epoch; None if none is open.
+            epoch; None if none is open. (Java's Admin then tells of the last one.)
         partitions: the partitions of the open transaction.
     """
 
