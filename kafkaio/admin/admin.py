@@ -980,7 +980,9 @@ class Admin(Closeable):
             None by replica, in the order of ``directories``.
 
         Raises:
-            BrokerError: LOG_DIR_NOT_FOUND, REPLICA_NOT_AVAILABLE or another refusal.
+            BrokerError: LOG_DIR_NOT_FOUND; KAFKA_STORAGE_ERROR, if the directory is
+                offline; REPLICA_NOT_AVAILABLE, if the broker has no such replica: it
+                makes one there when it gets it; or another refusal.
             AuthorizationError: the client may not alter the cluster.
             RequestTimeout: a broker did not answer in time.
             AdminErrors: several replicas failed.

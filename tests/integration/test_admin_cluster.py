@@ -347,9 +347,10 @@ async def test_controllers_alone(guarded: Kafka, admin: Admin) -> None:
             await direct.unregister_broker(99)
         with pytest.raises(UnsupportedVersion, match="needs brokers"):
             await direct.list_topics()
-    with pytest.raises(BrokerError, match="is a broker, no controller"):
+    with pytest.raises(BrokerError, match="is a broker, no controller") as told:
         async with Admin(bootstrap_controllers=guarded.bootstrap_servers):
             pytest.fail("it started")
+    assert told.value.code == E.MISMATCHED_ENDPOINT_TYPE
     with pytest.raises(UnsupportedVersion, match="is a controller, no broker"):
         async with Admin(where):
             pytest.fail("it started")
