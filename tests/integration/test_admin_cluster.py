@@ -457,14 +457,15 @@ async def test_java_tells_the_same_of_voters_and_observers(dynamic: Kafka) -> No
     servers = dynamic.bootstrap_servers
     program = Toolbox(dynamic.options.release).program(PROGRAM)
     async with Admin(servers) as admin:
-        before = await until(
+        quorum = await until(
             admin.describe_metadata_quorum, lambda it: roles(it) == ([1], [2])
         )
+        before = await growing(admin)
         output = await program.run(servers)
         assert output.returncode == 0, output.stderr
-        check_growing(before, output.lines, await admin.describe_metadata_quorum())
+        check_growing(before, output.lines, await growing(admin))
     java = [line for line in output.lines if not line.startswith("growing")]
-    assert sorted(quorum_facts(before)) == sorted(java)
+    assert sorted(quorum_facts(quorum)) == sorted(java)
 
 
 async def test_voters_become_dynamic() -> None:
@@ -544,10 +545,15 @@ async def facts_of(admin: Admin, owner: Admin) -> list[str]:
         )
         for it in await owner.describe_delegation_token()
     ]
-    cluster = await admin.describe_cluster(include_authorized_operations=True)
+    cluster = await admin.describe_cluster(
+        include_authorized_operations=True, include_fenced_brokers=True
+    )
     operations = ";".join(sorted(cluster.authorized_operations or ()))
     facts.append(fact("cluster", cluster.cluster_id, cluster.controller, operations))
-    facts += [fact("node", *astuple(it)) for it in cluster.brokers]
+    facts += [
+        fact("node", *astuple(it), str(it.node_id in cluster.fenced).lower())
+        for it in cluster.brokers
+    ]
     features = await admin.describe_features()
     for kind, levels in (
         ("finalized", features.finalized),
@@ -576,8 +582,9 @@ def quorum_facts(quorum: QuorumDescription) -> list[str]:
     return facts
 
 
-def growing(quorum: QuorumDescription) -> dict[str, int]:
-    """What grows while one asks, by its name."""
+async def growing(admin: Admin) -> dict[str, int]:
+    """What grows in the quorum while one asks, by its name."""
+    quorum = await admin.describe_metadata_quorum()
     found: dict[str, int | None] = {"high watermark": quorum.high_watermark}
     for it in (*quorum.voters, *quorum.observers):
         found |= {
@@ -588,8 +595,15 @@ def growing(quorum: QuorumDescription) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+async def epoch_of(admin: Admin) -> dict[str, int]:
+    """The epoch of the features, which is an offset in the log of the metadata."""
+    epoch = (await admin.describe_features()).finalized_epoch
+    assert epoch is not None
+    return {"features": epoch}
+
+
 def check_growing(
-    before: QuorumDescription, lines: list[str], after: QuorumDescription
+    before: dict[str, int], lines: list[str], after: dict[str, int]
 ) -> None:
     """Check that what Java was told lies between what we were told."""
     theirs = {
@@ -598,9 +612,8 @@ def check_growing(
             line.split("\t") for line in lines if line.startswith("growing")
         )
     }
-    least, most = growing(before), growing(after)
-    assert least.keys() == theirs.keys() == most.keys()
-    assert all(least[name] <= theirs[name] <= most[name] for name in theirs)
+    assert before.keys() == theirs.keys() == after.keys()
+    assert all(before[name] <= theirs[name] <= after[name] for name in theirs)
 
 
 async def test_it_tells_what_javas_tells(guarded: Kafka, admin: Admin) -> None:
@@ -630,13 +643,14 @@ async def test_it_tells_what_javas_tells(guarded: Kafka, admin: Admin) -> None:
         await until(alice.describe_delegation_token, len)
         await until(admin.describe_client_quotas, lambda it: len(it) == 2)
         await until(admin.describe_acls, lambda it: len(it) == 2)
-        before = await admin.describe_metadata_quorum()
+        before = await growing(admin) | await epoch_of(admin)
         ours = await facts_of(admin, alice)
         program = Toolbox(guarded.options.release).program(PROGRAM)
         output = await program.run(
             guarded.bootstrap_servers, login["bootstrap_servers"], "alice", "a"
         )
     assert output.returncode == 0, output.stderr
-    check_growing(before, output.lines, await admin.describe_metadata_quorum())
+    after = await growing(admin) | await epoch_of(admin)
+    check_growing(before, output.lines, after)
     java = [line for line in output.lines if not line.startswith("growing")]
     assert sorted(ours) == sorted(java)

@@ -18,7 +18,9 @@ from kafkaio.admin import (
     ConfigResourceType,
     ConfigSource,
     GroupDescription,
+    GroupMember,
     GroupState,
+    GroupType,
     NewTopic,
     ProducerIdAndEpoch,
     StreamsGroupDescription,
@@ -29,7 +31,7 @@ from kafkaio.protocol.error_codes import ErrorCode as E
 from kafkaio.protocol.messages import streams_group_heartbeat as streams_api
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from tests.integration.groups import StreamsMember, share_joined
 from tests.support.java import Toolbox
 from tests.support.raw_transactions import NEW, Cluster, RawProducer, loaded, until
@@ -98,20 +100,41 @@ async def topics(admin: Admin, name: str) -> list[str]:
 
 
 async def configs(admin: Admin, resource: ConfigResource) -> list[str]:
-    described = await admin.describe_configs([resource], include_synonyms=True)
+    described = await admin.describe_configs(
+        [resource], include_synonyms=True, include_documentation=True
+    )
     return [
         fact(
             *("config", resource.name, it.name, it.value, SOURCES[it.source]),
-            *(it.is_read_only, it.is_sensitive, it.type.name),
+            *(it.is_read_only, it.is_sensitive, it.source is ConfigSource.DEFAULT),
+            *(it.type.name, words(it.documentation)),
             [f"{s.name}={text(s.value)}@{SOURCES[s.source]}" for s in it.synonyms],
         )
         for it in described[resource].values()
     ]
 
 
+def words(text: str | None) -> str | None:
+    return None if text is None else " ".join(text.split())
+
+
+def member(what: str, it: GroupMember) -> str:
+    return fact(
+        *(what, it.member_id, it.instance_id, it.rack, it.client_id, it.host),
+        sorted_partitions(it.assignment),
+        None
+        if it.target_assignment is None
+        else sorted_partitions(it.target_assignment),
+        *(it.member_epoch, it.is_classic),
+    )
+
+
 async def groups(admin: Admin, described: GroupDescription) -> list[str]:
     facts = [
-        fact("group", it.group_id, it.type.capitalize(), it.protocol_type, it.state)
+        fact(
+            *("group", it.group_id, it.type.capitalize(), it.protocol_type, it.state),
+            it.type is GroupType.CLASSIC and not it.protocol_type,
+        )
         for it in (await admin.list_groups()).values()
     ]
     facts.append(
@@ -119,20 +142,24 @@ async def groups(admin: Admin, described: GroupDescription) -> list[str]:
             *("described", described.group_id, described.type.capitalize()),
             *(described.state, described.assignor, described.coordinator),
             *(described.group_epoch, described.assignment_epoch),
+            not described.protocol_type,
+            sorted(described.authorized_operations or ()),
         )
     )
-    facts += [
+    facts += [member("member", it) for it in described.members]
+    name = described.group_id
+    found = await admin.describe_classic_groups([name], return_errors=True)
+    classic = found[name]
+    if isinstance(classic, BrokerError):
+        return [*facts, fact("classic", name, int(classic.code))]
+    assert isinstance(classic, GroupDescription)
+    facts.append(
         fact(
-            *("member", it.member_id, it.instance_id, it.client_id, it.host),
-            sorted_partitions(it.assignment),
-            None
-            if it.target_assignment is None
-            else sorted_partitions(it.target_assignment),
-            *(it.member_epoch, it.is_classic),
+            *("classic", name, classic.protocol_type, classic.assignor),
+            *(not classic.protocol_type, classic.state, classic.coordinator),
         )
-        for it in described.members
-    ]
-    return facts
+    )
+    return facts + [member("classic member", it) for it in classic.members]
 
 
 async def offsets(admin: Admin, topic: str, group: str) -> list[str]:
@@ -154,8 +181,8 @@ async def offsets(admin: Admin, topic: str, group: str) -> list[str]:
         ("TimestampSpec", 2**63 - 1),
     ):
         found = (await admin.list_offsets({tp: place}))[tp]  # type: ignore[dict-item]
-        pair = (-1, -1) if found is None else (found.offset, found.timestamp)
-        facts.append(fact("offset", kind, *pair))
+        it = found or OffsetAndTimestamp(-1, -1)
+        facts.append(fact("offset", kind, it.offset, it.timestamp, it.leader_epoch))
     return facts
 
 
@@ -165,7 +192,10 @@ async def directories(admin: Admin, topic: str) -> list[str]:
         for path, it in found.items():
             size = -1 if it.total_bytes is None else it.total_bytes
             facts.append(
-                fact("directory", node, path, it.error is None, size, it.is_cordoned)
+                fact(
+                    *("directory", node, path, it.error is None, size),
+                    *(it.usable_bytes is not None, it.is_cordoned),
+                )
             )
             facts += [
                 fact(
@@ -175,7 +205,16 @@ async def directories(admin: Admin, topic: str) -> list[str]:
                 for tp, replica in it.replicas.items()
                 if tp.topic == topic
             ]
+    replicas = [(TopicPartition(topic, 0), node) for node in await nodes(admin)]
+    for (_, node), place in (await admin.describe_replica_log_dirs(replicas)).items():
+        lags = (place.current_offset_lag, place.future_offset_lag)
+        current, future = (-1 if lag is None else lag for lag in lags)
+        facts.append(fact("placed", node, place.current, current, place.future, future))
     return facts
+
+
+async def nodes(admin: Admin) -> list[int]:
+    return [it.node_id for it in (await admin.describe_cluster()).brokers]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -205,7 +244,10 @@ async def test_it_tells_what_javas_tells(
             count += len((await consumer.poll()).records)
         await consumer.commit()
         while True:
-            described = (await admin.describe_consumer_groups([group]))[group]
+            found = await admin.describe_consumer_groups(
+                [group], include_authorized_operations=True
+            )
+            described = found[group]
             if described.state is GroupState.STABLE:
                 break
         broker = ConfigResource(
@@ -218,6 +260,10 @@ async def test_it_tells_what_javas_tells(
             *await groups(admin, described),
             *await offsets(admin, topic, group),
             *await directories(admin, topic),
+            *[
+                fact("resource", it.type.name, it.name)
+                for it in await admin.list_config_resources()
+            ],
         ]
         program = Toolbox(real_kafka_cluster.options.release).program(PROGRAM)
         output = await program.run(servers, topic, group, broker.name)
@@ -248,7 +294,8 @@ async def share_groups(admin: Admin, names: list[str]) -> list[str]:
         )
         facts += [
             fact(
-                *("member", it.member_id, it.client_id, it.host, it.member_epoch),
+                *("member", it.member_id, it.rack, it.client_id, it.host),
+                *(it.member_epoch,),
                 sorted_partitions(it.assignment),
             )
             for it in group.members

@@ -53,11 +53,13 @@ public final class DescribeCluster {
     }
 
     private static void cluster(Admin admin) throws Exception {
-        var cluster = admin.describeCluster(new DescribeClusterOptions().includeAuthorizedOperations(true));
+        var cluster = admin.describeCluster(new DescribeClusterOptions().includeAuthorizedOperations(true)
+            .includeFencedBrokers(true));
         fact("cluster", cluster.clusterId().get(), cluster.controller().get().id(), cluster.authorizedOperations()
             .get().stream().map(Enum::name).sorted().collect(Collectors.joining(";")));
-        cluster.nodes().get().forEach(it -> fact("node", it.id(), it.host(), it.port(), it.rack()));
+        cluster.nodes().get().forEach(it -> fact("node", it.id(), it.host(), it.port(), it.rack(), it.isFenced()));
         var features = admin.describeFeatures().featureMetadata().get();
+        fact("growing", "features", features.finalizedFeaturesEpoch().get());
         features.finalizedFeatures().forEach((name, it) ->
             fact("finalized", name, it.minVersionLevel(), it.maxVersionLevel()));
         features.supportedFeatures().forEach((name, it) -> fact("supported", name, it.minVersion(), it.maxVersion()));
