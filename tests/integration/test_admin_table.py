@@ -59,6 +59,7 @@ from kafkaio.testing.kafka.releases import find_release
 from kafkaio.types import TopicPartition
 from tests.integration.groups import share_heartbeat
 from tests.support.java import Toolbox
+from tests.support.raw_transactions import OLD, Cluster, RawProducer
 from tests.support.retries import Retries
 
 pytestmark = [
@@ -1201,6 +1202,57 @@ async def test_elections_without_a_candidate(real_kafka_cluster: Kafka) -> None:
             *(E.ELIGIBLE_LEADERS_NOT_AVAILABLE, E.UNKNOWN_TOPIC_OR_PARTITION),
             0,  # it has a leader: an election is not needed
         )
+
+
+@pytest.mark.kafka_versions("2.8", "4.3")
+async def test_a_leader_that_has_moved(real_kafka_cluster: Kafka) -> None:
+    """It is asked, says so, and the one that took its place answers."""
+    nodes = [real_kafka_cluster.node_ids[0], real_kafka_cluster.node_ids[-1]]
+    tp = TopicPartition(f"moves-{uuid4().hex}", 0)
+    servers = real_kafka_cluster.bootstrap_servers
+    observer = Retries()
+    async with Admin(servers) as mover, Admin(servers, observer=observer) as admin:
+        await mover.create_topics([NewTopic(tp.topic, assignments={0: nodes})])
+        calls: tuple[Callable[[], Awaitable[object]], ...] = (
+            lambda: admin.list_offsets({tp: "latest"}, **ALL),
+            lambda: admin.delete_records({tp: 0}, **ALL),
+            # DescribeProducers is no such call: followers answer it, too.
+        )
+        await codes_of(calls[0]())  # it knows the leader
+        for call in calls:
+            nodes.reverse()
+            await mover.alter_partition_reassignments({tp: nodes})
+            await mover.elect_leaders("preferred", [tp])
+            while True:
+                (found,) = (await mover.describe_topics([tp.topic])).values()
+                if found.partitions[0].leader == nodes[0]:
+                    break
+            observer.codes.clear()
+            while not observer.codes:  # the former leader learns of it a moment later
+                assert await codes_of(call()) == (0,)
+            assert observer.codes[0] in {
+                E.NOT_LEADER_OR_FOLLOWER,
+                E.FENCED_LEADER_EPOCH,
+            }
+
+
+@pytest.mark.kafka_versions("2.8", "4.3")
+async def test_an_open_transaction_is_aborted_first(real_kafka_cluster: Kafka) -> None:
+    """The coordinator says that it is busy, and is asked again."""
+    name = f"fenced-{uuid4().hex}"
+    observer = Retries()
+    servers = real_kafka_cluster.bootstrap_servers
+    async with (
+        kafkaio.Client(servers, observer=observer) as client,
+        Admin(client) as admin,
+    ):
+        await admin.create_topics([NewTopic(name, 1)])
+        raw = RawProducer(Cluster(client), name, OLD)
+        await raw.start()
+        await raw.send(TopicPartition(name, 0), 0)
+        observer.codes.clear()
+        assert await codes_of(admin.fence_producers([name], **ALL)) == (0,)
+        assert set(observer.codes) == {E.CONCURRENT_TRANSACTIONS}
 
 
 @pytest.mark.kafka_versions("2.8", "4.3")
