@@ -3139,13 +3139,16 @@ class Admin(Closeable):
     ) -> None:
         """Make a controller a voter of the quorum (KIP-853).
 
-        It needs Kafka 3.9, and a quorum that was not formatted with static voters. If
-        the call is cancelled, it may still become one.
+        It needs Kafka 3.9, and voters that are not static. Those that were formatted as
+        static ones cease to be when `update_features` raises ``kraft.version`` to 1:
+        with Kafka 4.3, while 3.9 and 4.0 take that update and change nothing. If the
+        call is cancelled, the controller may still become a voter.
 
         Args:
             node_id: the node id of the controller.
-            directory_id: the id of the directory with its metadata, from its
-                ``meta.properties``.
+            directory_id: the id of the directory with its metadata, as
+                `describe_metadata_quorum` returns it for an observer. The controller's
+                ``meta.properties`` has its 16 bytes in base64.
             endpoints: its listeners.
             cluster_id: the cluster that it has to be; not checked by default.
             timeout: seconds.
@@ -3182,8 +3185,8 @@ class Admin(Closeable):
     ) -> None:
         """Take a controller's vote in the quorum away (KIP-853).
 
-        It needs Kafka 3.9, and a quorum that was not formatted with static voters. If
-        the call is cancelled, it may still lose it.
+        It needs Kafka 3.9, and voters that are not static, as `add_raft_voter` does. If
+        the call is cancelled, the controller may still lose its vote.
 
         Args:
             node_id: the node id of the controller.
