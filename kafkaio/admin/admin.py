@@ -980,7 +980,9 @@ class Admin(Closeable):
             None by replica, in the order of ``directories``.
 
         Raises:
-            BrokerError: LOG_DIR_NOT_FOUND, REPLICA_NOT_AVAILABLE or another refusal.
+            BrokerError: LOG_DIR_NOT_FOUND; KAFKA_STORAGE_ERROR, if the directory is
+                offline; REPLICA_NOT_AVAILABLE, if the broker has no such replica: it
+                makes one there when it gets it; or another refusal.
             AuthorizationError: the client may not alter the cluster.
             RequestTimeout: a broker did not answer in time.
             AdminErrors: several replicas failed.
@@ -3137,13 +3139,16 @@ class Admin(Closeable):
     ) -> None:
         """Make a controller a voter of the quorum (KIP-853).
 
-        It needs Kafka 3.9, and a quorum that was not formatted with static voters. If
-        the call is cancelled, it may still become one.
+        It needs Kafka 3.9, and voters that are not static. Those that were formatted as
+        static ones cease to be when `update_features` raises ``kraft.version`` to 1:
+        with Kafka 4.3, while 3.9 and 4.0 take that update and change nothing. If the
+        call is cancelled, the controller may still become a voter.
 
         Args:
             node_id: the node id of the controller.
-            directory_id: the id of the directory with its metadata, from its
-                ``meta.properties``.
+            directory_id: the id of the directory with its metadata, as
+                `describe_metadata_quorum` returns it for an observer. The controller's
+                ``meta.properties`` has its 16 bytes in base64.
             endpoints: its listeners.
             cluster_id: the cluster that it has to be; not checked by default.
             timeout: seconds.
@@ -3180,8 +3185,8 @@ class Admin(Closeable):
     ) -> None:
         """Take a controller's vote in the quorum away (KIP-853).
 
-        It needs Kafka 3.9, and a quorum that was not formatted with static voters. If
-        the call is cancelled, it may still lose it.
+        It needs Kafka 3.9, and voters that are not static, as `add_raft_voter` does. If
+        the call is cancelled, the controller may still lose its vote.
 
         Args:
             node_id: the node id of the controller.
@@ -3342,6 +3347,7 @@ class Admin(Closeable):
         self,
         partitions: Iterable[TopicPartition],
         *,
+        broker: int | None = None,
         return_errors: Literal[False] = False,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]: ...
@@ -3351,6 +3357,7 @@ class Admin(Closeable):
         self,
         partitions: Iterable[TopicPartition],
         *,
+        broker: int | None = None,
         return_errors: Literal[True],
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> dict[TopicPartition, tuple[ProducerState, ...] | KafkaError]: ...
@@ -3359,6 +3366,7 @@ class Admin(Closeable):
         self,
         partitions: Iterable[TopicPartition],
         *,
+        broker: int | None = None,
         return_errors: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> (
@@ -3371,6 +3379,8 @@ class Admin(Closeable):
 
         Args:
             partitions: the partitions.
+            broker: the node id of a broker whose replicas to ask; None asks the
+                leaders.
             return_errors: whether to return errors in place of raising them.
             timeout: seconds.
 
@@ -3379,15 +3389,16 @@ class Admin(Closeable):
 
         Raises:
             UnknownTopicOrPartition: there is no such partition.
-            BrokerError: the leader refuses.
-            UnsupportedVersion: a leader is too old.
-            RequestTimeout: a leader did not answer in time.
+            BrokerError: NOT_LEADER_OR_FOLLOWER, if ``broker`` has no replica of the
+                partition; or another refusal.
+            UnsupportedVersion: a broker is too old.
+            RequestTimeout: a broker did not answer in time.
             AdminErrors: several partitions failed.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
         wanted = list(dict.fromkeys(map(partition_of, partitions)))
-        results = await self._transactions.producers(wanted, deadline)
+        results = await self._transactions.producers(wanted, deadline, broker)
         return outcome(
             "describe the producers", wanted, results, return_errors=return_errors
         )

@@ -385,7 +385,12 @@ class Partitions:
             build=build,
             read=read,
             name=_replica_name,
-            react=final_at(ApiKey.ALTER_REPLICA_LOG_DIRS, *_MISSING),
+            # The directory is offline, and stays so until the broker is restarted.
+            react=final_at(
+                ApiKey.ALTER_REPLICA_LOG_DIRS,
+                *_MISSING,
+                ErrorCode.KAFKA_STORAGE_ERROR,
+            ),
             is_exact=True,
         )
         return await ask(self._cluster, operation, directories, deadline, "2.1")

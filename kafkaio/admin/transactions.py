@@ -27,7 +27,7 @@ from collections.abc import (
 )
 
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.admin.asking import AdminCluster, ask, brokers, need_brokers
+from kafkaio.admin.asking import AdminCluster, ask, brokers, final_at, need_brokers
 from kafkaio.admin.types import (
     HangingTransaction,
     ProducerIdAndEpoch,
@@ -50,6 +50,7 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages import describe_producers as producers_api
 from kafkaio.protocol.messages import describe_transactions as transactions_api
@@ -78,6 +79,12 @@ _COMMITTED = frozenset(
 #: Milliseconds that a transaction may be older than the longest time-out: it is aborted
 #: by a task of the coordinator that runs now and then.
 _MARGIN_MS = 300_000
+#: What a broker that was asked for by its id says of a partition that it does not have.
+_NO_REPLICA = final_at(
+    ApiKey.DESCRIBE_PRODUCERS,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
 #: The coordinator epoch to send where no marker was ever written.
 _FIRST_EPOCH = 0
 
@@ -187,9 +194,12 @@ class Transactions:
     # ---- what leaders know -----------------------------------------------------------
 
     async def producers(
-        self, partitions: Iterable[TopicPartition], deadline: float
+        self,
+        partitions: Iterable[TopicPartition],
+        deadline: float,
+        broker: int | None = None,
     ) -> Results[TopicPartition, tuple[ProducerState, ...]]:
-        """Ask the leaders of partitions which producers they remember."""
+        """Ask the leaders of partitions, or a broker, which producers they remember."""
         operation: Operation[
             TopicPartition,
             tuple[ProducerState, ...],
@@ -197,9 +207,11 @@ class Transactions:
         ] = Operation(
             what="describe the producers of",
             request=producers_api.DescribeProducersRequest,
-            destination=Leader,
+            destination=Leader if broker is None else lambda _: Broker(broker),
             build=_ask_for_producers,
             read=_read_producers,
+            # A broker that has no replica now is not asked again.
+            react=None if broker is None else _NO_REPLICA,
         )
         need_brokers(self._cluster, "describe producers")
         wanted = list(partitions)

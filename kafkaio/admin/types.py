@@ -1139,8 +1139,8 @@ class QuorumReplica:
             static voters, and from brokers before 3.9.
         log_end_offset: how far it has come in the log of the metadata; None if the
             leader does not know.
-        last_fetch_time: when it last fetched from the leader; None if the leader does
-            not know, or is it.
+        last_fetch_time: when it last fetched from the leader; for the leader the time
+            of its answer. None if the leader does not know.
         last_caught_up_time: when it last had all of the log; None likewise.
     """
 
@@ -1233,7 +1233,7 @@ class TransactionDescription:
         producer_epoch: the epoch of that id.
         timeout_ms: milliseconds after which the coordinator aborts a transaction.
         start_time_ms: when the open transaction began, in milliseconds since the Unix
-            epoch; None if none is open.
+            epoch; None if none is open. (Java's Admin then tells of the last one.)
         partitions: the partitions of the open transaction.
     """
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeAlias
+from uuid import uuid4
 
 from kafkaio.client import Client, GroupCoordinator
 from kafkaio.consumer import Consumer
 from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol.messages import streams_group_heartbeat as streams_api
 from kafkaio.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
@@ -127,3 +130,69 @@ async def share_joined(client: Client, group: str, member: str, topic: str) -> i
         await asyncio.sleep(0)
         answer = await share_heartbeat(client, group, member, answer.member_epoch)
     return answer.member_epoch
+
+
+Tasks: TypeAlias = Sequence[streams_api.StreamsGroupHeartbeatRequestTaskIds]
+
+
+class StreamsMember:
+    """A member of a streams group (KIP-1071), heartbeat by heartbeat.
+
+    It processes nothing: it says that it has the tasks that it was assigned.
+
+    Attributes:
+        member_id: its id.
+        epoch: its epoch; 0 before it has joined.
+        active: the active tasks that it has.
+    """
+
+    def __init__(self, client: Client, group: str) -> None:
+        self._client = client
+        self._group = group
+        self.member_id = str(uuid4())
+        self.epoch = 0
+        self.active: Tasks = ()
+        self._standby: Tasks = ()
+        self._warmup: Tasks = ()
+
+    async def beat(self, epoch: int | None = None, **more: object) -> None:
+        """Send a heartbeat, and take over what it is answered.
+
+        Args:
+            epoch: the epoch to send: -1 leaves the group.
+            **more: other fields of the request.
+        """
+        request = streams_api.StreamsGroupHeartbeatRequest(
+            group_id=self._group,
+            member_id=self.member_id,
+            member_epoch=self.epoch if epoch is None else epoch,
+            active_tasks=list(self.active),
+            standby_tasks=list(self._standby),
+            warmup_tasks=list(self._warmup),
+            **more,  # type: ignore[arg-type]  # fields of the message
+        )
+        answer = await self._client.request(request, to=GroupCoordinator(self._group))
+        assert answer.error_code == E.NONE, answer.error_message
+        self.epoch = answer.member_epoch
+        self.active = _owned(self.active, answer.active_tasks)
+        self._standby = _owned(self._standby, answer.standby_tasks)
+        self._warmup = _owned(self._warmup, answer.warmup_tasks)
+
+    async def leave(self) -> None:
+        """Leave the group."""
+        await self.beat(-1)
+
+
+def _owned(
+    before: Tasks,
+    assigned: Sequence[streams_api.StreamsGroupHeartbeatResponseTaskIds] | None,
+) -> Tasks:
+    """The tasks of a member after an answer, which has them only if they change."""
+    if assigned is None:
+        return before
+    return [
+        streams_api.StreamsGroupHeartbeatRequestTaskIds(
+            subtopology_id=it.subtopology_id, partitions=it.partitions
+        )
+        for it in assigned
+    ]

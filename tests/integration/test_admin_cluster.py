@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import anyio
 import pytest
@@ -22,8 +23,11 @@ from kafkaio.admin import (
     AclPermission,
     AclResourceType,
     Admin,
+    FeatureLevels,
     FeatureUpdate,
     FeatureUpgradeType,
+    NewTopic,
+    QuorumDescription,
     QuotaEntity,
     QuotaFilter,
     QuotaName,
@@ -347,14 +351,162 @@ async def test_controllers_alone(guarded: Kafka, admin: Admin) -> None:
             await direct.unregister_broker(99)
         with pytest.raises(UnsupportedVersion, match="needs brokers"):
             await direct.list_topics()
-    with pytest.raises(BrokerError, match="is a broker, no controller"):
+    with pytest.raises(BrokerError, match="is a broker, no controller") as told:
         async with Admin(bootstrap_controllers=guarded.bootstrap_servers):
             pytest.fail("it started")
+    assert told.value.code == E.MISMATCHED_ENDPOINT_TYPE
     with pytest.raises(UnsupportedVersion, match="is a controller, no broker"):
         async with Admin(where):
             pytest.fail("it started")
     with pytest.raises(ConfigurationError, match="needs brokers"):
         kafkaio.Producer(bootstrap_controllers=where)
+
+
+# ---- voters that come and go ---------------------------------------------------------
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def dynamic() -> AsyncIterator[Kafka]:
+    """Two controllers, one of which is the only voter.
+
+    Not before 4.3: the active controller of 4.0.2 ends if a voter that is removed
+    answers its last request ("Unexpected acknowledgement from non-voter").
+    """
+    async with Kafka(brokers=2, dynamic_voters=True) as kafka:
+        yield kafka
+
+
+def endpoints_of(kafka: Kafka) -> dict[int, tuple[RaftEndpoint, ...]]:
+    found = {}
+    addresses = kafka.bootstrap_controllers.split(",")
+    for node, address in zip(kafka.node_ids, addresses, strict=True):
+        host, _, port = address.partition(":")
+        found[node] = (RaftEndpoint("CONTROLLER", host, int(port)),)
+    return found
+
+
+def roles(quorum: QuorumDescription) -> tuple[list[int], list[int]]:
+    """The node ids of voters and observers."""
+    voters, observers = quorum.voters, quorum.observers
+    return [it.node_id for it in voters], [it.node_id for it in observers]
+
+
+@pytest.mark.parametrize("name", ["bootstrap_servers", "bootstrap_controllers"])
+async def test_a_controller_becomes_a_voter_and_ceases_to_be(
+    dynamic: Kafka, name: str
+) -> None:
+    where: dict[str, Any] = {name: getattr(dynamic, name)}
+    endpoints = endpoints_of(dynamic)
+    async with Admin(**where) as admin:
+        quorum = await until(
+            admin.describe_metadata_quorum, lambda it: roles(it) == ([1], [2])
+        )
+        assert (await admin.describe_features()).finalized["kraft.version"] == (
+            FeatureLevels(1, 1)
+        )
+        assert quorum.endpoints == {1: endpoints[1]}
+        (first,), (second,) = quorum.voters, quorum.observers
+        assert first.directory_id is not None
+        assert second.directory_id is not None
+        two = second.directory_id
+        with pytest.raises(BrokerError) as caught:
+            await admin.add_raft_voter(2, two, endpoints[2], cluster_id="another")
+        assert caught.value.code == E.INCONSISTENT_CLUSTER_ID
+
+        cluster_id = (await admin.describe_cluster()).cluster_id
+        await admin.add_raft_voter(2, two, endpoints[2], cluster_id=cluster_id)
+        quorum = await admin.describe_metadata_quorum()
+        assert roles(quorum) == ([1, 2], [])
+        assert quorum.voters[1].directory_id == two
+        assert quorum.endpoints == endpoints
+        with pytest.raises(BrokerError, match="already part of the set") as caught:
+            await admin.add_raft_voter(2, two, endpoints[2])
+        assert caught.value.code == E.DUPLICATE_VOTER
+
+        await admin.remove_raft_voter(2, two, cluster_id=cluster_id)
+        quorum = await until(admin.describe_metadata_quorum, lambda it: it.observers)
+        assert roles(quorum) == ([1], [2])
+        assert quorum.observers[0].directory_id == two
+        assert quorum.endpoints == {1: endpoints[1]}
+        with pytest.raises(BrokerError, match="Cannot remove voter") as caught:
+            await admin.remove_raft_voter(2, two)
+        assert caught.value.code == E.VOTER_NOT_FOUND
+
+
+async def test_the_active_controller_gives_its_place_up(dynamic: Kafka) -> None:
+    endpoints = endpoints_of(dynamic)
+    async with Admin(dynamic.bootstrap_servers) as admin:
+        quorum = await until(
+            admin.describe_metadata_quorum, lambda it: roles(it) == ([1], [2])
+        )
+        directories = {
+            it.node_id: it.directory_id or UUID(int=0)
+            for it in (*quorum.voters, *quorum.observers)
+        }
+        for leaving, staying in ((1, 2), (2, 1)):
+            await admin.add_raft_voter(
+                staying, directories[staying], endpoints[staying]
+            )
+            await admin.remove_raft_voter(leaving, directories[leaving])
+            quorum = await until(
+                admin.describe_metadata_quorum,
+                lambda it, roles_=([staying], [leaving]): roles(it) == roles_,
+            )
+            assert quorum.leader == staying
+            name = f"led-by-{staying}"
+            assert list(await admin.create_topics([NewTopic(name, 1, 1)])) == [name]
+
+
+async def test_java_tells_the_same_of_voters_and_observers(dynamic: Kafka) -> None:
+    servers = dynamic.bootstrap_servers
+    program = Toolbox(dynamic.options.release).program(PROGRAM)
+    async with Admin(servers) as admin:
+        quorum = await until(
+            admin.describe_metadata_quorum, lambda it: roles(it) == ([1], [2])
+        )
+        before = await growing(admin)
+        output = await program.run(servers)
+        assert output.returncode == 0, output.stderr
+        check_growing(before, output.lines, await growing(admin))
+    java = [line for line in output.lines if not line.startswith("growing")]
+    assert sorted(quorum_facts(quorum)) == sorted(java)
+
+
+async def test_voters_become_dynamic() -> None:
+    """By an update of a feature, which nothing takes back."""
+    async with Kafka(brokers=2) as kafka, Admin(kafka.bootstrap_servers) as admin:
+        quorum = await admin.describe_metadata_quorum()
+        assert roles(quorum) == ([1, 2], [])
+        assert "kraft.version" not in (await admin.describe_features()).finalized
+        with pytest.raises(BrokerError) as caught:
+            await admin.remove_raft_voter(1, uuid4())
+        assert caught.value.code == E.UNSUPPORTED_VERSION
+
+        async def is_updated(*, validate_only: bool = False) -> bool:
+            update = {"kraft.version": FeatureUpdate(1)}
+            try:
+                await admin.update_features(update, validate_only=validate_only)
+            except BrokerError as error:
+                # The leader learns a moment later what the other voter supports.
+                if "not all of the voters support it" not in str(error):
+                    raise
+                return False
+            return True
+
+        await until(lambda: is_updated(validate_only=True), bool)
+        assert "kraft.version" not in (await admin.describe_features()).finalized
+        await until(is_updated, bool)
+        await until(admin.describe_features, lambda it: "kraft.version" in it.finalized)
+        quorum = await admin.describe_metadata_quorum()
+        other = next(it for it in quorum.voters if it.node_id != quorum.leader)
+        assert other.directory_id is not None
+        await admin.remove_raft_voter(other.node_id, other.directory_id)
+        wanted = [quorum.leader], [other.node_id]
+        await until(admin.describe_metadata_quorum, lambda it: roles(it) == wanted)
+        down = FeatureUpdate(0, FeatureUpgradeType.SAFE_DOWNGRADE)
+        with pytest.raises(BrokerError, match="Can't downgrade") as caught:
+            await admin.update_features({"kraft.version": down})
+        assert caught.value.code == E.INVALID_UPDATE_VERSION
 
 
 # ---- beside Java's -------------------------------------------------------------------
@@ -397,10 +549,15 @@ async def facts_of(admin: Admin, owner: Admin) -> list[str]:
         )
         for it in await owner.describe_delegation_token()
     ]
-    cluster = await admin.describe_cluster(include_authorized_operations=True)
+    cluster = await admin.describe_cluster(
+        include_authorized_operations=True, include_fenced_brokers=True
+    )
     operations = ";".join(sorted(cluster.authorized_operations or ()))
     facts.append(fact("cluster", cluster.cluster_id, cluster.controller, operations))
-    facts += [fact("node", *astuple(it)) for it in cluster.brokers]
+    facts += [
+        fact("node", *astuple(it), str(it.node_id in cluster.fenced).lower())
+        for it in cluster.brokers
+    ]
     features = await admin.describe_features()
     for kind, levels in (
         ("finalized", features.finalized),
@@ -409,15 +566,58 @@ async def facts_of(admin: Admin, owner: Admin) -> list[str]:
         facts += [
             fact(kind, name, it.min_level, it.max_level) for name, it in levels.items()
         ]
-    quorum = await admin.describe_metadata_quorum()
-    facts.append(fact("quorum", quorum.leader, quorum.leader_epoch))
-    facts += [fact("voter", it.node_id) for it in quorum.voters]
+    return facts + quorum_facts(await admin.describe_metadata_quorum())
+
+
+def java_id(directory: UUID | None) -> str:
+    """The id of a directory as Java prints it."""
+    return base64.urlsafe_b64encode((directory or UUID(int=0)).bytes).decode()[:22]
+
+
+def quorum_facts(quorum: QuorumDescription) -> list[str]:
+    facts = [fact("quorum", quorum.leader, quorum.leader_epoch)]
+    for what, replicas in (("voter", quorum.voters), ("observer", quorum.observers)):
+        facts += [fact(what, it.node_id, java_id(it.directory_id)) for it in replicas]
     facts += [
         fact("endpoint", node, *astuple(it))
         for node, found in quorum.endpoints.items()
         for it in found
     ]
     return facts
+
+
+async def growing(admin: Admin) -> dict[str, int]:
+    """What grows in the quorum while one asks, by its name."""
+    quorum = await admin.describe_metadata_quorum()
+    found: dict[str, int | None] = {"high watermark": quorum.high_watermark}
+    for it in (*quorum.voters, *quorum.observers):
+        found |= {
+            f"end of {it.node_id}": it.log_end_offset,
+            f"fetch of {it.node_id}": milliseconds(it.last_fetch_time),
+            f"caught up {it.node_id}": milliseconds(it.last_caught_up_time),
+        }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+async def epoch_of(admin: Admin) -> dict[str, int]:
+    """The epoch of the features, which is an offset in the log of the metadata."""
+    epoch = (await admin.describe_features()).finalized_epoch
+    assert epoch is not None
+    return {"features": epoch}
+
+
+def check_growing(
+    before: dict[str, int], lines: list[str], after: dict[str, int]
+) -> None:
+    """Check that what Java was told lies between what we were told."""
+    theirs = {
+        name: int(number)
+        for _, name, number in (
+            line.split("\t") for line in lines if line.startswith("growing")
+        )
+    }
+    assert before.keys() == theirs.keys() == after.keys()
+    assert all(before[name] <= theirs[name] <= after[name] for name in theirs)
 
 
 async def test_it_tells_what_javas_tells(guarded: Kafka, admin: Admin) -> None:
@@ -447,10 +647,14 @@ async def test_it_tells_what_javas_tells(guarded: Kafka, admin: Admin) -> None:
         await until(alice.describe_delegation_token, len)
         await until(admin.describe_client_quotas, lambda it: len(it) == 2)
         await until(admin.describe_acls, lambda it: len(it) == 2)
+        before = await growing(admin) | await epoch_of(admin)
         ours = await facts_of(admin, alice)
         program = Toolbox(guarded.options.release).program(PROGRAM)
         output = await program.run(
             guarded.bootstrap_servers, login["bootstrap_servers"], "alice", "a"
         )
     assert output.returncode == 0, output.stderr
-    assert sorted(ours) == sorted(output.lines)
+    after = await growing(admin) | await epoch_of(admin)
+    check_growing(before, output.lines, after)
+    java = [line for line in output.lines if not line.startswith("growing")]
+    assert sorted(ours) == sorted(java)

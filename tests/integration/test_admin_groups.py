@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -16,12 +17,16 @@ from kafkaio.errors import (
     ArgumentValueError,
     BrokerError,
     GroupError,
+    RequestTimeout,
     UnknownTopicOrPartition,
 )
 from kafkaio.protocol.error_codes import ErrorCode as E
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import OffsetAndMetadata, TopicPartition
+from tests.integration.groups import until
+from tests.support.raw_transactions import OLD, Cluster, RawProducer
+from tests.support.retries import Retries
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -133,6 +138,41 @@ async def test_offsets_of_groups(
     ] == [E.GROUP_ID_NOT_FOUND] * 2
     with pytest.raises(AdminErrors, match="delete groups: 2 of 2 failed"):
         await admin.delete_consumer_groups([group, other])
+
+
+@pytest.mark.kafka_versions("2.8", "3.9", "4.0", "4.3")
+async def test_offsets_of_an_open_transaction(
+    cluster_topic: TopicFactory, real_kafka_cluster: Kafka, group: str
+) -> None:
+    tp = TopicPartition(cluster_topic(partitions=1), 0)
+    observer = Retries()
+    servers = real_kafka_cluster.bootstrap_servers
+    async with (
+        kafkaio.Client(servers, observer=observer) as client,
+        Admin(client) as admin,
+    ):
+        await admin.alter_consumer_group_offsets(group, {tp: 1})
+        raw = RawProducer(Cluster(client), f"txn-{group}", OLD)
+        await raw.start()
+        assert await raw.add_offsets(group) == E.NONE
+        assert await raw.commit_offsets(group, {tp: 3}) == [E.NONE]
+
+        with pytest.raises(RequestTimeout, match="UNSTABLE_OFFSET_COMMIT") as caught:
+            await admin.list_consumer_group_offsets(
+                [group], require_stable=True, timeout=1
+            )
+        assert isinstance(caught.value.__cause__, BrokerError)
+        assert caught.value.__cause__.code == E.UNSTABLE_OFFSET_COMMIT
+        # Whoever does not ask for that gets what was committed before.
+        found = await admin.list_consumer_group_offsets([group])
+        assert found == {group: {tp: OffsetAndMetadata(1)}}
+        observer.codes.clear()
+        listing = asyncio.create_task(
+            admin.list_consumer_group_offsets([group], require_stable=True)
+        )
+        await until(lambda: E.UNSTABLE_OFFSET_COMMIT in observer.codes)
+        assert await raw.end(commit=True) == E.NONE
+        assert await listing == {group: {tp: OffsetAndMetadata(3)}}
 
 
 async def test_offsets_are_reset(

@@ -16,7 +16,6 @@ from kafkaio.admin import (
     ReplicaDirectories,
     ShareOffset,
 )
-from kafkaio.client import GroupCoordinator
 from kafkaio.errors import (
     AdminErrors,
     ArgumentTypeError,
@@ -29,7 +28,7 @@ from kafkaio.protocol.messages import streams_group_heartbeat as streams_api
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import OffsetAndMetadata, TopicPartition
-from tests.integration.groups import share_heartbeat, share_joined
+from tests.integration.groups import StreamsMember, share_heartbeat, share_joined
 
 pytestmark = [
     pytest.mark.slow,
@@ -165,38 +164,15 @@ async def test_groups_that_are_no_share_groups(
 async def test_a_streams_group(
     client: kafkaio.Client, admin: Admin, cluster_topic: TopicFactory, group: str
 ) -> None:
-    source, member = cluster_topic(partitions=2), str(uuid4())
+    source, member = cluster_topic(partitions=2), StreamsMember(client, group)
     tps = [TopicPartition(source, number) for number in range(2)]
-
-    async def beat(
-        epoch: int, **more: object
-    ) -> streams_api.StreamsGroupHeartbeatResponse:
-        request = streams_api.StreamsGroupHeartbeatRequest(
-            group_id=group,
-            member_id=member,
-            member_epoch=epoch,
-            **more,  # type: ignore[arg-type]  # fields of the message
-        )
-        answer = await client.request(request, to=GroupCoordinator(group))
-        assert answer.error_code == E.NONE, answer.error_message
-        return answer
-
-    tasks = [
-        streams_api.StreamsGroupHeartbeatRequestTaskIds(
-            subtopology_id="0", partitions=[0, 1]
-        )
-    ]
-    joined = await beat(
-        0,
+    await member.beat(
         topology=streams_api.Topology(
             epoch=3,
             subtopologies=[
                 streams_api.Subtopology(subtopology_id="0", source_topics=[source])
             ],
         ),
-        active_tasks=[],
-        standby_tasks=[],
-        warmup_tasks=[],
         process_id="process",
         rebalance_timeout_ms=10_000,
         user_endpoint=streams_api.StreamsGroupHeartbeatRequestEndpoint(
@@ -204,18 +180,16 @@ async def test_a_streams_group(
         ),
         client_tags=[streams_api.KeyValue(key="zone", value="a")],
     )
-    while not joined.active_tasks:
-        joined = await beat(joined.member_epoch)
-    await beat(
-        joined.member_epoch, active_tasks=tasks, standby_tasks=[], warmup_tasks=[]
-    )
+    while not member.active:
+        await member.beat()
+    await member.beat()
     it = (await admin.describe_streams_groups([group]))[group]
     assert it.state is GroupState.STABLE
     assert it.topology_epoch == 3
     (subtopology,) = it.subtopologies
     assert (subtopology.subtopology_id, subtopology.source_topics) == ("0", (source,))
     (found,) = it.members
-    assert found.member_id == member
+    assert found.member_id == member.member_id
     assert (found.endpoint, found.client_tags) == (("here", 80), {"zone": "a"})
     assert found.process_id == "process"
     assert found.assignment.active == found.target_assignment.active == {"0": (0, 1)}
@@ -226,7 +200,7 @@ async def test_a_streams_group(
     assert caught.value.code == E.NON_EMPTY_GROUP
     with pytest.raises(GroupError, match="the group is in use"):
         await admin.alter_streams_group_offsets(group, {tps[0]: 0})
-    await beat(-1)
+    await member.leave()
     assert await admin.alter_streams_group_offsets(group, {tps[0]: 0, tps[1]: 0}) == {
         tps[0]: None,
         tps[1]: None,

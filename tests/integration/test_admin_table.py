@@ -45,7 +45,13 @@ from kafkaio.admin import (
     ScramMechanism,
     ScramUpsertion,
 )
-from kafkaio.errors import BrokerError, KafkaError, UnsupportedVersion, UsageError
+from kafkaio.errors import (
+    BrokerError,
+    KafkaError,
+    RequestTimeout,
+    UnsupportedVersion,
+    UsageError,
+)
 from kafkaio.protocol.error_codes import ErrorCode as E
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
@@ -53,6 +59,8 @@ from kafkaio.testing.kafka.releases import find_release
 from kafkaio.types import TopicPartition
 from tests.integration.groups import share_heartbeat
 from tests.support.java import Toolbox
+from tests.support.raw_transactions import OLD, Cluster, RawProducer
+from tests.support.retries import Retries
 
 pytestmark = [
     pytest.mark.slow,
@@ -1027,6 +1035,8 @@ async def world(
             users=users,
             delegation_tokens=True,
             version=kafka_version,
+            # Those that have expired are kept.
+            config={"delegation.token.expiry.check.interval.ms": 3_600_000},
         )
     async with (
         broker,
@@ -1194,6 +1204,117 @@ async def test_elections_without_a_candidate(real_kafka_cluster: Kafka) -> None:
         )
 
 
+@pytest.mark.kafka_versions("2.8", "4.3")
+async def test_a_leader_that_has_moved(real_kafka_cluster: Kafka) -> None:
+    """It is asked, says so, and the one that took its place answers."""
+    nodes = [real_kafka_cluster.node_ids[0], real_kafka_cluster.node_ids[-1]]
+    tp = TopicPartition(f"moves-{uuid4().hex}", 0)
+    servers = real_kafka_cluster.bootstrap_servers
+    observer = Retries()
+    async with Admin(servers) as mover, Admin(servers, observer=observer) as admin:
+        await mover.create_topics([NewTopic(tp.topic, assignments={0: nodes})])
+        calls: tuple[Callable[[], Awaitable[object]], ...] = (
+            lambda: admin.list_offsets({tp: "latest"}, **ALL),
+            lambda: admin.delete_records({tp: 0}, **ALL),
+            # DescribeProducers is no such call: followers answer it, too.
+        )
+        await codes_of(calls[0]())  # it knows the leader
+        for call in calls:
+            nodes.reverse()
+            await mover.alter_partition_reassignments({tp: nodes})
+            await mover.elect_leaders("preferred", [tp])
+            while True:
+                (found,) = (await mover.describe_topics([tp.topic])).values()
+                if found.partitions[0].leader == nodes[0]:
+                    break
+            observer.codes.clear()
+            while not observer.codes:  # the former leader learns of it a moment later
+                assert await codes_of(call()) == (0,)
+            assert observer.codes[0] in {
+                E.NOT_LEADER_OR_FOLLOWER,
+                E.FENCED_LEADER_EPOCH,
+            }
+
+
+@pytest.mark.kafka_versions("2.8", "4.3")
+async def test_an_open_transaction_is_aborted_first(real_kafka_cluster: Kafka) -> None:
+    """The coordinator says that it is busy, and is asked again."""
+    name = f"fenced-{uuid4().hex}"
+    observer = Retries()
+    servers = real_kafka_cluster.bootstrap_servers
+    async with (
+        kafkaio.Client(servers, observer=observer) as client,
+        Admin(client) as admin,
+    ):
+        await admin.create_topics([NewTopic(name, 1)])
+        raw = RawProducer(Cluster(client), name, OLD)
+        await raw.start()
+        await raw.send(TopicPartition(name, 0), 0)
+        observer.codes.clear()
+        assert await codes_of(admin.fence_producers([name], **ALL)) == (0,)
+        assert set(observer.codes) == {E.CONCURRENT_TRANSACTIONS}
+
+
+@pytest.mark.kafka_versions("2.8", "4.3")
+@pytest.mark.not_embedded("its followers cannot be paused")
+async def test_a_follower_that_deletes_no_records(real_kafka_cluster: Kafka) -> None:
+    first, *_, last = real_kafka_cluster.node_ids
+    tp = TopicPartition(f"slow-{uuid4().hex}", 0)
+    servers = real_kafka_cluster.bootstrap_servers
+    async with kafkaio.Client(servers) as client, Admin(client) as admin:
+        await admin.create_topics([NewTopic(tp.topic, assignments={0: [first, last]})])
+        async with kafkaio.Producer(client) as producer:
+            await producer.send(tp.topic, b"x", partition=0)
+        await real_kafka_cluster.pause(last)
+        # Before the broker that is paused counts as dead: then nobody waits for it.
+        with pytest.raises(RequestTimeout, match="REQUEST_TIMED_OUT") as caught:
+            await admin.delete_records({tp: 1}, timeout=1)
+        assert isinstance(caught.value.__cause__, BrokerError)
+        assert caught.value.__cause__.code == E.REQUEST_TIMED_OUT
+        assert caught.value.item == tp
+
+
+@pytest.mark.kafka_versions("2.8", "4.3")
+@pytest.mark.not_embedded("its controllers cannot be paused")
+async def test_a_controller_that_is_none_any_more(
+    real_kafka_cluster: Kafka, kafka_version: str
+) -> None:
+    """It is asked, says so, and the one that took its place does the work."""
+    kafka = real_kafka_cluster
+    is_kraft = kafka_version != "2.8"
+    listener = "CONTROLLER" if is_kraft else "PLAINTEXT"
+    name = "bootstrap_controllers" if is_kraft else "bootstrap_servers"
+    addresses = dict(
+        zip(kafka.node_ids, kafka.bootstrap(listener).split(","), strict=True)
+    )
+    observer = Retries()
+
+    async def controller_of(asked: Admin) -> int | None:
+        if is_kraft:
+            return (await asked.describe_metadata_quorum()).leader
+        return (await asked.describe_cluster()).controller
+
+    where: dict[str, Any] = {name: ",".join(addresses.values())}
+    async with Admin(**where, observer=observer) as admin:
+        before = await controller_of(admin)
+        assert before is not None
+        del addresses[before]
+        await kafka.pause(before)
+        async with Admin(**{name: ",".join(addresses.values())}) as others:
+            while await controller_of(others) in {before, None}:
+                pass
+        await kafka.resume(before)
+        codes: tuple[int | str, ...] = ()
+        while E.NOT_CONTROLLER not in observer.codes:  # it learns of it a moment later
+            call = (
+                admin.alter_partition_reassignments({NOWHERE: [1]}, **ALL)
+                if is_kraft
+                else admin.create_partitions({NOWHERE.topic: 3}, **ALL)
+            )
+            codes = await codes_of(call)
+        assert codes == (E.UNKNOWN_TOPIC_OR_PARTITION,)
+
+
 # ---- what depends on the brokers' own settings ---------------------------------------
 
 
@@ -1202,7 +1323,11 @@ async def strict(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kafk
     """A broker with policies, that deletes no topics and has no rights and tokens."""
     program = Toolbox(find_release("4.3")).program(POLICY)
     jar = await program.jar(tmp_path_factory.mktemp("policy") / "policy.jar")
+    # A log directory that is a file cannot be used.
+    offline = tmp_path_factory.mktemp("offline") / "file"
+    offline.touch()
     config = {
+        "log.dirs": f"data,{offline}",
         "delete.topic.enable": "false",
         "create.topic.policy.class.name": "Policy",
         "alter.config.policy.class.name": "Policy",
@@ -1243,15 +1368,25 @@ async def test_what_settings_refuse(strict: Kafka) -> None:
             assert await codes_of(call) == codes
 
 
-class Retries(kafkaio.Observer):
-    """Notes the codes that are the reason for another attempt."""
-
-    def __init__(self) -> None:
-        self.codes: list[int] = []
-
-    def retrying(self, what: str, attempt: int, delay: float, error: Exception) -> None:
-        if isinstance(error, BrokerError):
-            self.codes.append(error.code)
+@pytest.mark.kafka_versions("4.3")
+@pytest.mark.not_embedded("its log directories cannot fail")
+async def test_a_log_directory_that_is_offline(strict: Kafka) -> None:
+    tp = TopicPartition("stays", 0)
+    (node,) = strict.node_ids
+    async with Admin(strict.bootstrap_servers) as admin:
+        await admin.create_topics([NewTopic("stays", 1, 1)])
+        while True:  # the broker makes the log a moment after it leads the partition
+            found = (await admin.describe_log_dirs())[node]
+            (good,) = (it for it in found.values() if it.error is None)
+            if tp in good.replicas:
+                break
+        (bad,) = (it for it in found.values() if it.error is not None)
+        assert bad.error is not None
+        assert bad.error.code == E.KAFKA_STORAGE_ERROR
+        assert bad.path.endswith("/file")
+        assert (bad.replicas, bad.total_bytes, bad.usable_bytes) == ({}, None, None)
+        moves = admin.alter_replica_log_dirs({(tp, node): bad.path}, **ALL)
+        assert await codes_of(moves) == (E.KAFKA_STORAGE_ERROR,)
 
 
 @pytest.mark.kafka_versions("4.3")
@@ -1288,6 +1423,18 @@ async def test_a_token_of_somebody_else(world: World) -> None:
             pass  # a broker learns of it a moment later
         assert codes == (E.DELEGATION_TOKEN_OWNER_MISMATCH,)
     await world.guest.expire_delegation_token(token.hmac)
+
+
+async def test_a_token_that_has_expired(world: World) -> None:
+    guest = world.guest
+    token = await guest.create_delegation_token(max_lifetime=1)
+    # A broker learns of it a moment later, and then it lives for another moment.
+    passing = {(E.DELEGATION_TOKEN_NOT_FOUND,), (0,)}
+    while (codes := await codes_of(guest.renew_delegation_token(token))) in passing:
+        pass
+    assert codes == (E.DELEGATION_TOKEN_EXPIRED,)
+    later = guest.expire_delegation_token(token, period=1)
+    assert await codes_of(later) == (E.DELEGATION_TOKEN_EXPIRED,)
 
 
 async def test_what_is_free_shows_nothing_of_others(world: World) -> None:

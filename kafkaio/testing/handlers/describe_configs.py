@@ -189,4 +189,5 @@ def _config(
             for one in synonyms
         ],
         config_type=_UNKNOWN if setting is None else _KINDS[setting.kind],
+        documentation=None,  # as of a config that has none, or if it is not asked for
     )

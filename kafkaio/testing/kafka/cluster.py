@@ -27,9 +27,11 @@ from kafkaio.testing.kafka.properties import (
 )
 from kafkaio.testing.kafka.releases import KafkaNotStarted
 from kafkaio.testing.kafka.storage import (
+    VOTERS_FILE,
     bootstrap_checkpoint,
     meta_properties,
     random_uuid,
+    voters_checkpoint,
 )
 from kafkaio.testing.kafka.wire import Address, metadata
 from kafkaio.testing.kafka.zookeeper import ZooKeeper, forget_after
@@ -177,6 +179,7 @@ class Cluster:
         plan = Plan(
             release=options.release,
             zookeeper=zookeeper,
+            dynamic_voters=options.dynamic_voters,
             brokers=options.brokers,
             users=options.accounts if options.sasl else None,
             tls=self._tls,
@@ -217,16 +220,25 @@ class Cluster:
         file.write_text(spell(self._properties(node)), "utf-8")
         if self.options.release.zookeeper:
             return
+        directory_id, now_ms = random_uuid(), time.time_ns() // 1_000_000
         (node.data / "meta.properties").write_text(
-            meta_properties(self._cluster_id, node.id), "utf-8"
+            meta_properties(self._cluster_id, node.id, directory_id), "utf-8"
         )
         checkpoint = bootstrap_checkpoint(
             self.options.levels,
             self.options.accounts if self.options.sasl else {},
-            now_ms=time.time_ns() // 1_000_000,
+            now_ms=now_ms,
             salt=secrets.token_bytes(_SALT_BYTES),
         )
         (node.data / "bootstrap.checkpoint").write_bytes(checkpoint)
+        if self.options.dynamic_voters and node is self.nodes[min(self.nodes)]:
+            port = node.ports[CONTROLLER]
+            voters = voters_checkpoint(
+                node.id, directory_id, CONTROLLER, port, now_ms=now_ms
+            )
+            file = node.data / VOTERS_FILE
+            file.parent.mkdir()
+            file.write_bytes(voters)
 
     def _launch(self, node: Node) -> None:
         file = node.directory / "server.properties"

@@ -79,6 +79,7 @@ def can_contain(options: ClusterOptions) -> bool:
         or options.tls
         or options.acls
         or options.jmx
+        or options.dynamic_voters
         or options.plugins
         or options.features
         or options.release.zookeeper

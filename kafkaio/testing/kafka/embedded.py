@@ -36,8 +36,11 @@ class EmbeddedCluster:
     """
 
     def __init__(self, options: ClusterOptions):
-        unknown = options.oidc or options.gssapi or options.jmx or options.plugins
-        if options.config or unknown:
+        unknown = (
+            *(options.oidc, options.gssapi, options.jmx, options.plugins),
+            *(options.config, options.dynamic_voters),
+        )
+        if any(unknown):
             raise KafkaNotStarted("the embedded broker has no such options")
         try:
             self._broker = Broker(

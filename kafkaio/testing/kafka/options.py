@@ -10,6 +10,8 @@ from kafkaio.testing.kafka.releases import DEFAULT_VERSION, Release, find_releas
 
 #: KIP-368.
 _REAUTH_SINCE: Final = (2, 2)
+#: KIP-853.
+_DYNAMIC_SINCE: Final = (3, 9)
 #: Here the class that checks signed tokens has the name that it has today.
 _OIDC_SINCE: Final = (3, 9)
 DEFAULT_USERS: Final[Mapping[str, str]] = {"alice": "alice-secret"}
@@ -27,6 +29,7 @@ class Options(TypedDict, total=False):
     oidc: bool
     gssapi: bool
     jmx: bool
+    dynamic_voters: bool
     plugins: Sequence[Path]
     config: Mapping[str, Value] | None
     features: Mapping[str, int] | None
@@ -57,6 +60,8 @@ class ClusterOptions:
             unsecured ones.
         gssapi: SASL listeners take GSSAPI too, with tickets of ``Kafka.kdc``.
         jmx: Serve the brokers' metrics, for ``Kafka.metrics``.
+        dynamic_voters: Let controllers become voters and cease to be (KIP-853). The
+            first node is the only voter in the beginning.
         plugins: Jars that brokers find their plug-ins in, such as a metrics reporter
             that ``config`` names.
         config: Broker properties; they override ours.
@@ -79,6 +84,7 @@ class ClusterOptions:
     oidc: bool = False
     gssapi: bool = False
     jmx: bool = False
+    dynamic_voters: bool = False
     plugins: Sequence[Path] = ()
     config: Mapping[str, Value] | None = None
     features: Mapping[str, int] | None = None
@@ -92,6 +98,8 @@ class ClusterOptions:
         if self.brokers < 1:
             raise ValueError(f"brokers must be at least 1, not {self.brokers}")
         object.__setattr__(self, "release", find_release(self.version))
+        if self.dynamic_voters:
+            self._need("dynamic_voters", _DYNAMIC_SINCE)
         self._check_security()
 
     def _check_security(self) -> None:
@@ -108,7 +116,12 @@ class ClusterOptions:
             self._need("delegation_tokens", (), is_there=there, needs="sasl or tls")
 
     def _need(
-        self, name: str, since: tuple[int, ...], *, is_there: bool, needs: str
+        self,
+        name: str,
+        since: tuple[int, ...],
+        *,
+        is_there: bool = True,
+        needs: str = "",
     ) -> None:
         if not is_there:
             raise ValueError(f"{name} needs {needs}=True")

@@ -129,6 +129,7 @@ class Plan:
     Attributes:
         release: The Kafka release.
         voters: ``id@host:port`` of every controller; empty with ZooKeeper.
+        dynamic_voters: Nodes find controllers there, and these say who is a voter.
         zookeeper: ``host:port`` of ZooKeeper; empty in KRaft mode.
         brokers: How many brokers there are.
         users: SASL users and passwords; None means no SASL.
@@ -146,6 +147,7 @@ class Plan:
 
     release: Release
     voters: Sequence[str] = ()
+    dynamic_voters: bool = False
     zookeeper: str = ""
     brokers: int = 1
     users: Mapping[str, str] | None = None
@@ -280,12 +282,17 @@ def _identity(plan: Plan, node_id: int) -> Properties:
             "zookeeper.connect": plan.zookeeper,
             "zookeeper.connection.timeout.ms": 20000,
         }
-    return {
+    found: Properties = {
         "process.roles": "broker,controller",
         "node.id": node_id,
-        "controller.quorum.voters": ",".join(plan.voters),
         "controller.listener.names": CONTROLLER,
     }
+    if plan.dynamic_voters:
+        addresses = [voter.partition("@")[2] for voter in plan.voters]
+        found["controller.quorum.bootstrap.servers"] = ",".join(addresses)
+    else:
+        found["controller.quorum.voters"] = ",".join(plan.voters)
+    return found
 
 
 def server_properties(

@@ -2,7 +2,9 @@
 
 A KRaft log directory is born with two files: ``meta.properties`` names the
 cluster and the node; ``bootstrap.checkpoint`` is a snapshot of the metadata log
-that sets feature levels and SCRAM users (KIP-584, KIP-631, KIP-900).
+that sets feature levels and SCRAM users (KIP-584, KIP-631, KIP-900). If voters can be
+added and removed, the first of them has a third file: a snapshot of the metadata log's
+partition that names the voters (KIP-853).
 """
 
 import base64
@@ -15,16 +17,29 @@ from typing import Final
 
 from kafkaio._records._impl import crc32c
 from kafkaio._records._layout import encode_varint
+from kafkaio.protocol.codec import encode
+from kafkaio.protocol.messages.kraft_version_record import KRaftVersionRecord
+from kafkaio.protocol.messages.voters_record import (
+    Endpoint,
+    KRaftVersionFeature,
+    Voter,
+    VotersRecord,
+)
 from kafkaio.protocol.primitives import uvarint
 
 _CONTROL_ATTRIBUTE: Final = 0x20
 _SNAPSHOT_HEADER_KEY: Final = struct.pack(">hh", 0, 3)
 _SNAPSHOT_FOOTER_KEY: Final = struct.pack(">hh", 0, 4)
+_KRAFT_VERSION_KEY: Final = struct.pack(">hh", 0, 5)
+_VOTERS_KEY: Final = struct.pack(">hh", 0, 6)
 _SNAPSHOT_HEADER: Final = b"\0" * 11  # version, last contained timestamp, no tags
 _SNAPSHOT_FOOTER: Final = b"\0" * 3
 # Frame version, api key and version of the record kinds in the metadata log.
 _FEATURE_LEVEL_RECORD: Final = b"\x01\x0c\x00"
 _SCRAM_RECORD: Final = b"\x01\x0b\x00"
+#: Where a node looks for the voters, in its log directory.
+VOTERS_FILE: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
+_DYNAMIC: Final = KRaftVersionRecord(kraft_version=1)
 _MECHANISMS: Final = ((1, "sha256"), (2, "sha512"))
 SCRAM_ITERATIONS: Final = 4096
 
@@ -129,9 +144,40 @@ def bootstrap_checkpoint(
     )
 
 
-def meta_properties(cluster_id: str, node_id: int) -> str:
+def voters_checkpoint(
+    node_id: int, directory_id: str, listener: str, port: int, *, now_ms: int
+) -> bytes:
+    """Return the bytes of `VOTERS_FILE` of a controller that is the only voter.
+
+    Args:
+        node_id: Its id.
+        directory_id: The id of its log directory, in Kafka's spelling.
+        listener: The name of its listener.
+        port: The listener's port on 127.0.0.1.
+        now_ms: The batches' timestamp, milliseconds since 1970.
+    """
+    voter = Voter(
+        voter_id=node_id,
+        voter_directory_id=uuid.UUID(
+            bytes=base64.urlsafe_b64decode(directory_id + "==")
+        ),
+        endpoints=[Endpoint(name=listener, host="127.0.0.1", port=port)],
+        kraft_version_feature=KRaftVersionFeature(max_supported_version=1),
+    )
+    head = [
+        (_SNAPSHOT_HEADER_KEY, _SNAPSHOT_HEADER),
+        (_KRAFT_VERSION_KEY, encode(_DYNAMIC, 0)),
+        (_VOTERS_KEY, encode(VotersRecord(voters=[voter]), 0)),
+    ]
+    footer = [(_SNAPSHOT_FOOTER_KEY, _SNAPSHOT_FOOTER)]
+    return _batch(0, head, control=True, now_ms=now_ms) + _batch(
+        len(head), footer, control=True, now_ms=now_ms
+    )
+
+
+def meta_properties(cluster_id: str, node_id: int, directory_id: str) -> str:
     """Return the text of ``meta.properties`` for a new log directory."""
     return (
         f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n"
-        f"directory.id={random_uuid()}\n"
+        f"directory.id={directory_id}\n"
     )

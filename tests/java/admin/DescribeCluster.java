@@ -4,12 +4,22 @@ import java.util.TreeMap;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.DescribeClusterOptions;
+import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.quota.ClientQuotaFilter;
 
-/** Asks Java's Admin of rights, quotas, users, tokens and the cluster; a line for each fact. */
+/**
+ * Asks Java's Admin of rights, quotas, users, tokens and the cluster, or of the quorum alone; a line for each fact.
+ * What grows while one asks is told as such.
+ */
 public final class DescribeCluster {
     public static void main(String[] args) throws Exception {
+        if (args.length == 1) {
+            try (Admin admin = Admin.create(Map.of("bootstrap.servers", args[0]))) {
+                quorum(admin);
+            }
+            return;
+        }
         String jaas = "org.apache.kafka.common.security.scram.ScramLoginModule required username=\"" + args[2]
             + "\" password=\"" + args[3] + "\";";
         Map<String, Object> login = Map.of("bootstrap.servers", args[1], "security.protocol", "SASL_PLAINTEXT",
@@ -43,19 +53,34 @@ public final class DescribeCluster {
     }
 
     private static void cluster(Admin admin) throws Exception {
-        var cluster = admin.describeCluster(new DescribeClusterOptions().includeAuthorizedOperations(true));
+        var cluster = admin.describeCluster(new DescribeClusterOptions().includeAuthorizedOperations(true)
+            .includeFencedBrokers(true));
         fact("cluster", cluster.clusterId().get(), cluster.controller().get().id(), cluster.authorizedOperations()
             .get().stream().map(Enum::name).sorted().collect(Collectors.joining(";")));
-        cluster.nodes().get().forEach(it -> fact("node", it.id(), it.host(), it.port(), it.rack()));
+        cluster.nodes().get().forEach(it -> fact("node", it.id(), it.host(), it.port(), it.rack(), it.isFenced()));
         var features = admin.describeFeatures().featureMetadata().get();
+        fact("growing", "features", features.finalizedFeaturesEpoch().get());
         features.finalizedFeatures().forEach((name, it) ->
             fact("finalized", name, it.minVersionLevel(), it.maxVersionLevel()));
         features.supportedFeatures().forEach((name, it) -> fact("supported", name, it.minVersion(), it.maxVersion()));
-        var quorum = admin.describeMetadataQuorum().quorumInfo().get();
+        quorum(admin);
+    }
+
+    private static void quorum(Admin admin) throws Exception {
+        QuorumInfo quorum = admin.describeMetadataQuorum().quorumInfo().get();
         fact("quorum", quorum.leaderId(), quorum.leaderEpoch());
-        quorum.voters().forEach(it -> fact("voter", it.replicaId()));
+        fact("growing", "high watermark", quorum.highWatermark());
+        quorum.voters().forEach(it -> replica("voter", it));
+        quorum.observers().forEach(it -> replica("observer", it));
         quorum.nodes().forEach((id, node) -> node.endpoints().forEach(it ->
             fact("endpoint", id, it.listener(), it.host(), it.port())));
+    }
+
+    private static void replica(String what, QuorumInfo.ReplicaState it) {
+        fact(what, it.replicaId(), it.replicaDirectoryId());
+        fact("growing", "end of " + it.replicaId(), it.logEndOffset());
+        it.lastFetchTimestamp().ifPresent(time -> fact("growing", "fetch of " + it.replicaId(), time));
+        it.lastCaughtUpTimestamp().ifPresent(time -> fact("growing", "caught up " + it.replicaId(), time));
     }
 
     private static void fact(Object... parts) {

@@ -32,8 +32,8 @@ public final class DescribeShareGroups {
             fact("described", group.groupId(), group.groupState(), group.coordinator().id(), group.groupEpoch(),
                 group.targetAssignmentEpoch(), group.authorizedOperations().stream().map(Enum::name).sorted()
                     .collect(Collectors.joining(";")));
-            group.members().forEach(it -> fact("member", it.consumerId(), it.clientId(), it.host(), it.memberEpoch(),
-                partitions(it.assignment().topicPartitions())));
+            group.members().forEach(it -> fact("member", it.consumerId(), it.rackId().orElse(null), it.clientId(),
+                it.host(), it.memberEpoch(), partitions(it.assignment().topicPartitions())));
         });
     }
 

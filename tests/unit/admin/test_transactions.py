@@ -413,6 +413,21 @@ async def test_leaders_describe_producers(
     assert len(cluster.logged(ApiKey.DESCRIBE_PRODUCERS)) == 2
 
 
+async def test_a_broker_that_is_named_is_asked_once_whatever_it_has(
+    cluster: FakeCluster, world: Transactional
+) -> None:
+    world.open(T0)
+    leader = cluster.leader(*T0)
+    other = next(node for node in (1, 2) if node != leader)
+    async with admin_of(cluster) as admin:
+        found = await admin.describe_producers([T0], broker=leader)
+        assert found == {T0: (ProducerState(7, 3, 11, OLD_MS, 2, 5),)}
+        with pytest.raises(BrokerError) as caught:
+            await admin.describe_producers([T0], broker=other)
+    assert caught.value.code == E.NOT_LEADER_OR_FOLLOWER
+    assert len(cluster.logged(ApiKey.DESCRIBE_PRODUCERS)) == 2
+
+
 async def test_a_leader_that_moved_is_found(
     cluster: FakeCluster, world: Transactional
 ) -> None:

@@ -37,6 +37,16 @@ def test_a_kraft_node_is_broker_and_controller() -> None:
     assert "zookeeper.connect" not in found
 
 
+def test_voters_that_can_change_are_not_named() -> None:
+    plan = Plan(release=KRAFT, dynamic_voters=True).with_voters({1: 5, 2: 6})
+    found = server_properties(plan, 2, {"CONTROLLER": 6, "PLAINTEXT": 7}, DATA)
+    addresses = found["controller.quorum.bootstrap.servers"]
+    assert addresses == "127.0.0.1:5,127.0.0.1:6"
+    assert "controller.quorum.voters" not in found
+    with pytest.raises(ValueError, match=r"dynamic_voters needs Kafka 3\.9"):
+        ClusterOptions(version="2.8", dynamic_voters=True)
+
+
 def test_an_old_node_is_a_broker_of_zookeeper() -> None:
     plan = Plan(release=OLD, zookeeper="127.0.0.1:2")
     found = server_properties(plan, 1, {"PLAINTEXT": 7}, DATA)

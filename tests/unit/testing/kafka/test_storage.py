@@ -16,6 +16,7 @@ from kafkaio.testing.kafka.storage import (
     meta_properties,
     random_uuid,
     scram_records,
+    voters_checkpoint,
 )
 
 # Written by `kafka-storage format` of 4.3.1 for `metadata.version` 30, by layout:
@@ -98,6 +99,21 @@ def test_ids_are_16_bytes_in_base64_and_never_look_like_options() -> None:
 
 
 def test_meta_properties_name_the_cluster_and_the_node() -> None:
-    lines = meta_properties("c", 7).splitlines()
-    assert lines[:3] == ["version=1", "cluster.id=c", "node.id=7"]
-    assert lines[3].startswith("directory.id=")
+    lines = meta_properties("c", 7, "d").splitlines()
+    assert lines == ["version=1", "cluster.id=c", "node.id=7", "directory.id=d"]
+
+
+def test_the_voters_are_spelled_as_kafka_spells_them() -> None:
+    """As ``kafka-storage format --standalone`` of 4.3.1 writes them."""
+    data = voters_checkpoint(1, "thecjZX7T6edLalQJ-39xw", "CONTROLLER", 20001, now_ms=1)
+    head, footer = batches(data)
+    assert head[:3] == (0, 0x20, 3)
+    assert footer[:3] == (3, 0x20, 1)
+    version = bytes.fromhex("0000 0001 00")
+    voters = (
+        bytes.fromhex("0000 02 00000001 b6179c8d95fb4fa79d2da95027edfdc7 02 0b")
+        + b"CONTROLLER\x0a127.0.0.1"
+        + bytes.fromhex("4e21 00 0000 0001 00 00 00")
+    )
+    assert struct.pack(">hh", 0, 5) + b"\x0a" + version in head[3]
+    assert struct.pack(">hh", 0, 6) + b"\x6e" + voters in head[3]
