@@ -6,6 +6,7 @@ load and draws boxes, so what a program reads has click's plain help.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafkaio.cli.given import Given
+from kafkaio.cli.ids import Id
 from kafkaio.cli.registry import BARE, COMMANDS
 
 if TYPE_CHECKING or not sys.stdout.isatty():
@@ -130,6 +132,58 @@ class Command(_Command):
         more.setdefault("context_settings", SETTINGS)
         more["params"] = [*(more.get("params") or ()), *common_options()]
         super().__init__(*args, **more)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words after the name; some of them may only look like options."""
+        words = list(args)
+        if any(isinstance(each.type, Id) for each in self.params):
+            args = list(Id.guarded(words, self._names(with_value=True)))
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            name = self._name_like_an_option(error, words)
+            if not name:
+                raise
+            raise click.UsageError(
+                f"{error.format_message()} (a name that begins with - goes behind --: "
+                f"{ctx.command_path} -- {name})",
+                ctx,
+            ) from None
+
+    def _name_like_an_option(self, error: click.UsageError, words: list[str]) -> str:
+        """Return the word that may have been meant as a name; empty if there is none.
+
+        It is one that is no option, or that was taken for an option and its value
+        while an argument is missing.
+        """
+        if not any(isinstance(each, click.Argument) for each in self.params):
+            return ""
+        known: set[str] = set()
+        if isinstance(error, click.NoSuchOption) and not error.possibilities:
+            name = error.option_name
+            # A word can have several short options, of which the error names one.
+            pattern = (
+                f"-[^-]*{re.escape(name[1])}" if len(name) == 2 else re.escape(name)
+            )
+            pattern += ".*"
+        elif isinstance(error, click.BadOptionUsage):
+            pattern = re.escape(error.option_name)
+        elif isinstance(error, click.MissingParameter):
+            known, pattern = self._names(), "-.*"
+        else:
+            return ""
+        found = (w for w in words if re.fullmatch(pattern, w, re.DOTALL))
+        return next((each for each in found if each not in known), "")
+
+    def _names(self, *, with_value: bool = False) -> set[str]:
+        """Return the names of the options, or of those whose value is the next word."""
+        return {
+            name
+            for each in self.params
+            if isinstance(each, click.Option) and not (with_value and each.is_flag)
+            for name in (*each.opts, *each.secondary_opts)
+        }
 
 
 class Group(_Group):
