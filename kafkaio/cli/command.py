@@ -37,6 +37,7 @@ __all__ = [
     "command",
     "common_options",
     "pairs",
+    "typed_names",
 ]
 
 #: Options of every command, which no command may use for something else.
@@ -275,6 +276,21 @@ def command(name: str, **more: Any) -> Callable[[Callable[..., None]], Command]:
     return click.command(name, cls=Command, **more)
 
 
+def typed_names(command: click.Command) -> dict[str, str]:
+    """Return what is typed for each parameter of a command.
+
+    It is the longest name of an option, and what the help calls an argument.
+    """
+    return {
+        str(each.name): (
+            max(each.opts, key=len)
+            if isinstance(each, click.Option)
+            else each.human_readable_name.strip("[].")
+        )
+        for each in command.params
+    }
+
+
 def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """Make a coroutine function the body of a command.
 
@@ -291,6 +307,7 @@ def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None
         context = click.get_current_context()
         given = context.find_root().ensure_object(Given)
         given.command = context.command_path
+        given.names = typed_names(context.command)
         session = Session(given)
 
         async def work() -> None:

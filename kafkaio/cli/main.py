@@ -10,10 +10,14 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from kafkaio.cli.exits import CommandFailed, Exit, code_of, lines_of
 from kafkaio.cli.registry import BARE, COMMANDS
 from kafkaio.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kafkaio.cli.given import Given
 
 __all__ = ["main"]
 
@@ -96,18 +100,18 @@ def _run_root(words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except (CommandFailed, KafkaError, ExceptionGroup, OSError) as error:
-        return _failed(error, given.command, is_verbose=given.verbose)
+        return _failed(error, given)
     return code if isinstance(code, int) else Exit.OK
 
 
-def _failed(error: Exception, command: str, *, is_verbose: bool) -> int:
+def _failed(error: Exception, given: Given) -> int:
     """Print an error: a line, or with ``-v`` where it came from."""
-    if is_verbose:
+    if given.verbose:
         import traceback
 
         sys.stderr.write("".join(traceback.format_exception(error)))
-    for line in lines_of(error):
-        sys.stderr.write(f"{command}: {line}\n")
+    for line in lines_of(error, given.names):
+        sys.stderr.write(f"{given.command}: {line}\n")
     return code_of(error)
 
 

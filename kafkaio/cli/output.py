@@ -247,9 +247,19 @@ def _of_bytes(value: bytes) -> object:
         return {"base64": b64encode(value).decode()}
 
 
-def error_row(error: BaseException) -> dict[str, object]:
-    """Return an error as documents have it: its class, message, item and code."""
-    found: dict[str, object] = {"error": type(error).__name__, "message": short(error)}
+def error_row(
+    error: BaseException, names: Mapping[str, str] | None = None
+) -> dict[str, object]:
+    """Return an error as documents have it: its class, message, item and code.
+
+    Args:
+        error: the error.
+        names: as for `short`.
+    """
+    found: dict[str, object] = {
+        "error": type(error).__name__,
+        "message": short(error, names or {}),
+    }
     item = getattr(error, "item", None)
     if item is not None:
         found["item"] = plain(item)
