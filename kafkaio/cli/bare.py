@@ -12,10 +12,14 @@ from kafkaio.cli.parsing import Parser
 __all__ = ["run_bare"]
 
 
-def run_bare(arguments: Sequence[str]) -> int:
+def run_bare(arguments: Sequence[str], output_format: str = "") -> int:
     """Run ``broker`` or ``log``; return the exit code.
 
     A command that fails prints one line to stderr, and the exit code is 2.
+
+    Args:
+        arguments: the words of the command line.
+        output_format: ``json`` or ``jsonl``, if it was given before them.
 
     Raises:
         SystemExit: after ``--help`` or ``--version``, or for invalid arguments.
@@ -32,6 +36,7 @@ def run_bare(arguments: Sequence[str]) -> int:
     broker.add_command(commands)
     log.add_commands(commands)
     chosen = parser.parse_args(arguments)
+    chosen.format = chosen.format or output_format
     try:
         code: int = chosen.run(chosen, sys.stdout)
     except CommandFailed as failure:

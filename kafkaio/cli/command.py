@@ -257,9 +257,11 @@ def _bare(name: str) -> click.Command:
     def run(words: tuple[str, ...]) -> None:
         from kafkaio.cli.bare import run_bare
 
-        code = run_bare([name, *words])
+        context = click.get_current_context()
+        given = context.find_root().ensure_object(Given)
+        code = run_bare([name, *words], given.format)
         if code:
-            click.get_current_context().exit(code)
+            context.exit(code)
 
     return _Command(
         name,

@@ -86,6 +86,8 @@ def test_every_command_has_a_help_and_a_schema() -> None:
         assert each.help, (name, sub)
         if name != "completion":
             assert (sub or name) in schema_names(name), (name, sub)
+    assert {"dump", "verify"} <= schema_names("log")
+    assert "broker" in schema_names("broker")
 
 
 def test_schemas_are_strict() -> None:
@@ -148,7 +150,9 @@ def test_a_command_loads_no_other() -> None:
 
 
 def test_without_the_extra(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, "click", None)
     module = sys.modules["kafkaio.cli.main"]
@@ -162,6 +166,8 @@ def test_without_the_extra(
     assert "kafkaio lag: needs" in capsys.readouterr().err
     assert main(["log", "verify", "/no/such"]) == 2
     assert "/no/such" in capsys.readouterr().err
+    assert main(["log", "dump", "--json", str(tmp_path)]) == 2
+    assert json.loads(capsys.readouterr().out) == {"files": [], "errors": []}
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
