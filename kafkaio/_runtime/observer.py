@@ -50,6 +50,7 @@ class AcknowledgedBatch:
 
     Attributes:
         partition: where it was written.
+        node_id: the broker that acknowledged it; with ``acks=0``, to which it was sent.
         records: number of its records.
         size: its bytes before compression, as ``batch_sent`` has them.
         wire_size: its bytes as they were sent. ``wire_size / size`` is Java's
@@ -61,6 +62,7 @@ class AcknowledgedBatch:
     """
 
     partition: TopicPartition
+    node_id: int
     records: int
     size: int
     wire_size: int
