@@ -18,6 +18,7 @@ import click
 from kafkaio.cli.given import Given
 from kafkaio.cli.ids import Id
 from kafkaio.cli.registry import BARE, COMMANDS
+from kafkaio.cli.values import Seconds
 
 if TYPE_CHECKING or not sys.stdout.isatty():
     from click import Command as _Command
@@ -80,7 +81,7 @@ def common_options(*, hidden: bool = False) -> list[click.Option]:
         option("--profile", metavar="NAME", help="A profile of config.toml."),
         option(
             "--timeout",
-            type=click.FloatRange(min=0, min_open=True),
+            type=Seconds(),
             metavar="SECONDS",
             help="Time for each call of the cluster (default: 30).",
         ),
@@ -168,7 +169,9 @@ class Command(_Command):
                 f"-[^-]*{re.escape(name[1])}" if len(name) == 2 else re.escape(name)
             )
             pattern += ".*"
-        elif isinstance(error, click.BadOptionUsage):
+        elif isinstance(error, click.BadOptionUsage) and not any(
+            each[:1] != "-" for each in words
+        ):
             pattern = re.escape(error.option_name)
         elif isinstance(error, click.MissingParameter):
             known, pattern = self._names(), "-.*"

@@ -29,6 +29,7 @@ from typing import Final
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.given import Given
 from kafkaio.cli.source import text_of
+from kafkaio.cli.values import MOST_SECONDS
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.config.declaration import option_of
 from kafkaio.security.references import has_reference, parse_properties, resolve
@@ -77,9 +78,13 @@ class Connection:
             return self.given.timeout
         text = self.environment.get("KAFKAIO_TIMEOUT", "")
         try:
-            return float(text) if text else _SECONDS
+            found = float(text) if text else _SECONDS
         except ValueError:
             raise _wrong(f"KAFKAIO_TIMEOUT: {text!r} is not a number") from None
+        if not 0 < found <= MOST_SECONDS:
+            limits = f"above 0 and at most {MOST_SECONDS}"
+            raise _wrong(f"KAFKAIO_TIMEOUT: {text!r} is not {limits}")
+        return found
 
     @property
     def start_timeout(self) -> float:
