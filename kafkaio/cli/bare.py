@@ -15,7 +15,8 @@ __all__ = ["run_bare"]
 def run_bare(arguments: Sequence[str], output_format: str = "") -> int:
     """Run ``broker`` or ``log``; return the exit code.
 
-    A command that fails prints one line to stderr, and the exit code is 2.
+    A command that fails prints one line to stderr, and the exit code is 2; it is 1 if
+    what it prints cannot be written.
 
     Args:
         arguments: the words of the command line.
@@ -39,7 +40,13 @@ def run_bare(arguments: Sequence[str], output_format: str = "") -> int:
     chosen.format = chosen.format or output_format
     try:
         code: int = chosen.run(chosen, sys.stdout)
+        sys.stdout.flush()
     except CommandFailed as failure:
         sys.stderr.write(f"{chosen.command}: {failure}\n")
         return Exit.USAGE
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        sys.stderr.write(f"{chosen.command}: {error}\n")
+        return Exit.FAILED
     return code

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
@@ -73,11 +72,10 @@ def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
     problems: list[Problem] = []
     for path in _files(chosen):
         files += 1
-        with _readable(path):
-            for problem in verify(path):
-                problems.append(problem)
-                if not chosen.format:
-                    out.write(f"{problem}\n")
+        for problem in _problems(path):
+            problems.append(problem)
+            if not chosen.format:
+                out.write(f"{problem}\n")
     if chosen.format:
         rows = [{"path": str(it.path), "problem": it.text} for it in problems]
         document = {"problems": rows, "file_count": files, "errors": []}
@@ -100,13 +98,12 @@ def _dump(chosen: argparse.Namespace, out: TextIO) -> int:
         return Exit.USAGE
     for path in files:
         out.write(f"{path}\n")
-        try:
-            with _readable(path):
-                for row in _entries(path, with_records=chosen.records):
-                    out.writelines(f"  {line}\n" for line in _lines(row))
-        except _BROKEN as error:
-            out.write(f"  ! {error}\n")
-            code = Exit.FAILED
+        for found in _content(path, with_records=chosen.records):
+            if isinstance(found, Exception):
+                out.write(f"  ! {found}\n")
+                code = Exit.FAILED
+            else:
+                out.writelines(f"  {line}\n" for line in _lines(found))
     return code
 
 
@@ -117,12 +114,12 @@ def _dump_json(chosen: argparse.Namespace, out: TextIO, files: list[Path]) -> in
     output = Output(out, chosen.format, is_terminal=False)
     for path in files:
         entries: list[Row] = []
-        try:
-            with _readable(path):
-                entries.extend(_entries(path, with_records=chosen.records))
-        except _BROKEN as error:
-            errors.append({**error_row(error), "item": str(path)})
-            sys.stderr.write(f"{chosen.command}: {path}: {short(error)}\n")
+        for found in _content(path, with_records=chosen.records):
+            if isinstance(found, Exception):
+                errors.append({**error_row(found), "item": str(path)})
+                sys.stderr.write(f"{chosen.command}: {path}: {short(found)}\n")
+            else:
+                entries.append(found)
         row = {"path": str(path), "kind": _kind(path), "entries": entries}
         if chosen.format == "jsonl":
             output.emit(row, ())
@@ -139,13 +136,36 @@ def _dump_json(chosen: argparse.Namespace, out: TextIO, files: list[Path]) -> in
 _BROKEN: Final = (CorruptRecord, ValueError, IndexError)
 
 
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Report a file that cannot be read at all in one line."""
+def _content(path: Path, *, with_records: bool) -> Iterator[Row | Exception]:
+    """Yield what is in a file, and last the error if it cannot be read whole.
+
+    As a value: an error of writing what is yielded is not one of the file.
+
+    Raises:
+        CommandFailed: the file cannot be read at all.
+    """
     try:
-        yield
+        yield from _entries(path, with_records=with_records)
+    except _BROKEN as error:
+        yield error
     except OSError as error:
-        raise CommandFailed(f"{path}: {error.strerror or error}") from None
+        raise _unreadable(path, error) from None
+
+
+def _problems(path: Path) -> Iterator[Problem]:
+    """Yield what is wrong with a file.
+
+    Raises:
+        CommandFailed: the file cannot be read at all.
+    """
+    try:
+        yield from verify(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> CommandFailed:
+    return CommandFailed(f"{path}: {error.strerror or error}")
 
 
 def _kind(path: Path) -> str:
