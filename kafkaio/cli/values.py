@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
-from math import isnan
 from typing import Any, Final
 
 import click
@@ -98,20 +97,29 @@ def _expression(text: str) -> re.Pattern[str]:
         raise click.UsageError(f"{text!r} is no regular expression: {error}") from None
 
 
-class Seconds(click.FloatRange):
+class Seconds(click.ParamType[float]):
     """A time in seconds that a timer and a request can have.
 
     Args:
         least: the shortest; 0 for any that is longer than nothing.
     """
 
+    name = "seconds"
+
     def __init__(self, least: float = 0.0) -> None:
-        super().__init__(least, MOST_SECONDS, min_open=not least)
+        self._least = least
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Read a number, which has to be one."""
-        found = super().convert(value, param, ctx)
-        return self.fail("nan is no number", param, ctx) if isnan(found) else found
+        """Read a number of seconds."""
+        least, most = self._least, MOST_SECONDS
+        try:
+            found = float(value)
+        except ValueError:
+            return self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        if found > 0 and least <= found <= most:  # false of NaN, too
+            return found
+        limits = f"at least {least:g}" if least else "above 0"
+        return self.fail(f"{value} is not {limits} and at most {most}", param, ctx)
 
 
 def time_of(text: str) -> datetime:

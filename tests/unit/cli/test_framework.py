@@ -306,7 +306,7 @@ def test_options_before_and_after_the_name(monkeypatch: pytest.MonkeyPatch) -> N
     for words, message in [
         (("-X", "x"), "'x' is not KEY=VALUE"),
         (("--json", "--jsonl"), "exclude each other"),
-        (("--timeout", "0"), "0.0 is not in the range"),
+        (("--timeout", "0"), "0 is not above 0"),
         (("-X", "clent.id=x"), "did you mean 'client.id'?"),
     ]:
         monkeypatch.undo()

@@ -34,6 +34,7 @@ async def broker() -> AsyncIterator[Broker]:
         ("groups offsets nosuch", 1, "there is no group 'nosuch'"),
         ("groups offsets nosuch --json", 1, "there is no group 'nosuch'"),
         ("groups reset g --to-latest --topic nosuch", 1, "describe topic nosuch"),
+        ("consume ord* -e", 2, "'ord*' is a pattern: name topics"),
         # Values that cannot be.
         ("groups reset g --to-datetime 1960-01-01", 2, "'1960-01-01' is before 1970"),
         ("offsets orders --at 1960-01-01", 2, "'1960-01-01' is before 1970"),
