@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from types import MappingProxyType
+from typing import Final
 
 from kafkaio.cli.terms import as_typed
 from kafkaio.errors import AdminErrors, KafkaError, UnsupportedVersion, UsageError
@@ -28,6 +29,7 @@ __all__ = [
     "lines_of",
     "short",
     "usage",
+    "visible",
 ]
 
 
@@ -73,6 +75,21 @@ _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _CODE = re.compile(r" \[([A-Z_]+), code -?\d+\]")
 
 
+#: Control characters, and what stands for them.
+_CONTROLS: Final = {
+    code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0))
+}
+
+
+def visible(text: str) -> str:
+    r"""Return a text in one line that does nothing to a terminal but to be shown.
+
+    Names come from the cluster, and a client may call itself what it wants: a control
+    character is shown as Python writes it, such as ``\x1b``.
+    """
+    return text.translate(_CONTROLS)
+
+
 def short(error: BaseException, names: Mapping[str, str] = _NO_NAMES) -> str:
     """Return the message of an error in one line, without the broker's insides.
 
@@ -84,7 +101,7 @@ def short(error: BaseException, names: Mapping[str, str] = _NO_NAMES) -> str:
     if isinstance(error, UsageError):
         text = as_typed(text, names)
     text = _CODE.sub(r" [\1]", _INSIDES.sub("", text))
-    return text or type(error).__name__
+    return visible(text) or type(error).__name__
 
 
 def lines_of(
@@ -97,13 +114,10 @@ def lines_of(
         return
     text = short(error, names)
     item = getattr(error, "item", None)
-    is_named = item is None or _unquoted(item) in _unquoted(text)
-    yield text if is_named else f"{item}: {text}"
-
-
-def _unquoted(item: object) -> str:
-    """Return a text without the quotes that messages put around names."""
-    return str(item).replace("'", "")
+    name = "" if item is None else visible(str(item))
+    # Messages put quotes around names.
+    is_named = name.replace("'", "") in text.replace("'", "")
+    yield text if is_named else f"{name}: {text}"
 
 
 def code_of(error: BaseException) -> Exit:

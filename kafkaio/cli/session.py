@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import click
 
 from kafkaio.cli.connection import Connection
-from kafkaio.cli.exits import CommandFailed, Exit, code_of_items, lines_of
+from kafkaio.cli.exits import CommandFailed, Exit, code_of_items, lines_of, visible
 from kafkaio.cli.given import Given
 from kafkaio.cli.output import Output, Row, Table, error_row
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
@@ -215,7 +215,7 @@ class Session:
 
     def note(self, text: str) -> None:
         """Write a line to stderr."""
-        click.echo(f"{self.given.command}: {text}", err=True)
+        click.echo(f"{self.given.command}: {visible(text)}", err=True)
 
     def confirm(self, effects: Sequence[str], *, yes: bool) -> None:
         """Show what a command would do, and ask whether to do it.
@@ -231,7 +231,7 @@ class Session:
         if yes:
             return
         for line in effects:
-            click.echo(line, err=True)
+            click.echo(visible(line), err=True)
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise CommandFailed("nothing was done: confirm it with --yes", Exit.USAGE)
         with _interruptible():

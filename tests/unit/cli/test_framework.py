@@ -444,6 +444,34 @@ def test_nothing_of_a_table_is_lost_at_a_narrow_terminal(
     assert shown[-2:] == ["2026-01-02", "03:04:05Z"]
 
 
+#: What a client may call itself: it colours, erases lines, and ends the row.
+HOSTILE = "a\x1b[2K\x9b31m\x7f\r\n\tb"
+SHOWN = r"a\x1b[2K\x9b31m\x7f\r\n\tb"
+
+
+def test_names_do_not_act_on_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"id": HOSTILE, "list": [HOSTILE]}
+    for is_terminal in (False, True):
+        path = tmp_path / "out"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            out = Output(file, "", is_terminal=is_terminal)
+            out.show({}, Table([row], ["id", "list"], title=HOSTILE))
+            out.emit(row, ["id"])
+        text = path.read_text(encoding="utf-8")
+        assert text.count(SHOWN) == 4
+        assert not {"\x1b", "\x9b", "\x7f", "\r"} & {*text}
+    error = KafkaError(f"no group {HOSTILE}")
+    error.item = "g\x1b"
+    assert [*lines_of(error)] == [r"g\x1b: no group a\x1b[2K\x9b31m\x7f b"]
+    session = Session(Given())
+    with pytest.raises(CommandFailed):
+        session.confirm([f"delete group {HOSTILE}"], yes=False)
+    session.note(HOSTILE)
+    assert capsys.readouterr().err == f"delete group {SHOWN}\nkafkaio: {SHOWN}\n"
+
+
 # ---- failures -----------------------------------------------------------------------
 
 
