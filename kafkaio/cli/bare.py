@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kafkaio._version import __version__
 from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.parsing import Parser
+from kafkaio.cli.parsing import Parser, add_formats
 
 __all__ = ["run_bare"]
 
@@ -33,11 +33,12 @@ def run_bare(arguments: Sequence[str], output_format: str = "") -> int:
         epilog="There are more commands: pip install 'kafkaio[cli]'",
     )
     parser.add_argument("--version", action="version", version=f"kafkaio {__version__}")
+    add_formats(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     broker.add_command(commands)
     log.add_commands(commands)
     chosen = parser.parse_args(arguments)
-    chosen.format = chosen.format or output_format
+    chosen.format = getattr(chosen, "format", output_format)
     try:
         code: int = chosen.run(chosen, sys.stdout)
         sys.stdout.flush()

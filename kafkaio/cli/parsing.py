@@ -17,7 +17,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_formats(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json`` and ``--jsonl``, which are kept as ``format``."""
+    """Add ``--json`` and ``--jsonl``: the last one given is kept as ``format``.
+
+    Without one there is no such attribute, so that a subcommand keeps what was given
+    before its name.
+    """
     formats = parser.add_mutually_exclusive_group()
     for name, text in (
         ("json", "print one JSON document"),
@@ -28,6 +32,6 @@ def add_formats(parser: argparse.ArgumentParser) -> None:
             dest="format",
             action="store_const",
             const=name,
-            default="",
+            default=argparse.SUPPRESS,
             help=text,
         )

@@ -166,8 +166,10 @@ def test_without_the_extra(
     assert "kafkaio lag: needs" in capsys.readouterr().err
     assert main(["log", "verify", "/no/such"]) == 2
     assert "/no/such" in capsys.readouterr().err
-    assert main(["log", "dump", "--json", str(tmp_path)]) == 2
-    assert json.loads(capsys.readouterr().out) == {"files": [], "errors": []}
+    dump = ("log", "dump", str(tmp_path))
+    for words in ([*dump, "--json"], ["--json", *dump], ["--jsonl", *dump, "--json"]):
+        assert main(words) == 2
+        assert json.loads(capsys.readouterr().out) == {"files": [], "errors": []}
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
