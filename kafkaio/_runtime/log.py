@@ -44,8 +44,10 @@ _FREQUENT: Final[Mapping[str, logging.Logger]] = {
 _INTERVAL: Final = 30.0
 #: Subjects that are kept; beyond that number, those that may be logged again go.
 _MANY: Final = 1000
-#: Attempts after which a step that still fails is a warning.
-_STILL_FAILING: Final = 10
+#: Seconds after which a step that still fails is a warning.
+_STILL_FAILING: Final = 10.0
+#: Seconds after which a failure of the same step begins anew: longer than any attempt.
+_OVER: Final = 90.0
 #: Seconds for which a blocked loop is a warning.
 _BLOCKED: Final = 1.0
 #: Partitions named in one line.
@@ -90,6 +92,38 @@ class Limiter:
         self._last = {key: seen for key, seen in self._last.items() if seen[0] > due}
 
 
+class Failing:
+    """Tells for how long steps have failed, from their first failed attempt on.
+
+    A step is known by the text that names it. What is done for many partitions is named
+    by those that are left: while some succeed it is a new step, and has not failed for
+    long.
+    """
+
+    def __init__(self) -> None:
+        # When each began to fail, and when it failed last.
+        self._times: dict[str, tuple[float, float]] = {}
+
+    def seconds(self, step: str, attempt: int, at: float) -> float:
+        """Note a failure; return the seconds since the first one.
+
+        Args:
+            step: what has failed.
+            attempt: which attempt it was, counted from 1.
+            at: seconds on a monotonic clock, the same clock in every call.
+        """
+        first, last = self._times.get(step, (at, at))
+        if attempt == 1 or at > last + _OVER:
+            first = at
+        if len(self._times) >= _MANY and step not in self._times:
+            times = self._times.items()
+            self._times = {each: seen for each, seen in times if seen[1] + _OVER >= at}
+            if len(self._times) >= _MANY:
+                self._times.clear()
+        self._times[step] = first, at
+        return at - first
+
+
 class LogObserver:
     """Writes the events of a client, and of its producers and consumers, to the log.
 
@@ -109,6 +143,7 @@ class LogObserver:
         self._servers = servers
         self._clock = clock
         self._limiter = Limiter()
+        self._failing = Failing()
         # Brokers that were logged as unreachable, and not reached since then.
         self._unreachable: set[int] = set()
 
@@ -243,13 +278,14 @@ class LogObserver:
     def retrying(
         self, what: str, attempt: int, delay: float, cause: BaseException
     ) -> None:
-        """Log it as DEBUG, or as a warning after many attempts."""
+        """Log it as DEBUG, or as a warning once it has failed for long."""
+        seconds = self._failing.seconds(what, attempt, self._clock())
         # For a broker that cannot be reached, `connection_lost` logs the warning.
-        if attempt >= _STILL_FAILING and not isinstance(cause, BrokerNotAvailable):
+        if seconds >= _STILL_FAILING and not isinstance(cause, BrokerNotAvailable):
             self._log_limited(
                 *(CLIENT, logging.WARNING, ("retrying", what)),
-                "%s: still failing after %d attempts: %s",
-                *(what, attempt, _cause_text(cause)),
+                "%s: still failing after %.0f s and %d attempts: %s",
+                *(what, seconds, attempt, _cause_text(cause)),
             )
             return
         CLIENT.debug(

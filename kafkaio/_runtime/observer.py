@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from functools import wraps
+from functools import reduce, wraps
 from typing import NamedTuple, ParamSpec, Protocol
 
 from kafkaio._dataclass import dataclass
@@ -50,6 +50,7 @@ class AcknowledgedBatch:
 
     Attributes:
         partition: where it was written.
+        node_id: the broker that acknowledged it; with ``acks=0``, to which it was sent.
         records: number of its records.
         size: its bytes before compression, as ``batch_sent`` has them.
         wire_size: its bytes as they were sent. ``wire_size / size`` is Java's
@@ -61,6 +62,7 @@ class AcknowledgedBatch:
     """
 
     partition: TopicPartition
+    node_id: int
     records: int
     size: int
     wire_size: int
@@ -379,27 +381,55 @@ def observes(observer: Observer, name: str) -> bool:
 
 def add_observer(
     guard: Observer, observer: object, leave_out: Collection[str] = ()
-) -> None:
+) -> Callable[[], None]:
     """Pass the events of ``guard`` on to one more observer.
 
     Args:
         guard: what ``guarded`` made.
         observer: an object with any of the methods of ``Observer``.
         leave_out: names of methods that are not to be called.
+
+    Returns:
+        A function that ends it for all events; ``inject`` stays. What nobody else
+        observes is then a method that does nothing, as before. A caller that has kept a
+        method of ``guard`` keeps what that one did.
     """
+    added: dict[str, Callable[..., None]] = {}
     for name, no_op in vars(Observer).items():
         method = getattr(observer, name, None)
         if name.startswith("_") or name in leave_out or not callable(method):
             continue
         # An inherited no-op need not be called at all.
         if getattr(method, "__func__", None) is not no_op:
-            before = vars(guard).get(name)
-            notify = _contained(method, name)
-            setattr(guard, name, notify if before is None else _both(before, notify))
+            added[name] = _contained(method, name)
+            _pass_on(guard, name, [*_heard(guard).get(name, ()), added[name]])
     inject = getattr(observer, "inject", None)
     if callable(inject) and "inject" not in leave_out:
         before = vars(guard).get("inject")
         guard.inject = _injecting(inject, before)
+
+    def remove() -> None:
+        for name, notify in added.items():
+            others = [each for each in _heard(guard)[name] if each is not notify]
+            _pass_on(guard, name, others)
+
+    return remove
+
+
+def _heard(guard: Observer) -> dict[str, list[Callable[..., None]]]:
+    """Return what is called for each event that somebody observes."""
+    found: dict[str, list[Callable[..., None]]]
+    found = vars(guard).setdefault("_heard", {})
+    return found
+
+
+def _pass_on(guard: Observer, name: str, to: list[Callable[..., None]]) -> None:
+    """Let the method of an event call these functions, and nothing else."""
+    _heard(guard)[name] = to
+    if to:
+        setattr(guard, name, reduce(_both, to))
+    else:
+        vars(guard).pop(name, None)
 
 
 def _both(first: Callable[P, None], second: Callable[P, None]) -> Callable[P, None]:

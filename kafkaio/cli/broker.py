@@ -14,6 +14,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final, TextIO
 
 from kafkaio.cli.exits import CommandFailed
+from kafkaio.cli.output import Output
+from kafkaio.cli.parsing import add_formats
 from kafkaio.testing.broker.configs import base_name, facts
 from kafkaio.testing.broker.properties import read_properties
 from kafkaio.testing.broker.refusal import Refusal
@@ -80,6 +82,7 @@ def add_command(commands: _SubParsersAction[Parser]) -> None:
         metavar="FILE",
         help="configs of the brokers, in the format of a server.properties",
     )
+    add_formats(parser)
     parser.set_defaults(run=_run, command=_COMMAND)
 
 
@@ -118,14 +121,23 @@ async def _serve(chosen: argparse.Namespace, out: TextIO) -> None:
     with _set_by_signals(ended):
         broker = await _started(chosen)
         try:
-            out.write(
-                "kafkaio broker: for development and tests only, not for production\n"
-            )
-            out.write(f"listening at {broker.bootstrap_servers}\n")
-            out.flush()
+            _announce(broker, out, chosen.format)
             await ended.wait()
         finally:
             await broker.__aexit__(None, None, None)
+
+
+def _announce(broker: Broker, out: TextIO, output_format: str) -> None:
+    """Print where the cluster listens, in one line: it may be read while it runs."""
+    warning = "kafkaio broker: for development and tests only, not for production\n"
+    if not output_format:
+        out.write(warning)
+        out.write(f"listening at {broker.bootstrap_servers}\n")
+        out.flush()
+        return
+    sys.stderr.write(warning)
+    document = {"bootstrap_servers": broker.bootstrap_servers, "errors": []}
+    Output(out, output_format, is_terminal=False).emit(document, ())
 
 
 async def _started(chosen: argparse.Namespace) -> Broker:

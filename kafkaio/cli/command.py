@@ -6,6 +6,7 @@ load and draws boxes, so what a program reads has click's plain help.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafkaio.cli.given import Given
+from kafkaio.cli.ids import Id
 from kafkaio.cli.registry import BARE, COMMANDS
+from kafkaio.cli.values import Seconds
 
 if TYPE_CHECKING or not sys.stdout.isatty():
     from click import Command as _Command
@@ -35,6 +38,7 @@ __all__ = [
     "command",
     "common_options",
     "pairs",
+    "typed_names",
 ]
 
 #: Options of every command, which no command may use for something else.
@@ -77,7 +81,7 @@ def common_options(*, hidden: bool = False) -> list[click.Option]:
         option("--profile", metavar="NAME", help="A profile of config.toml."),
         option(
             "--timeout",
-            type=click.FloatRange(min=0, min_open=True),
+            type=Seconds(),
             metavar="SECONDS",
             help="Time for each call of the cluster (default: 30).",
         ),
@@ -130,6 +134,60 @@ class Command(_Command):
         more.setdefault("context_settings", SETTINGS)
         more["params"] = [*(more.get("params") or ()), *common_options()]
         super().__init__(*args, **more)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words after the name; some of them may only look like options."""
+        words = list(args)
+        if any(isinstance(each.type, Id) for each in self.params):
+            args = list(Id.guarded(words, self._names(with_value=True)))
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            name = self._name_like_an_option(error, words)
+            if not name:
+                raise
+            raise click.UsageError(
+                f"{error.format_message()} (a name that begins with - goes behind --: "
+                f"{ctx.command_path} -- {name})",
+                ctx,
+            ) from None
+
+    def _name_like_an_option(self, error: click.UsageError, words: list[str]) -> str:
+        """Return the word that may have been meant as a name; empty if there is none.
+
+        It is one that is no option, or that was taken for an option and its value
+        while an argument is missing.
+        """
+        if not any(isinstance(each, click.Argument) for each in self.params):
+            return ""
+        known: set[str] = set()
+        if isinstance(error, click.NoSuchOption) and not error.possibilities:
+            name = error.option_name
+            # A word can have several short options, of which the error names one.
+            pattern = (
+                f"-[^-]*{re.escape(name[1])}" if len(name) == 2 else re.escape(name)
+            )
+            pattern += ".*"
+        elif isinstance(error, click.BadOptionUsage) and not any(
+            each[:1] != "-" for each in words
+        ):
+            pattern = re.escape(error.option_name)
+        elif isinstance(error, click.MissingParameter):
+            known, pattern = self._names(), "-.*"
+        else:
+            return ""
+        found = (w for w in words if re.fullmatch(pattern, w, re.DOTALL))
+        return next((each for each in found if each not in known), "")
+
+    def _names(self, *, with_value: bool = False) -> set[str]:
+        """Return the names of the options, or of those whose value is the next word."""
+        return {
+            name
+            for each in self.params
+            if isinstance(each, click.Option) and not (with_value and each.is_flag)
+            for name in (*each.opts, *each.secondary_opts)
+        }
 
 
 class Group(_Group):
@@ -202,9 +260,11 @@ def _bare(name: str) -> click.Command:
     def run(words: tuple[str, ...]) -> None:
         from kafkaio.cli.bare import run_bare
 
-        code = run_bare([name, *words])
+        context = click.get_current_context()
+        given = context.find_root().ensure_object(Given)
+        code = run_bare([name, *words], given.format)
         if code:
-            click.get_current_context().exit(code)
+            context.exit(code)
 
     return _Command(
         name,
@@ -219,6 +279,21 @@ def _bare(name: str) -> click.Command:
 def command(name: str, **more: Any) -> Callable[[Callable[..., None]], Command]:
     """Make a command without subcommands, such as ``lag``, of a function."""
     return click.command(name, cls=Command, **more)
+
+
+def typed_names(command: click.Command) -> dict[str, str]:
+    """Return what is typed for each parameter of a command.
+
+    It is the longest name of an option, and what the help calls an argument.
+    """
+    return {
+        str(each.name): (
+            max(each.opts, key=len)
+            if isinstance(each, click.Option)
+            else each.human_readable_name.strip("[].")
+        )
+        for each in command.params
+    }
 
 
 def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
@@ -237,6 +312,7 @@ def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None
         context = click.get_current_context()
         given = context.find_root().ensure_object(Given)
         given.command = context.command_path
+        given.names = typed_names(context.command)
         session = Session(given)
 
         async def work() -> None:

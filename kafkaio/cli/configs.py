@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio.cli.command import DRY_RUN, Group, asynchronous, pairs
+from kafkaio.cli.named import known_brokers
 from kafkaio.cli.output import Column, Table
 from kafkaio.cli.session import Session
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kafkaio.admin import ConfigChange, ConfigEntry, ConfigResource
+    from kafkaio.admin import Admin, ConfigChange, ConfigEntry, ConfigResource
 
 __all__ = ["KINDS", "config_changes", "configs", "is_secret"]
+
+#: Types of configs that a broker has, which is named by its node id.
+_OF_BROKERS: Final = frozenset({"broker", "broker logger"})
 
 configs: Group = Group("configs", help="Show and change configs.")
 
@@ -113,6 +117,7 @@ async def get_configs(
     """
     resources = [_resource(kind, name) for name in dict.fromkeys(names)]
     async with session.admin() as admin:
+        await _check_brokers(admin, resources)
         found = session.good(
             await admin.describe_configs(
                 resources,
@@ -218,6 +223,7 @@ async def _change(
     dry_run: bool,
 ) -> None:
     async with session.admin() as admin:
+        await _check_brokers(admin, [resource])
         results: Mapping[ConfigResource, KafkaError | None]
         results = await admin.incremental_alter_configs(
             {resource: changes}, validate_only=dry_run, return_errors=True
@@ -236,6 +242,22 @@ async def _change(
         {"configs": rows, "executed": not dry_run},
         Table(rows, ("kind", "name", "key", "value", "change")),
     )
+
+
+async def _check_brokers(admin: Admin, resources: Iterable[ConfigResource]) -> None:
+    """Check that brokers exist: Admin would wait for them to come.
+
+    Raises:
+        CommandFailed: one does not.
+    """
+    wanted = [
+        int(each.name)
+        for each in resources
+        if each.type in _OF_BROKERS and each.name.isdecimal()
+    ]
+    if wanted:
+        brokers = (await admin.describe_cluster()).brokers
+        known_brokers(wanted, (each.node_id for each in brokers))
 
 
 @configs.command("list")

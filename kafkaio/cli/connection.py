@@ -26,9 +26,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
+import click
+
 from kafkaio.cli.exits import CommandFailed, Exit
 from kafkaio.cli.given import Given
 from kafkaio.cli.source import text_of
+from kafkaio.cli.values import Seconds
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.config.declaration import option_of
 from kafkaio.security.references import has_reference, parse_properties, resolve
@@ -77,9 +80,9 @@ class Connection:
             return self.given.timeout
         text = self.environment.get("KAFKAIO_TIMEOUT", "")
         try:
-            return float(text) if text else _SECONDS
-        except ValueError:
-            raise _wrong(f"KAFKAIO_TIMEOUT: {text!r} is not a number") from None
+            return float(Seconds()(text)) if text else _SECONDS
+        except click.BadParameter as error:
+            raise _wrong(f"KAFKAIO_TIMEOUT: {error.message}") from None
 
     @property
     def start_timeout(self) -> float:

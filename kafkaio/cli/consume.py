@@ -18,6 +18,7 @@ from kafkaio.cli.places import BEGINNING, PLACES, Place, Places
 from kafkaio.cli.progress import Progress
 from kafkaio.cli.record_json import envelope_of, json_of
 from kafkaio.cli.rendering import Renderer, compile_format, compile_kcat_format
+from kafkaio.cli.values import has_pattern
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ async def consume(
     """Print records until Ctrl+C, a number of them, or the end."""
     from kafkaio.cli.reader import Reading, begin
 
-    _check(session, options)
+    _check(session, topics, options)
     group = options["group"]
     settings: dict[str, object] = {
         "group_id": group,
@@ -140,8 +141,11 @@ def _file(options: _Options) -> str | None:
     return options["to_arrow"] or options["to_parquet"]
 
 
-def _check(session: Session, options: _Options) -> None:
-    """Refuse options that exclude each other."""
+def _check(session: Session, topics: Iterable[str], options: _Options) -> None:
+    """Refuse options that exclude each other, and patterns."""
+    for topic in topics:
+        if has_pattern([topic], regex=False):
+            raise click.UsageError(f"{topic!r} is a pattern: name topics")
     ways = {
         "--format": options["format"],
         "--kcat-format": options["kcat_format"],

@@ -12,10 +12,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
+from types import MappingProxyType
+from typing import Final
 
+from kafkaio.cli.terms import as_typed
 from kafkaio.errors import AdminErrors, KafkaError, UnsupportedVersion, UsageError
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "lines_of",
     "short",
     "usage",
+    "visible",
 ]
 
 
@@ -67,31 +71,53 @@ def usage(*kinds: type[Exception], prefix: str = "") -> Iterator[None]:
 
 #: What brokers tell of their own insides before the words "needs DESCRIBE permission".
 _INSIDES = re.compile(r"Request\(processor=.*\) (?=needs )", re.DOTALL)
+_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _CODE = re.compile(r" \[([A-Z_]+), code -?\d+\]")
 
 
-def short(error: BaseException) -> str:
-    """Return the message of an error in one line, without the broker's insides."""
+#: Control characters, and what stands for them.
+_CONTROLS: Final = {
+    code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0))
+}
+
+
+def visible(text: str) -> str:
+    r"""Return a text in one line that does nothing to a terminal but to be shown.
+
+    Names come from the cluster, and a client may call itself what it wants: a control
+    character is shown as Python writes it, such as ``\x1b``.
+    """
+    return text.translate(_CONTROLS)
+
+
+def short(error: BaseException, names: Mapping[str, str] = _NO_NAMES) -> str:
+    """Return the message of an error in one line, without the broker's insides.
+
+    Args:
+        error: the error.
+        names: what is typed for the parameters of the command, see `as_typed`.
+    """
     text = " ".join(str(error).split())
+    if isinstance(error, UsageError):
+        text = as_typed(text, names)
     text = _CODE.sub(r" [\1]", _INSIDES.sub("", text))
-    return text or type(error).__name__
+    return visible(text) or type(error).__name__
 
 
-def lines_of(error: BaseException) -> Iterator[str]:
-    """Yield one line for an error, or for each error of a group."""
+def lines_of(
+    error: BaseException, names: Mapping[str, str] = _NO_NAMES
+) -> Iterator[str]:
+    """Yield one line for an error, or for each error of a group; see `short`."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
-            yield from lines_of(each)
+            yield from lines_of(each, names)
         return
-    text = short(error)
+    text = short(error, names)
     item = getattr(error, "item", None)
-    is_named = item is None or _unquoted(item) in _unquoted(text)
-    yield text if is_named else f"{item}: {text}"
-
-
-def _unquoted(item: object) -> str:
-    """Return a text without the quotes that messages put around names."""
-    return str(item).replace("'", "")
+    name = "" if item is None else visible(str(item))
+    # Messages put quotes around names.
+    is_named = name.replace("'", "") in text.replace("'", "")
+    yield text if is_named else f"{name}: {text}"
 
 
 def code_of(error: BaseException) -> Exit:

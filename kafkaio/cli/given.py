@@ -5,6 +5,7 @@ They stand apart from what is made of them, so that a help loads no client.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 __all__ = ["Given"]
@@ -23,6 +24,7 @@ class Given:
         format: ``--json``, ``--jsonl``, or neither.
         verbose: ``-v``.
         command: the name of the command that runs, such as ``kafkaio topics list``.
+        names: what is typed for each of its parameters, for `kafkaio.cli.terms`.
     """
 
     bootstrap_server: str | None = None
@@ -33,3 +35,4 @@ class Given:
     format: str = ""
     verbose: bool = False
     command: str = "kafkaio"
+    names: Mapping[str, str] = field(default_factory=dict)

@@ -286,7 +286,14 @@ async def group_offsets(
             names, require_stable=require_stable, return_errors=True
         )
         failed = [n for n, it in results.items() if isinstance(it, KafkaError)]
-        found = session.good({**results, **await not_of_consumers(admin, failed)})
+        empty = [
+            name
+            for name, it in results.items()
+            if not isinstance(it, KafkaError) and set(it.values()) <= {None}
+        ]
+        errors = await not_of_consumers(admin, failed)
+        errors |= await not_of_consumers(admin, empty, unknown=True)
+        found = session.good({**results, **errors})
     rows = [
         {
             "group": group,

@@ -14,7 +14,7 @@ from kafkaio.cli.exits import Exit, short
 from kafkaio.cli.named import not_of_consumers
 from kafkaio.cli.output import Column, Row, Table
 from kafkaio.cli.session import Session
-from kafkaio.cli.values import chosen, has_pattern, partition_row
+from kafkaio.cli.values import Seconds, chosen, has_pattern, partition_row
 from kafkaio.cli.watch import LOOK_SECONDS, Look, watch
 from kafkaio.types import TopicPartition
 
@@ -32,7 +32,7 @@ def watching(function: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option(
             "--interval",
-            type=click.FloatRange(0.1),
+            type=Seconds(0.1),
             default=2.0,
             show_default=True,
             metavar="SECONDS",

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
-from kafkaio._records.batch import Batch
-from kafkaio.cli.exits import CommandFailed
+from kafkaio.cli.exits import CommandFailed, Exit, short
+from kafkaio.cli.output import Output, error_row
+from kafkaio.cli.parsing import add_formats
 from kafkaio.errors import CorruptRecord
 from kafkaio.testing.log.epochs import EPOCH_FILE, read_epochs
 from kafkaio.testing.log.formats import read_producer_snapshot, read_transaction_index
 from kafkaio.testing.log.index import read_offset_index, read_time_index
 from kafkaio.testing.log.inspect import (
+    FoundBatch,
+    Problem,
     base_offset_of,
     find_files,
     read_segment,
     verify,
 )
-from kafkaio.types import Record
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from kafkaio.cli.parsing import Parser
 
 __all__ = ["add_commands"]
+
+Row = Mapping[str, Any]
 
 
 def add_commands(commands: _SubParsersAction[Parser]) -> None:
@@ -39,6 +44,7 @@ def add_commands(commands: _SubParsersAction[Parser]) -> None:
     check = actions.add_parser("verify", help="check segments, indexes, snapshots")
     check.set_defaults(run=_verify, command="kafkaio log verify")
     for action in (dump, check):
+        add_formats(action)
         action.add_argument(
             "paths",
             nargs="+",
@@ -62,92 +68,158 @@ def _files(chosen: argparse.Namespace) -> list[Path]:
 
 def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
     """Print every problem; return 1 if there is one, 2 if there is no file."""
-    files = problems = 0
+    files = 0
+    problems: list[Problem] = []
     for path in _files(chosen):
         files += 1
-        try:
-            for problem in verify(path):
-                problems += 1
+        for problem in _problems(path):
+            problems.append(problem)
+            if not chosen.format:
                 out.write(f"{problem}\n")
-        except OSError as error:
-            raise CommandFailed(f"{path}: {error.strerror or error}") from None
-    out.write(f"{files} files, {problems} problems\n")
+    if chosen.format:
+        rows = [{"path": str(it.path), "problem": it.text} for it in problems]
+        document = {"problems": rows, "file_count": files, "errors": []}
+        Output(out, chosen.format, is_terminal=False).show(document)
+    else:
+        out.write(f"{files} files, {len(problems)} problems\n")
     if not files:
-        return 2
-    return 1 if problems else 0
+        return Exit.USAGE
+    return Exit.FAILED if problems else Exit.OK
 
 
 def _dump(chosen: argparse.Namespace, out: TextIO) -> int:
     """Print every file; return 1 if one cannot be read whole, 2 if there is none."""
-    code = 0
     files = _files(chosen)
+    if chosen.format:
+        return _dump_json(chosen, out, files)
+    code = Exit.OK
     if not files:
         out.write("there are no files of a log\n")
-        return 2
+        return Exit.USAGE
     for path in files:
         out.write(f"{path}\n")
-        try:
-            lines = _lines(path, with_records=chosen.records)
-            out.writelines(f"  {line}\n" for line in lines)
-        except (CorruptRecord, ValueError, IndexError) as error:
-            out.write(f"  ! {error}\n")
-            code = 1
-        except OSError as error:
-            raise CommandFailed(f"{path}: {error.strerror or error}") from None
+        for found in _content(path, with_records=chosen.records):
+            if isinstance(found, Exception):
+                out.write(f"  ! {found}\n")
+                code = Exit.FAILED
+            else:
+                out.writelines(f"  {line}\n" for line in _lines(found))
     return code
 
 
-def _lines(path: Path, *, with_records: bool) -> Iterator[str]:
+def _dump_json(chosen: argparse.Namespace, out: TextIO, files: list[Path]) -> int:
+    """Print a document, or a line for each file."""
+    rows: list[Row] = []
+    errors: list[dict[str, object]] = []
+    output = Output(out, chosen.format, is_terminal=False)
+    for path in files:
+        entries: list[Row] = []
+        for found in _content(path, with_records=chosen.records):
+            if isinstance(found, Exception):
+                errors.append({**error_row(found), "item": str(path)})
+                sys.stderr.write(f"{chosen.command}: {path}: {short(found)}\n")
+            else:
+                entries.append(found)
+        row = {"path": str(path), "kind": _kind(path), "entries": entries}
+        if chosen.format == "jsonl":
+            output.emit(row, ())
+        else:
+            rows.append(row)
+    if chosen.format == "json":
+        output.show({"files": rows, "errors": errors})
+    if not files:
+        return Exit.USAGE
+    return Exit.FAILED if errors else Exit.OK
+
+
+#: What is raised for a file that has not the content it should have.
+_BROKEN: Final = (CorruptRecord, ValueError, IndexError)
+
+
+def _content(path: Path, *, with_records: bool) -> Iterator[Row | Exception]:
+    """Yield what is in a file, and last the error if it cannot be read whole.
+
+    As a value: an error of writing what is yielded is not one of the file.
+
+    Raises:
+        CommandFailed: the file cannot be read at all.
+    """
+    try:
+        yield from _entries(path, with_records=with_records)
+    except _BROKEN as error:
+        yield error
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _problems(path: Path) -> Iterator[Problem]:
+    """Yield what is wrong with a file.
+
+    Raises:
+        CommandFailed: the file cannot be read at all.
+    """
+    try:
+        yield from verify(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> CommandFailed:
+    return CommandFailed(f"{path}: {error.strerror or error}")
+
+
+def _kind(path: Path) -> str:
+    """Return what a file is; ``unknown`` if it is not one of a log."""
     if path.name == EPOCH_FILE:
-        for epoch in read_epochs(path.read_bytes()):
-            yield f"epoch={epoch.epoch} start_offset={epoch.start_offset}"
-    elif path.suffix == ".log":
-        yield from _batch_lines(path, with_records=with_records)
+        return "leader_epochs"
+    return _KINDS.get(path.suffix, "unknown")
+
+
+def _entries(path: Path, *, with_records: bool) -> Iterator[Row]:
+    """Yield what is in a file, in its order."""
+    kind = _kind(path)
+    if kind == "segment":
+        for found in read_segment(path):
+            yield _batch_row(found, with_records=with_records)
+    elif kind == "unknown":
+        raise ValueError(f"{path.name} is not a file of a log")
     else:
-        reader = _READERS.get(path.suffix)
-        if reader is None:
-            raise ValueError(f"{path.name} is not a file of a log")
-        for row in reader(path):
-            yield " ".join(f"{name}={value}" for name, value in row.items())
+        yield from (entry._asdict() for entry in _READERS[kind](path))
 
 
-_READERS: dict[str, Callable[[Path], Iterator[dict[str, int]]]] = {
-    ".index": lambda path: (
-        entry._asdict()
-        for entry in read_offset_index(path.read_bytes(), base_offset_of(path))
-    ),
-    ".timeindex": lambda path: (
-        entry._asdict()
-        for entry in read_time_index(path.read_bytes(), base_offset_of(path))
-    ),
-    ".snapshot": lambda path: (
-        entry._asdict() for entry in read_producer_snapshot(path.read_bytes())
-    ),
-    ".txnindex": lambda path: (
-        entry._asdict() for entry in read_transaction_index(path.read_bytes())
-    ),
+_KINDS: Final[Mapping[str, str]] = {
+    ".log": "segment",
+    ".index": "offset_index",
+    ".timeindex": "time_index",
+    ".snapshot": "producer_snapshot",
+    ".txnindex": "transaction_index",
 }
 
 
-def _batch_lines(path: Path, *, with_records: bool) -> Iterator[str]:
-    for found in read_segment(path):
-        yield f"position={found.position} {_describe(found.batch)}"
-        if with_records:
-            for record in found.batch.decode("", 0):
-                yield "  " + _describe_record(record)
+class _Entry(Protocol):
+    def _asdict(self) -> dict[str, int]: ...
 
 
-def _describe(batch: Batch) -> str:
-    flags = [
-        name
-        for name, is_set in (
-            ("transactional", batch.is_transactional),
-            ("control", batch.is_control),
-            ("delete_horizon", batch.has_delete_horizon),
-        )
-        if is_set
-    ]
-    fields = {
+_READERS: Final[Mapping[str, Callable[[Path], Iterable[_Entry]]]] = {
+    "leader_epochs": lambda path: read_epochs(path.read_bytes()),
+    "offset_index": lambda path: read_offset_index(
+        path.read_bytes(), base_offset_of(path)
+    ),
+    "time_index": lambda path: read_time_index(path.read_bytes(), base_offset_of(path)),
+    "producer_snapshot": lambda path: read_producer_snapshot(path.read_bytes()),
+    "transaction_index": lambda path: read_transaction_index(path.read_bytes()),
+}
+_FLAGS: Final[Mapping[str, str]] = {
+    "is_transactional": "transactional",
+    "is_control": "control",
+    "has_delete_horizon": "delete_horizon",
+}
+
+
+def _batch_row(found: FoundBatch, *, with_records: bool) -> Row:
+    batch = found.batch
+    row: dict[str, object] = {
+        "position": found.position,
         "base_offset": batch.base_offset,
         "last_offset": batch.last_offset,
         "count": batch.count,
@@ -160,14 +232,37 @@ def _describe(batch: Batch) -> str:
         "producer_id": batch.producer_id,
         "producer_epoch": batch.producer_epoch,
         "base_sequence": batch.base_sequence,
+        **{name: getattr(batch, name) for name in _FLAGS},
     }
-    words = [f"{name}={value}" for name, value in fields.items()]
-    return " ".join(words + flags)
+    if with_records:
+        row["records"] = [
+            {
+                "offset": record.offset,
+                "timestamp": record.timestamp,
+                "key": record.key,
+                "value": record.value,
+                "headers": [
+                    {"name": name, "value": value} for name, value in record.headers
+                ],
+            }
+            for record in batch.decode("", 0)
+        ]
+    return row
 
 
-def _describe_record(record: Record) -> str:
-    headers = "".join(f" header:{name}={value!r}" for name, value in record.headers)
-    return (
-        f"offset={record.offset} timestamp={record.timestamp} "
-        f"key={record.key!r} value={record.value!r}{headers}"
-    )
+def _lines(row: Row) -> Iterator[str]:
+    """Yield the lines of an entry: a batch has one for each record as well."""
+    words = [
+        f"{name}={value}"
+        for name, value in row.items()
+        if name not in _FLAGS and name != "records"
+    ]
+    yield " ".join(words + [text for name, text in _FLAGS.items() if row.get(name)])
+    for record in row.get("records", ()):
+        headers = "".join(
+            f" header:{each['name']}={each['value']!r}" for each in record["headers"]
+        )
+        yield (
+            f"  offset={record['offset']} timestamp={record['timestamp']} "
+            f"key={record['key']!r} value={record['value']!r}{headers}"
+        )

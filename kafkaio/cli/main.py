@@ -10,13 +10,19 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Final
 
 from kafkaio.cli.exits import CommandFailed, Exit, code_of, lines_of
 from kafkaio.cli.registry import BARE, COMMANDS
 from kafkaio.errors import KafkaError
 
+if TYPE_CHECKING:
+    from kafkaio.cli.given import Given
+
 __all__ = ["main"]
 
+_UTF_8: Final = frozenset({"utf-8", "utf8"})
 _INSTALL = "needs more packages: pip install 'kafkaio[cli]'"
 
 
@@ -33,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             invalid arguments of theirs.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _prepare_streams()
     for word in words:
         if not _is_text(word):
             sys.stderr.write(f"kafkaio: {word!a} is not text in UTF-8\n")
@@ -48,6 +55,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _forget_output()
         return Exit.FAILED
     return code
+
+
+def _prepare_streams() -> None:
+    """Open the streams that are closed, and let programs read UTF-8.
+
+    A terminal has its own encoding: what that lacks is shown as an escape.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # Stays open until the process ends, as the stream would.
+            opened = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, opened)
+    out = sys.stdout
+    if isinstance(out, TextIOWrapper) and out.encoding.lower() not in _UTF_8:
+        if out.isatty():
+            out.reconfigure(errors="backslashreplace")
+        else:
+            out.reconfigure(encoding="utf-8")
 
 
 def _is_text(word: str) -> bool:
@@ -96,18 +121,18 @@ def _run_root(words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except (CommandFailed, KafkaError, ExceptionGroup, OSError) as error:
-        return _failed(error, given.command, is_verbose=given.verbose)
+        return _failed(error, given)
     return code if isinstance(code, int) else Exit.OK
 
 
-def _failed(error: Exception, command: str, *, is_verbose: bool) -> int:
+def _failed(error: Exception, given: Given) -> int:
     """Print an error: a line, or with ``-v`` where it came from."""
-    if is_verbose:
+    if given.verbose:
         import traceback
 
         sys.stderr.write("".join(traceback.format_exception(error)))
-    for line in lines_of(error):
-        sys.stderr.write(f"{command}: {line}\n")
+    for line in lines_of(error, given.names):
+        sys.stderr.write(f"{given.command}: {line}\n")
     return code_of(error)
 
 

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TextIO
 from uuid import UUID
 
-from kafkaio.cli.exits import short
+from kafkaio.cli.exits import short, visible
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Output:
         if not is_first:
             self.line("")
         if table.title:
-            self.line(table.title)
+            self.line(visible(table.title))
         heads = table.heads()
         self.line("\t".join(each.head for each in heads))
         for row in table.rows:
@@ -164,7 +164,7 @@ def drawn(table: Table) -> RichTable:
     from rich.text import Text
 
     drawing = RichTable(
-        box=box.SIMPLE_HEAD, title=table.title or None, title_justify="left"
+        box=box.SIMPLE_HEAD, title=visible(table.title) or None, title_justify="left"
     )
     heads = table.heads()
     for each in heads:
@@ -190,15 +190,11 @@ def _drawn_cell(value: object) -> str:
     """Return a value as a terminal shows it: times to the second, in UTC."""
     if isinstance(value, datetime):
         return value.isoformat(" ", "seconds").replace("+00:00", "Z")
-    return cell(value)
-
-
-#: What would break a line of columns, and what stands for it there.
-_BREAKS: Final = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
+    return _cell(value)
 
 
 def _cell(value: object) -> str:
-    return cell(value).translate(_BREAKS)
+    return visible(cell(value))
 
 
 def cell(value: object) -> str:
@@ -247,9 +243,19 @@ def _of_bytes(value: bytes) -> object:
         return {"base64": b64encode(value).decode()}
 
 
-def error_row(error: BaseException) -> dict[str, object]:
-    """Return an error as documents have it: its class, message, item and code."""
-    found: dict[str, object] = {"error": type(error).__name__, "message": short(error)}
+def error_row(
+    error: BaseException, names: Mapping[str, str] | None = None
+) -> dict[str, object]:
+    """Return an error as documents have it: its class, message, item and code.
+
+    Args:
+        error: the error.
+        names: as for `short`.
+    """
+    found: dict[str, object] = {
+        "error": type(error).__name__,
+        "message": short(error, names or {}),
+    }
     item = getattr(error, "item", None)
     if item is not None:
         found["item"] = plain(item)

@@ -9,6 +9,7 @@ import click
 
 from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, Exit
+from kafkaio.cli.ids import DirectoryId
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
 
@@ -99,7 +100,7 @@ async def _voters(session: Session) -> None:
 
 @quorum.command("add-voter")
 @click.argument("node_id", type=click.IntRange(min=0))
-@click.argument("directory_id", type=click.UUID)
+@click.argument("directory_id", type=DirectoryId())
 @click.argument("endpoint", nargs=-1, required=True, metavar="NAME://HOST:PORT...")
 @asynchronous
 async def _add(
@@ -115,7 +116,7 @@ async def _add(
 
 @quorum.command("remove-voter")
 @click.argument("node_id", type=click.IntRange(min=0))
-@click.argument("directory_id", type=click.UUID)
+@click.argument("directory_id", type=DirectoryId())
 @YES
 @asynchronous
 async def _remove(

@@ -102,7 +102,8 @@ async def _reset(session: Session, groups: tuple[str, ...], **options: Any) -> N
         partitions = None
         if options["topics"]:
             partitions = await partitions_of(session, admin, options["topics"])
-        for group in groups:
+        # Topics were named, and none of them is there: that is noted.
+        for group in () if partitions == [] else groups:
             try:
                 changes = await _reset_one(admin, group, partitions, given, options)
                 is_without = not changes and partitions is None and file is None
@@ -137,7 +138,7 @@ async def _reset_one(
 ) -> Mapping[TopicPartition, OffsetReset]:
     """Reset one group, or find what that would do."""
     dry_run = not options["execute"]
-    if options["shift_by"] is not None:
+    if options["shift_by"]:
         return await admin.reset_offsets(
             group, shift_by=options["shift_by"], partitions=partitions, dry_run=dry_run
         )
@@ -176,7 +177,7 @@ async def _target(
         }
     committed = (await admin.list_consumer_group_offsets({group: partitions}))[group]
     current = {tp: it.offset for tp, it in committed.items() if it is not None}
-    if options["to_current"]:
+    if options["to_current"] or options["shift_by"] is not None:  # by 0
         return current
     return dict.fromkeys(partitions or current, options["to_offset"])
 

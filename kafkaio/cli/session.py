@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import click
 
 from kafkaio.cli.connection import Connection
-from kafkaio.cli.exits import CommandFailed, Exit, code_of_items, lines_of
+from kafkaio.cli.exits import CommandFailed, Exit, code_of_items, lines_of, visible
 from kafkaio.cli.given import Given
-from kafkaio.cli.output import Output, Row, Table
+from kafkaio.cli.output import Output, Row, Table, error_row
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.errors import KafkaError
 
@@ -161,12 +161,15 @@ class Session:
         """
         if self._failures and not any(table.rows for table in tables):
             tables = ()
-        self.out.show({**document, "errors": self._failures}, *tables)
+        self.out.show({**document, "errors": self._errors()}, *tables)
 
     def show_row(self, row: Row, columns: Sequence[str]) -> None:
         """Print a result that is one row, even if it has lists."""
-        document = {**row, "errors": self._failures}
+        document = {**row, "errors": self._errors()}
         self.out.show(document, Table([row], columns), is_row=True)
+
+    def _errors(self) -> list[dict[str, object]]:
+        return [error_row(error, self.given.names) for error in self._failures]
 
     def emit(self, row: Row, columns: Sequence[str]) -> None:
         """Print one row of a stream at once; see `Output.emit`."""
@@ -203,7 +206,7 @@ class Session:
     def finish(self) -> Exit:
         """Print the failures that were noted; return the exit code."""
         for error in self._failures:
-            for line in lines_of(error):
+            for line in lines_of(error, self.given.names):
                 self.note(line)
         code = code_of_items(self._failures, succeeded=self._succeeded > 0)
         return code or self._code
@@ -212,7 +215,7 @@ class Session:
 
     def note(self, text: str) -> None:
         """Write a line to stderr."""
-        click.echo(f"{self.given.command}: {text}", err=True)
+        click.echo(f"{self.given.command}: {visible(text)}", err=True)
 
     def confirm(self, effects: Sequence[str], *, yes: bool) -> None:
         """Show what a command would do, and ask whether to do it.
@@ -228,7 +231,7 @@ class Session:
         if yes:
             return
         for line in effects:
-            click.echo(line, err=True)
+            click.echo(visible(line), err=True)
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise CommandFailed("nothing was done: confirm it with --yes", Exit.USAGE)
         with _interruptible():

@@ -10,6 +10,7 @@ import click
 
 from kafkaio.cli.command import YES, Group, asynchronous
 from kafkaio.cli.exits import CommandFailed, usage
+from kafkaio.cli.ids import Id
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
 from kafkaio.cli.values import duration_of
@@ -73,7 +74,7 @@ async def _create(
 
 
 @tokens.command("renew")
-@click.argument("token_id")
+@click.argument("token_id", type=Id())
 @click.option("--period", metavar="DURATION", help="How long from now.")
 @asynchronous
 async def _renew(session: Session, token_id: str, period: str | None) -> None:
@@ -85,7 +86,7 @@ async def _renew(session: Session, token_id: str, period: str | None) -> None:
 
 
 @tokens.command("expire")
-@click.argument("token_id")
+@click.argument("token_id", type=Id())
 @click.option("--period", metavar="DURATION", help="In that time, not now.")
 @YES
 @asynchronous

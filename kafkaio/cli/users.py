@@ -16,6 +16,8 @@ from kafkaio.cli.session import Session, ask_secret
 __all__ = ["users"]
 
 _VARIABLE: Final = "KAFKAIO_NEW_PASSWORD"
+#: Kafka's limit. Hashing for longer would only delay its answer.
+_MOST_ITERATIONS: Final = 16_384
 _COLUMNS: Final = ("user", "mechanism", "iterations")
 _MECHANISMS: Final = click.Choice(
     ["SCRAM-SHA-256", "SCRAM-SHA-512"], case_sensitive=False
@@ -53,7 +55,7 @@ async def _list(session: Session, user: tuple[str, ...]) -> None:
 )
 @click.option(
     "--iterations",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, _MOST_ITERATIONS),
     default=8_192,
     show_default=True,
     help="How often it is hashed.",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from typing import Any, Final
 
 import click
 
@@ -13,6 +14,8 @@ from kafkaio.cli.exits import CommandFailed
 from kafkaio.types import TopicPartition
 
 __all__ = [
+    "MOST_SECONDS",
+    "Seconds",
     "chosen",
     "duration_of",
     "has_pattern",
@@ -23,6 +26,8 @@ __all__ = [
     "time_of",
 ]
 
+#: What a request can carry as milliseconds, which is 24 days.
+MOST_SECONDS: Final = 2_147_483
 _GLOB = re.compile(r"[*?\[]")
 _TIME = r"(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?"
 #: In ISO 8601 an ``M`` before the ``T`` is a month, which has no length.
@@ -92,11 +97,36 @@ def _expression(text: str) -> re.Pattern[str]:
         raise click.UsageError(f"{text!r} is no regular expression: {error}") from None
 
 
+class Seconds(click.ParamType[float]):
+    """A time in seconds that a timer and a request can have.
+
+    Args:
+        least: the shortest; 0 for any that is longer than nothing.
+    """
+
+    name = "seconds"
+
+    def __init__(self, least: float = 0.0) -> None:
+        self._least = least
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Read a number of seconds."""
+        least, most = self._least, MOST_SECONDS
+        try:
+            found = float(value)
+        except ValueError:
+            return self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        if found > 0 and least <= found <= most:  # false of NaN, too
+            return found
+        limits = f"at least {least:g}" if least else "above 0"
+        return self.fail(f"{value} is not {limits} and at most {most}", param, ctx)
+
+
 def time_of(text: str) -> datetime:
     """Read a time: ISO 8601, UTC unless it says otherwise, or ``@`` milliseconds.
 
     Raises:
-        click.UsageError: it is neither.
+        click.UsageError: it is neither, or before 1970.
     """
     plain = text.removeprefix("@")
     try:
@@ -107,7 +137,10 @@ def time_of(text: str) -> datetime:
         raise click.UsageError(
             f"{text!r} is no time: 2026-01-31T08:00:00Z or @1769846400000"
         ) from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    if found.timestamp() < 0:
+        raise click.UsageError(f"{text!r} is before 1970")
+    return found
 
 
 def duration_of(text: str) -> timedelta:

@@ -70,7 +70,7 @@ async def watch(
             except (KafkaError, ExceptionGroup) as error:
                 if not done:
                     raise
-                screen.complain(next(lines_of(error), "no answer"))
+                screen.complain(next(lines_of(error, session.given.names), "no answer"))
             done += 1
 
 

@@ -114,6 +114,7 @@ class Outcomes:
 
     def answered(
         self,
+        node_id: int,
         batches: Sequence[ProduceBatch],
         names: Mapping[int, str],
         response: ProduceResponse,
@@ -121,6 +122,7 @@ class Outcomes:
         """Land the batches of one request by the broker's answer.
 
         Args:
+            node_id: the broker.
             batches: the batches of the request.
             names: the topics that were sent by id, by the number of the id.
             response: the answer.
@@ -135,9 +137,9 @@ class Outcomes:
             if answer_to_batch is None:
                 self._no_answer(batch)
             elif answer_to_batch.error_code:
-                self._judge(batch, answer_to_batch, response)
+                self._judge(node_id, batch, answer_to_batch, response)
             else:
-                self._acknowledged(batch, answer_to_batch)
+                self._acknowledged(node_id, batch, answer_to_batch)
 
     def unanswered(self, batches: Sequence[ProduceBatch], error: Exception) -> None:
         """Land the batches of a request that was lost, timed out or not sent."""
@@ -149,26 +151,27 @@ class Outcomes:
             else:
                 self._fail(batch, error)
 
-    def unacknowledged(self, batches: Sequence[ProduceBatch]) -> None:
+    def unacknowledged(self, node_id: int, batches: Sequence[ProduceBatch]) -> None:
         """Land the batches of a request that has no answer (``acks=0``)."""
         is_observed = observes(self._observer, "batch_acknowledged")
         for batch in batches:
             self._landing.acknowledged(batch, -1, -1)
             if is_observed:
-                self._report(batch, 0.0)
+                self._report(node_id, batch, 0.0)
 
     def _acknowledged(
-        self, batch: ProduceBatch, answer: PartitionProduceResponse
+        self, node_id: int, batch: ProduceBatch, answer: PartitionProduceResponse
     ) -> None:
         self._landing.acknowledged(batch, answer.base_offset, answer.log_append_time_ms)
         # An expired one was reported as failed.
         if not batch.is_expired and observes(self._observer, "batch_acknowledged"):
-            self._report(batch, now() - batch.sent_at)
+            self._report(node_id, batch, now() - batch.sent_at)
 
-    def _report(self, batch: ProduceBatch, seconds: float) -> None:
+    def _report(self, node_id: int, batch: ProduceBatch, seconds: float) -> None:
         assert batch.first_sent_at is not None
         acknowledged = AcknowledgedBatch(
             partition=batch.partition,
+            node_id=node_id,
             records=batch.count,
             size=batch.builder.size_bytes,
             wire_size=batch.wire_size,
@@ -185,6 +188,7 @@ class Outcomes:
 
     def _judge(
         self,
+        node_id: int,
         batch: ProduceBatch,
         answer: PartitionProduceResponse,
         response: ProduceResponse,
@@ -192,7 +196,7 @@ class Outcomes:
         code = known_code(answer.error_code)
         what = reaction(ApiKey.PRODUCE, code)
         if what.step is Step.SUCCESS:
-            self._acknowledged(batch, answer)
+            self._acknowledged(node_id, batch, answer)
             return
         topic, partition = batch.partition
         detail = f": {answer.error_message}" if answer.error_message else ""

@@ -384,7 +384,7 @@ class Sender:
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)
             self._outbox.node(connection.node_id).answered()
-            self._outcomes.unacknowledged(batches)
+            self._outcomes.unacknowledged(connection.node_id, batches)
             return
         self._on_wire += 1
         in_flight = _InFlight(self, connection.node_id, batches, names)
@@ -468,7 +468,7 @@ class Sender:
             if isinstance(answer, Exception):
                 self._outcomes.unanswered(batches, answer)
             else:
-                self._outcomes.answered(batches, names, answer)
+                self._outcomes.answered(node, batches, names, answer)
             if self._transaction is not None:
                 self._transaction.landed()
             if self._space.is_awaited:

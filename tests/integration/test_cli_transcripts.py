@@ -44,8 +44,6 @@ PIPE, TERMINAL, JSON = "pipe", "terminal", "json"
 #: What no transcript shows, and why; ``broker`` is in tests/unit/cli/test_broker.py.
 ELSEWHERE: Final[Mapping[tuple[str, str], str]] = {
     ("completion", JSON): "it prints a program for a shell",
-    ("log dump", JSON): "it works without the extra: lines only",
-    ("log verify", JSON): "it works without the extra: lines only",
     **dict.fromkeys(
         [
             (f"quorum {voter}", kind)

@@ -1,8 +1,8 @@
 """Pushes metrics of this client to the brokers, in a task of its own.
 
 The task starts with the first connection to a broker that offers telemetry; all modules
-beside this one are imported only then, and what the client does is observed only once a
-broker has asked for metrics. Nothing here may affect the client: whatever fails ends
+beside this one are imported only then, and what the client does is observed only while
+a broker asks for metrics. Nothing here may affect the client: whatever fails ends
 the task, is reported once, and is no crash.
 """
 
@@ -84,6 +84,7 @@ class Telemetry:
         self._machine = TelemetryMachine()
         self._ledger = Ledger()
         self._collector: Collector | None = None
+        self._stop_observing: Callable[[], None] = _nothing
         self._registered: dict[tuple[str, Attributes], Metric] = {}
         self._kinds: dict[str, None] = {}
         self._sources: dict[int, weakref.ref[Observed]] = {}
@@ -115,7 +116,7 @@ class Telemetry:
             source: has ``statistics()``; referred to weakly.
             resource: returns the attributes of all metrics, such as the group. It must
                 not refer to the public object.
-            on_observed: called once the observer hears more than before.
+            on_observed: called when the observer hears more than before, or less.
 
         Returns:
             A function that removes it. Its metrics are still told, but no gauges.
@@ -124,9 +125,8 @@ class Telemetry:
         self._kinds[kind] = None
         self._sources[key] = weakref.ref(source)
         self._resources[key] = resource
-        if self._collector is None:
-            self._listeners[key] = on_observed
-        else:
+        self._listeners[key] = on_observed
+        if self._collector is not None:
             on_observed()
 
         def remove() -> None:
@@ -247,6 +247,7 @@ class Telemetry:
 
     def _end(self, error: Exception) -> None:
         self._machine.terminate()
+        self._detach()
         if isinstance(error, ClosedError):  # the client was closed meanwhile
             return
         failure = error
@@ -265,8 +266,10 @@ class Telemetry:
         except (KafkaError, OSError) as error:
             if isinstance(error, ClosedError):
                 raise
-            # Also where the broker that was chosen does not offer it, in a cluster
-            # that is being upgraded.
+            if isinstance(error, UnsupportedVersion):
+                # The broker that was chosen does not offer it, or no longer. Another
+                # may, in a cluster that is being upgraded.
+                self._detach()
             self._machine.unanswered(now())
 
     async def _subscribe(self) -> None:
@@ -294,7 +297,9 @@ class Telemetry:
             prefixes=answer.requested_metrics,
         )
         self._known.tell()
-        if self._machine.step is Step.PUSH and self._collector is None:
+        if self._machine.step is not Step.PUSH:
+            self._detach()
+        elif self._collector is None:
             self._attach()
 
     def _attach(self) -> None:
@@ -302,10 +307,20 @@ class Telemetry:
 
         self._collector = Collector(self._statistics)  # type: ignore[arg-type]
         self._started_ns = self._pushed_ns = wall_clock()()
-        add_observer(self._observer, self._collector)
-        for tell in self._listeners.values():
+        self._ledger = Ledger()  # the sums of a new collector begin at 0
+        self._stop_observing = add_observer(self._observer, self._collector)
+        self._tell_listeners()
+
+    def _detach(self) -> None:
+        """Observe nothing any more: no broker asks for metrics."""
+        if self._collector is not None:
+            self._collector = None
+            self._stop_observing()
+            self._tell_listeners()
+
+    def _tell_listeners(self) -> None:
+        for tell in [*self._listeners.values()]:
             tell()
-        self._listeners.clear()
 
     def _refused(self, code: int, api: int) -> None:
         self._machine.refused(code, now())

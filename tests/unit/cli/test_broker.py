@@ -1,6 +1,7 @@
 """``kafkaio broker``: it starts, serves, ends on a signal, and reports errors."""
 
 import asyncio
+import json
 import signal
 import socket
 import sys
@@ -17,6 +18,7 @@ from kafkaio.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from kafkaio.protocol.messages.metadata import MetadataRequest
+from tests.support.cli import validate
 
 #: The command on a loop that cannot watch signals, as on Windows.
 WITHOUT_SIGNALS = """
@@ -69,6 +71,31 @@ async def test_it_serves_until_a_signal() -> None:
         async with kafkaio.Producer(servers) as producer:
             meta = await producer.send("orders", b"v")
         assert meta.offset == 0
+
+
+@pytest.mark.parametrize("option", ["--json", "--jsonl"])
+async def test_where_it_listens_is_a_document_of_one_line(option: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "kafkaio", "broker", "--port", "0", "--nodes", "2"),
+        option,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(30):
+            document = json.loads(await process.stdout.readline())
+        validate(document, "broker")
+        servers = document["bootstrap_servers"]
+        assert len(servers.split(",")) == 2
+        async with kafkaio.Client(servers):
+            pass
+    finally:
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(30):
+            rest, said = await process.communicate()
+    assert (process.returncode, rest) == (0, b"")
+    assert b"for development and tests only" in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -86,6 +86,8 @@ def test_every_command_has_a_help_and_a_schema() -> None:
         assert each.help, (name, sub)
         if name != "completion":
             assert (sub or name) in schema_names(name), (name, sub)
+    assert {"dump", "verify"} <= schema_names("log")
+    assert "broker" in schema_names("broker")
 
 
 def test_schemas_are_strict() -> None:
@@ -148,7 +150,9 @@ def test_a_command_loads_no_other() -> None:
 
 
 def test_without_the_extra(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, "click", None)
     module = sys.modules["kafkaio.cli.main"]
@@ -162,6 +166,10 @@ def test_without_the_extra(
     assert "kafkaio lag: needs" in capsys.readouterr().err
     assert main(["log", "verify", "/no/such"]) == 2
     assert "/no/such" in capsys.readouterr().err
+    dump = ("log", "dump", str(tmp_path))
+    for words in ([*dump, "--json"], ["--json", *dump], ["--jsonl", *dump, "--json"]):
+        assert main(words) == 2
+        assert json.loads(capsys.readouterr().out) == {"files": [], "errors": []}
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
@@ -300,7 +308,7 @@ def test_options_before_and_after_the_name(monkeypatch: pytest.MonkeyPatch) -> N
     for words, message in [
         (("-X", "x"), "'x' is not KEY=VALUE"),
         (("--json", "--jsonl"), "exclude each other"),
-        (("--timeout", "0"), "0.0 is not in the range"),
+        (("--timeout", "0"), "0 is not above 0"),
         (("-X", "clent.id=x"), "did you mean 'client.id'?"),
     ]:
         monkeypatch.undo()
@@ -436,6 +444,34 @@ def test_nothing_of_a_table_is_lost_at_a_narrow_terminal(
     head = shown.index("ID")
     assert "".join(shown[head + 2 : shown.index("AT")]) == row["id"]
     assert shown[-2:] == ["2026-01-02", "03:04:05Z"]
+
+
+#: What a client may call itself: it colours, erases lines, and ends the row.
+HOSTILE = "a\x1b[2K\x9b31m\x7f\r\n\tb"
+SHOWN = r"a\x1b[2K\x9b31m\x7f\r\n\tb"
+
+
+def test_names_do_not_act_on_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"id": HOSTILE, "list": [HOSTILE]}
+    for is_terminal in (False, True):
+        path = tmp_path / "out"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            out = Output(file, "", is_terminal=is_terminal)
+            out.show({}, Table([row], ["id", "list"], title=HOSTILE))
+            out.emit(row, ["id"])
+        text = path.read_text(encoding="utf-8")
+        assert text.count(SHOWN) == 4
+        assert not {"\x1b", "\x9b", "\x7f", "\r"} & {*text}
+    error = KafkaError(f"no group {HOSTILE}")
+    error.item = "g\x1b"
+    assert [*lines_of(error)] == [r"g\x1b: no group a\x1b[2K\x9b31m\x7f b"]
+    session = Session(Given())
+    with pytest.raises(CommandFailed):
+        session.confirm([f"delete group {HOSTILE}"], yes=False)
+    session.note(HOSTILE)
+    assert capsys.readouterr().err == f"delete group {SHOWN}\nkafkaio: {SHOWN}\n"
 
 
 # ---- failures -----------------------------------------------------------------------

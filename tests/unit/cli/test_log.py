@@ -14,6 +14,7 @@ from kafkaio._records.batch import (
 )
 from kafkaio.cli import main
 from kafkaio.testing.log import DiskStorage, Log, LogConfig
+from tests.support import cli
 
 NOW = 1_700_000_000_000
 FIRST = "00000000000000000000"
@@ -191,3 +192,103 @@ def test_a_path_that_does_not_exist(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == f"kafkaio log {action}: {missing}: no such file or directory\n"
+
+
+# ---- JSON ----------------------------------------------------------------------------
+
+
+def test_a_dump_is_a_document(partition: Path) -> None:
+    (partition / "00000000000000000010.snapshot").write_bytes(producer_snapshot(9))
+    (partition / f"{FIRST}.txnindex").write_bytes(transactions((0, 7, 2, 3, 4)))
+    document = cli.run("log", "dump", "--json", str(partition)).check().document
+    files = {Path(each["path"]).name: each for each in document["files"]}
+    assert files["leader-epoch-checkpoint"] == {
+        "path": str(partition / "leader-epoch-checkpoint"),
+        "kind": "leader_epochs",
+        "entries": [
+            {"epoch": 0, "start_offset": 0},
+            {"epoch": 1, "start_offset": 5},
+        ],
+    }
+    assert {each["kind"] for each in files.values()} == {
+        *("segment", "offset_index", "time_index", "producer_snapshot"),
+        *("transaction_index", "leader_epochs"),
+    }
+    assert files[f"{FIRST}.txnindex"]["entries"] == [
+        {"producer_id": 7, "first_offset": 2, "last_offset": 3, "stable_offset": 4}
+    ]
+    batch = files[f"{FIRST}.log"]["entries"][0]
+    assert (batch["position"], batch["count"], batch["is_control"]) == (0, 1, False)
+    assert "records" not in batch
+    assert document["errors"] == []
+
+
+def test_records_are_in_the_document(tmp_path: Path) -> None:
+    path = tmp_path / f"{FIRST}.log"
+    records = [(NOW, None, b"\xff", (("h", None),)), (NOW + 1, b"k", b"v", ())]
+    path.write_bytes(encode_batch(records))
+    words = ("log", "dump", "--records", "--json", str(path))
+    (file,) = cli.run(*words).check().document["files"]
+    assert file["entries"][0]["records"] == [
+        {
+            "offset": 0,
+            "timestamp": NOW,
+            "key": None,
+            "value": {"base64": "/w=="},
+            "headers": [{"name": "h", "value": None}],
+        },
+        {"offset": 1, "timestamp": NOW + 1, "key": "k", "value": "v", "headers": []},
+    ]
+
+
+def test_a_dump_is_a_line_for_each_file(partition: Path) -> None:
+    # Before its name the option is the root's, which hands it on.
+    for words in (
+        ("log", "dump", "--jsonl", str(partition)),
+        ("--jsonl", "log", "dump", str(partition)),
+    ):
+        lines = cli.run(*words).check().lines
+        files = sorted(str(path) for path in partition.glob("*") if path.stat().st_size)
+        assert [line["path"] for line in lines if line["entries"]] == files
+        for line in lines:
+            cli.validate(line, "log", "file")
+
+
+def test_what_cannot_be_dumped_is_among_the_errors(partition: Path) -> None:
+    path = partition / f"{FIRST}.log"
+    path.write_bytes(path.read_bytes()[:-1])
+    other = partition / "other"
+    other.touch()
+    words = ("log", "dump", "--json", str(path), str(other))
+    result = cli.run(*words).check(1)
+    document = result.document
+    assert [each["kind"] for each in document["files"]] == ["segment", "unknown"]
+    assert document["files"][0]["entries"]
+    first, second = document["errors"]
+    assert (first["item"], first["error"]) == (str(path), "CorruptRecord")
+    assert (second["item"], second["error"]) == (str(other), "ValueError")
+    assert [line.split(": ")[:2] for line in result.err.splitlines()] == [
+        ["kafkaio log dump", str(path)],
+        ["kafkaio log dump", str(other)],
+    ]
+
+
+def test_a_check_is_a_document(partition: Path, tmp_path: Path) -> None:
+    good = cli.run("log", "verify", "--json", str(partition)).check().document
+    assert (good["problems"], good["errors"]) == ([], [])
+    assert good["file_count"] == len([*partition.glob("0*")]) + 1
+    swap(partition / f"{FIRST}.log", 70, b"\xff\xff")
+    bad = cli.run("log", "verify", "--json", str(partition)).check(1).document
+    assert all(each["path"].startswith(str(partition)) for each in bad["problems"])
+    assert "has the checksum" in " ".join(it["problem"] for it in bad["problems"])
+    lines = cli.run("log", "verify", "--jsonl", str(partition)).check(1).lines
+    assert lines == bad["problems"]
+    (tmp_path / "empty").mkdir()
+    for action, key in (("verify", "problems"), ("dump", "files")):
+        words = ("log", action, "--json", str(tmp_path / "empty"))
+        assert cli.run(*words).check(2).document[key] == []
+
+
+def test_both_forms_of_json_exclude_each_other(partition: Path) -> None:
+    result = cli.run("log", "verify", "--json", "--jsonl", str(partition)).check(2)
+    assert "not allowed with" in result.err

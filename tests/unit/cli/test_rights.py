@@ -107,7 +107,7 @@ async def test_what_a_consumer_needs_is_granted(servers: tuple[str, str]) -> Non
         ),
         (
             ["create", "--topic", "t", "--operation", "any", "--deny-principal", "a"],
-            "operation='ANY' is for filters; an entry names one",
+            "--operation any is for filters; an entry names one",
         ),
         (["list", "--principal", ":a"], "':a' is no principal, such as User:alice"),
         (["delete", "--yes"], "name a resource, an operation or a principal"),

@@ -160,6 +160,68 @@ async def test_nothing_is_observed_before_a_broker_asks_for_metrics() -> None:
     assert asked(broker, PUSH) == 0
 
 
+async def not_offered() -> None:
+    """Ask a broker that was restarted without telemetry."""
+    raise UnsupportedVersion("the broker does not know it")
+
+
+@pytest.mark.parametrize("why", ["nothing wanted", "refused", "not offered"])
+async def test_nothing_is_observed_once_no_broker_asks(
+    broker: Broker, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Mine(Observer):
+        def batch_sent(
+            self, partition: kafkaio.TopicPartition, records: int, size: int
+        ) -> None:
+            seen.append(records)
+
+    seen: list[int] = []
+    options: Any = {"observer": Mine(), "log": False}
+    async with Producer(broker.bootstrap_servers, **options) as producer:
+        observer = producer._cluster.observer
+        await producer.client_instance_id()
+        await until(lambda: broker.telemetry.pushes)
+        assert {"request_sent", "batch_acknowledged"} <= vars(observer).keys()
+        if why == "nothing wanted":
+            broker.telemetry.subscribe(metrics="", interval_ms=100)
+        elif why == "refused":
+            broker.faults.on("PushTelemetry", error(ErrorCode.INVALID_REQUEST))
+        else:
+            telemetry = producer._cluster.telemetry
+            monkeypatch.setattr(telemetry, "_subscribe", not_offered)
+            broker.telemetry.subscribe(interval_ms=200)  # so that it is asked for
+        await until(lambda: "request_sent" not in vars(observer))
+        heard = {name for name in vars(observer) if not name.startswith("_")}
+        assert heard == {"batch_sent"}
+        await producer.send("t", b"x")
+    assert seen == [1]
+
+
+async def test_a_later_subscription_counts_anew(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # How often clients of no subscription ask for one: 5 minutes, as in Kafka.
+    name = "kafkaio.testing.broker.telemetry._DEFAULT_INTERVAL_MS"
+    monkeypatch.setattr(name, 100)
+    async with Producer(broker.bootstrap_servers, linger_ms=0) as producer:
+        observer = producer._cluster.observer
+        await until(lambda: broker.telemetry.pushes)
+        for _ in range(10):
+            await producer.send("t", b"x")
+        sent = "producer.record.send.total"
+        await until(lambda: total(broker, sent) == 10)
+        broker.telemetry.subscribe(metrics="", interval_ms=100)
+        await until(lambda: "request_sent" not in vars(observer))
+        await producer.send("t", b"nobody counts this")
+        number = len(broker.telemetry.pushes)
+        broker.telemetry.subscribe(interval_ms=100)
+        await until(lambda: len(broker.telemetry.pushes) > number)
+        for _ in range(3):
+            await producer.send("t", b"x")
+    assert total(broker, sent) == 13
+    assert {*broker.telemetry.refused} == {ErrorCode.UNKNOWN_SUBSCRIPTION_ID}
+
+
 async def test_only_what_is_asked_for(broker: Broker) -> None:
     broker.telemetry.subscribe(
         metrics=f"{PREFIX}producer.connection,com.mine", interval_ms=100

@@ -29,6 +29,7 @@ from kafkaio.types import OffsetAndMetadata, TopicPartition
 ONE = TopicPartition("one", 3)
 BATCH = AcknowledgedBatch(
     partition=ONE,
+    node_id=1,
     records=10,
     size=1000,
     wire_size=400,

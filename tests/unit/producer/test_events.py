@@ -65,6 +65,25 @@ async def test_an_acknowledged_batch(
     assert batch.seconds == pytest.approx(0 if acks == "0" else 0.25, abs=0.05)
 
 
+@pytest.mark.parametrize("acks", ["all", "0"])
+async def test_which_broker_acknowledged_a_batch(acks: str) -> None:
+    heard = Heard()
+    options: Any = {"acks": acks, "linger_ms": 0}
+    if acks == "0":
+        options["enable_idempotence"] = False
+    async with (
+        Broker(nodes=3, first_node_id=5, topics={"t": 6}) as broker,
+        Producer(broker.bootstrap_servers, observer=heard, **options) as producer,
+    ):
+        for partition in range(6):
+            await producer.send("t", b"x", partition=partition)
+        view = producer._cluster.view
+    written = [TopicPartition("t", partition) for partition in range(6)]
+    leaders = {tp: view.leader(tp) for tp in written}
+    assert {each.partition: each.node_id for each in heard.acknowledged} == leaders
+    assert {*leaders.values()} == {5, 6, 7}
+
+
 async def test_a_batch_that_is_sent_again(
     cluster: FakeCluster, logs: Logs, make: MakeProducer
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 import kafkaio
 from kafkaio import TopicPartition
 from kafkaio._runtime import log
-from kafkaio._runtime.log import Limiter, LogObserver, attach_log
+from kafkaio._runtime.log import Failing, Limiter, LogObserver, attach_log
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio.errors import (
     AuthenticationError,
@@ -88,7 +88,7 @@ def test_subjects_are_not_remembered_for_ever() -> None:
 
 
 def test_warnings_name_the_subject_and_the_cause(
-    observer: LogObserver, caplog: pytest.LogCaptureFixture
+    observer: LogObserver, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     refused = BrokerNotAvailable("h:1: connect: refused")
     observer.connection_lost(3, "shared", refused)
@@ -98,7 +98,9 @@ def test_warnings_name_the_subject_and_the_cause(
     observer.commit_failed("g", RequestTimeout("no answer"))
     observer.delivery_lost(ONE, RequestTimeout("too late"), 4)
     observer.loop_blocked(2.5, "in handler.py\n")
-    observer.retrying("metadata", 10, 1.0, ConnectionLost("h:1: cut"))
+    observer.retrying("metadata", 1, 1.0, ConnectionLost("h:1: cut"))
+    clock.at += 10
+    observer.retrying("metadata", 6, 1.0, ConnectionLost("h:1: cut"))
     found = warnings(caplog)
     assert found[0] == "[me] cannot connect to broker 3: h:1: connect: refused"
     for text, told in zip(
@@ -112,7 +114,7 @@ def test_warnings_name_the_subject_and_the_cause(
             "one-0: 4 records were not delivered, and nobody awaited the delivery: "
             "too late",
             "the event loop was blocked for 2.5 s",
-            "metadata: still failing after 10 attempts: h:1: cut",
+            "metadata: still failing after 10 s and 6 attempts: h:1: cut",
         ),
         strict=True,
     ):
@@ -142,18 +144,58 @@ def test_warnings_are_rationed(
 
 
 def test_what_passes_by_itself_is_no_warning(
-    observer: LogObserver, caplog: pytest.LogCaptureFixture
+    observer: LogObserver, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "kafkaio")
     observer.commit_failed("g", RebalanceInProgress("is rebalancing"))
     observer.connection_lost(1, "shared", ConnectionLost("reset"))
     observer.connection_lost(1, "shared", None)
     observer.loop_blocked(0.2, "")
-    observer.retrying("metadata", 9, 1.0, ConnectionLost("cut"))
-    observer.retrying("metadata", 99, 1.0, BrokerNotAvailable("h:1: refused"))
+    observer.retrying("metadata", 1, 1.0, ConnectionLost("cut"))
+    clock.at += 9.9
+    observer.retrying("metadata", 99, 1.0, ConnectionLost("cut"))
+    clock.at += 0.1
+    observer.retrying("metadata", 100, 1.0, BrokerNotAvailable("h:1: refused"))
     observer.rebalance("JOINING", (), (), ())
-    assert len(caplog.records) == 7
+    assert len(caplog.records) == 8
     assert warnings(caplog) == []
+
+
+def test_a_step_is_a_warning_by_how_long_it_has_failed(
+    observer: LogObserver, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    missing = ConnectionLost("no leader")
+    # Thousands of partitions get their leaders one after the other: what is left has
+    # another name each time, and no warning.
+    for attempt in range(1, 31):
+        observer.retrying(f"look up t-0 and {99 - attempt} more", attempt, 0.0, missing)
+        clock.at += 1
+    # One operation after the other fails once.
+    for _ in range(30):
+        observer.retrying("commit", 1, 1.0, missing)
+        clock.at += 1
+    clock.at += 60
+    # A name that comes back long after is another operation's.
+    observer.retrying("look up t-0 and 98 more", 3, 0.0, missing)
+    assert warnings(caplog) == []
+    # What is left stays the same: a few attempts that take long suffice.
+    for attempt in range(2, 5):
+        observer.retrying("look up t-7", attempt, 0.0, missing)
+        clock.at += 6
+    (text,) = warnings(caplog)
+    assert text == (
+        "[me] look up t-7: still failing after 12 s and 4 attempts: no leader"
+    )
+
+
+def test_steps_are_not_remembered_for_ever() -> None:
+    failing = Failing()
+    for number in range(3 * log._MANY):
+        assert failing.seconds(f"step {number}", 2, 0.0) == 0.0
+    assert len(failing._times) <= log._MANY
+    for number in range(10 * log._MANY):
+        assert failing.seconds(f"step {number}", 2, 1000.0 + number) == 0.0
+    assert len(failing._times) <= log._MANY
 
 
 def test_a_broker_that_is_back_is_told(
@@ -169,11 +211,13 @@ def test_a_broker_that_is_back_is_told(
 
 
 def test_what_other_code_raised_is_not_quoted(
-    observer: LogObserver, caplog: pytest.LogCaptureFixture
+    observer: LogObserver, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "kafkaio")
     observer.retrying("the handler", 1, 0.1, ValueError("card 4242"))
+    clock.at += 10
     observer.retrying("the handler", 10, 0.1, ValueError("card 4242"))
+    assert len(warnings(caplog)) == 1
     assert "ValueError" in caplog.text
     assert "4242" not in caplog.text
 
