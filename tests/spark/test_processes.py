@@ -98,12 +98,9 @@ def test_the_module_that_spark_finds_is_light() -> None:
     assert set(out.stdout.split()) <= LIGHT
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    "batches",
-    [
-        15,
-        pytest.param(1000, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)]),
-    ],
+    "batches", [15, pytest.param(1000, marks=pytest.mark.timeout(3600))]
 )
 def test_micro_batches_share_connections_and_memory(
     spark: SparkSession,

@@ -179,7 +179,7 @@ WHOLE = {"startingOffsets": "FROM ZERO", "endingOffsets": "TO END"}
         {},
         {"minPartitions": "2"},
         {"minPartitions": "8"},
-        {"minPartitions": "100"},
+        pytest.param({"minPartitions": "100"}, marks=pytest.mark.nightly),
         {"maxRecordsPerPartition": "7", **WHOLE},
         {"maxRecordsPerPartition": "7", "minPartitions": "20", **WHOLE},
         {"minPartitions": "7", "startingOffsets": "UNEVEN"},
