@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio.cli.command import DRY_RUN, Group, asynchronous, pairs
-from kafkaio.cli.named import known_brokers
+from kafkaio.cli.named import brokers_there
 from kafkaio.cli.output import Column, Table
 from kafkaio.cli.session import Session
 from kafkaio.errors import KafkaError
@@ -256,8 +256,7 @@ async def _check_brokers(admin: Admin, resources: Iterable[ConfigResource]) -> N
         if each.type in _OF_BROKERS and each.name.isdecimal()
     ]
     if wanted:
-        brokers = (await admin.describe_cluster()).brokers
-        known_brokers(wanted, (each.node_id for each in brokers))
+        await brokers_there(admin, wanted)
 
 
 @configs.command("list")

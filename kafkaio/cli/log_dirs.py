@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio.cli.command import asynchronous, command
-from kafkaio.cli.named import by_name, known_brokers
+from kafkaio.cli.named import brokers_there, by_name
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
 from kafkaio.cli.values import partition_row
@@ -44,8 +44,7 @@ async def log_dirs(
     With them how many replicas are there, and how large.
     """
     async with session.admin() as admin:
-        brokers = (await admin.describe_cluster()).brokers
-        node_ids = known_brokers(broker, (it.node_id for it in brokers))
+        node_ids = await brokers_there(admin, broker)
         results = await admin.describe_log_dirs(node_ids, return_errors=True)
     found = session.good(by_name(results, lambda node: f"broker {node}"))
     documents = [

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kafkaio.admin import Admin
 
 __all__ = [
+    "brokers_there",
     "by_name",
     "known_brokers",
     "no_group",
@@ -93,6 +94,16 @@ def known_brokers(wanted: Iterable[int], brokers: Iterable[int]) -> list[int]:
             names = ", ".join(map(str, there))
             raise CommandFailed(f"there is no broker {node}: the brokers are {names}")
     return chosen or there
+
+
+async def brokers_there(admin: Admin, wanted: Iterable[int]) -> list[int]:
+    """Return the brokers of a cluster that are wanted: all, if none is named.
+
+    Raises:
+        CommandFailed: one is not among the brokers of the cluster.
+    """
+    brokers = (await admin.describe_cluster()).brokers
+    return known_brokers(wanted, (it.node_id for it in brokers))
 
 
 def partition_name(tp: TopicPartition) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio.cli.command import YES, Group, asynchronous
-from kafkaio.cli.named import known_brokers, partition_name, partition_of
+from kafkaio.cli.named import brokers_there, partition_name, partition_of
 from kafkaio.cli.output import Table
 from kafkaio.cli.session import Session
 from kafkaio.cli.values import duration_of, partition_row, time_at
@@ -115,8 +115,7 @@ async def _find_hanging(
     """Find transactions that are open in a partition, and that nobody will end."""
     async with session.admin() as admin:
         if broker is not None:
-            brokers = (await admin.describe_cluster()).brokers
-            known_brokers([broker], (it.node_id for it in brokers))
+            await brokers_there(admin, [broker])
         found = await admin.find_hanging_transactions(
             broker=broker,
             topics=topic or None,

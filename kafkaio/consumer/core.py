@@ -533,8 +533,8 @@ class Core:
             self._supervisor.start_soon(member.run, "group")
 
     def _report_reads(self) -> None:
-        if observes(self.observer, "records_handed_out"):
-            self.reader.report_to(self.observer.records_handed_out)
+        is_observed = observes(self.observer, "records_handed_out")
+        self.reader.report_to(self.observer.records_handed_out if is_observed else None)
 
     def _add_to_telemetry(self) -> None:
         remove = self.cluster.telemetry.add_user(

@@ -870,11 +870,11 @@ class TransactionManager:
             case End():
                 self._send_end(request)
             case Probe():
-                until = self._now() + _PROBE_LIMIT
-                # A coordinator that is silent holds nothing up for longer, either.
-                probed = partial(self._probed, request, is_at_once=False)
-                self._probing = asyncio.get_running_loop().call_at(until, probed)
-                self._probe(request, until)
+                # Also where the coordinator is silent: it holds nothing up for longer.
+                given_up = partial(self._probed, request, is_at_once=False)
+                loop = asyncio.get_running_loop()
+                self._probing = loop.call_later(_PROBE_LIMIT, given_up)
+                self._probe(request, is_first=True)
 
     def _start(self, step: Child, name: str) -> None:
         # Once the cluster is closed, `end` follows.
@@ -1215,13 +1215,14 @@ class TransactionManager:
             committed=request.is_commit,
         )
 
-    def _probe(self, request: Probe, until: float) -> None:
+    def _probe(self, request: Probe, *, is_first: bool) -> None:
         # Whatever it leads to, the transaction goes on: a probe can only save time.
+        if self._machine.request is not request:
+            return  # it was given up
         connection = self._rpc.ready(ConnectionClass.SHARED)
-        if connection is None or self._now() >= until:
+        if connection is None:
             self._probed(request, is_at_once=False)
             return
-        is_first = until - self._now() > _PROBE_LIMIT - _MARKER_PACE / 2
 
         def answered(answer: EndTxnResponse | Exception) -> None:
             is_busy = (
@@ -1229,8 +1230,8 @@ class TransactionManager:
                 and answer.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
             )
             if is_busy and self._machine.request is request:
-                loop = asyncio.get_running_loop()
-                loop.call_later(_MARKER_PACE, self._probe, request, until)
+                again = partial(self._probe, request, is_first=False)
+                asyncio.get_running_loop().call_later(_MARKER_PACE, again)
             else:
                 self._probed(request, is_at_once=is_first)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -44,9 +44,9 @@ pytestmark = [
 
 PROGRAMS = Path(__file__).parents[1] / "java" / "admin"
 PROGRAM = PROGRAMS / "Describe.java"
-SHARE_PROGRAM = PROGRAMS / "DescribeShareGroups.java"
-STREAMS_PROGRAM = PROGRAMS / "DescribeStreamsGroups.java"
-TRANSACTIONS_PROGRAM = PROGRAMS / "DescribeTransactions.java"
+SHARE_PROGRAM = PROGRAMS / "facts", "DescribeShareGroups"
+STREAMS_PROGRAM = PROGRAMS / "facts", "DescribeStreamsGroups"
+TRANSACTIONS_PROGRAM = PROGRAMS / "facts", "DescribeTransactions"
 SOURCES = {
     ConfigSource.TOPIC: "DYNAMIC_TOPIC_CONFIG",
     ConfigSource.BROKER: "DYNAMIC_BROKER_CONFIG",
@@ -68,6 +68,13 @@ def text(part: object) -> str:
     if isinstance(part, tuple | list):
         return ";".join(map(str, part))
     return str(part)
+
+
+async def refused(call: Awaitable[object], *what: str) -> str:
+    """Tell with which code a call is refused."""
+    with pytest.raises(BrokerError) as caught:
+        await call
+    return fact("refused", *what, int(caught.value.code))
 
 
 def sorted_partitions(partitions: Iterable[TopicPartition]) -> list[str]:
@@ -313,21 +320,19 @@ async def share_groups(admin: Admin, names: list[str]) -> list[str]:
 
 async def share_refusals(admin: Admin, topic: str, busy: str, idle: str) -> list[str]:
     there, missing = TopicPartition(topic, 0), TopicPartition("no-such-topic", 0)
-    facts = []
-    for what, group, call in (
-        ("describe", "no", admin.describe_share_groups(["no"])),
-        ("delete", busy, admin.delete_share_groups([busy])),
-        ("delete", "no", admin.delete_share_groups(["no"])),
-        ("alter", busy, admin.alter_share_group_offsets(busy, {there: 0})),
-        ("alter", idle, admin.alter_share_group_offsets(idle, {missing: 0})),
-        ("forget", busy, admin.delete_share_group_offsets(busy, [topic])),
-        ("forget", idle, admin.delete_share_group_offsets(idle, ["no-such-topic"])),
-        ("forget", "no", admin.delete_share_group_offsets("no", [topic])),
-    ):
-        with pytest.raises(BrokerError) as caught:
-            await call
-        facts.append(fact("refused", what, group, int(caught.value.code)))
-    return facts
+    return [
+        await refused(call, what, group)
+        for what, group, call in (
+            ("describe", "no", admin.describe_share_groups(["no"])),
+            ("delete", busy, admin.delete_share_groups([busy])),
+            ("delete", "no", admin.delete_share_groups(["no"])),
+            ("alter", busy, admin.alter_share_group_offsets(busy, {there: 0})),
+            ("alter", idle, admin.alter_share_group_offsets(idle, {missing: 0})),
+            ("forget", busy, admin.delete_share_group_offsets(busy, [topic])),
+            ("forget", idle, admin.delete_share_group_offsets(idle, ["no-such-topic"])),
+            ("forget", "no", admin.delete_share_group_offsets("no", [topic])),
+        )
+    ]
 
 
 @pytest.mark.not_embedded("it has no share groups")
@@ -362,7 +367,7 @@ async def test_it_tells_of_share_groups_what_javas_tells(
             *await share_groups(admin, [busy, idle]),
             *await share_refusals(admin, topic, busy, idle),
         ]
-        program = Toolbox(real_kafka_cluster.options.release).program(SHARE_PROGRAM)
+        program = Toolbox(real_kafka_cluster.options.release).program(*SHARE_PROGRAM)
         output = await program.run(servers, topic, busy, idle)
         assert output.returncode == 0, output.stderr
     java = output.lines
@@ -464,20 +469,18 @@ async def streams_offsets(
 
 async def streams_refusals(admin: Admin, topic: str, busy: str, idle: str) -> list[str]:
     there, missing = TopicPartition(topic, 0), TopicPartition("no-such-topic", 0)
-    facts = []
-    for what, group, call in (
-        ("describe", "no", admin.describe_streams_groups(["no"])),
-        ("delete", busy, admin.delete_streams_groups([busy])),
-        ("delete", "no", admin.delete_streams_groups(["no"])),
-        ("alter", busy, admin.alter_streams_group_offsets(busy, {there: 0})),
-        ("forget", busy, admin.delete_streams_group_offsets(busy, [there])),
-        ("forget", idle, admin.delete_streams_group_offsets(idle, [missing])),
-        ("forget", "no", admin.delete_streams_group_offsets("no", [there])),
-    ):
-        with pytest.raises(BrokerError) as caught:
-            await call
-        facts.append(fact("refused", what, group, int(caught.value.code)))
-    return facts
+    return [
+        await refused(call, what, group)
+        for what, group, call in (
+            ("describe", "no", admin.describe_streams_groups(["no"])),
+            ("delete", busy, admin.delete_streams_groups([busy])),
+            ("delete", "no", admin.delete_streams_groups(["no"])),
+            ("alter", busy, admin.alter_streams_group_offsets(busy, {there: 0})),
+            ("forget", busy, admin.delete_streams_group_offsets(busy, [there])),
+            ("forget", idle, admin.delete_streams_group_offsets(idle, [missing])),
+            ("forget", "no", admin.delete_streams_group_offsets("no", [there])),
+        )
+    ]
 
 
 def topology(topic: str, group: str) -> streams_api.Topology:
@@ -564,7 +567,7 @@ async def test_it_tells_of_streams_groups_what_javas_tells(
             *await streams_offsets(admin, "offset", [busy, idle], tps),
             *await streams_refusals(admin, topic, busy, idle),
         ]
-        program = Toolbox(real_kafka_cluster.options.release).program(STREAMS_PROGRAM)
+        program = Toolbox(real_kafka_cluster.options.release).program(*STREAMS_PROGRAM)
         output = await program.run(servers, topic, busy, idle)
         assert output.returncode == 0, output.stderr
         ours += await streams_offsets(admin, "changed", [idle], tps)
@@ -648,16 +651,14 @@ async def producer_states(
 
 
 async def transaction_refusals(admin: Admin, elsewhere: TopicPartition) -> list[str]:
-    facts = []
-    for what, call in (
-        ("producers", admin.describe_producers([elsewhere], broker=3)),
-        ("describe", admin.describe_transactions(["no"])),
-        ("pattern", admin.list_transactions(pattern="(")),
-    ):
-        with pytest.raises(BrokerError) as caught:
-            await call
-        facts.append(fact("refused", what, int(caught.value.code)))
-    return facts
+    return [
+        await refused(call, what)
+        for what, call in (
+            ("producers", admin.describe_producers([elsewhere], broker=3)),
+            ("describe", admin.describe_transactions(["no"])),
+            ("pattern", admin.list_transactions(pattern="(")),
+        )
+    ]
 
 
 class Transactions:
@@ -751,7 +752,7 @@ async def test_it_tells_of_transactions_what_javas_tells(
         for broker in (None, *brokers):
             ours += await producer_states(admin, tps, broker)
         program = Toolbox(real_kafka_cluster.options.release).program(
-            TRANSACTIONS_PROGRAM
+            *TRANSACTIONS_PROGRAM
         )
         output = await program.run(
             *("describe", servers, topic, elsewhere, prefix, str(raw.who.producer_id)),
@@ -794,7 +795,7 @@ async def test_it_fences_producers_as_javas_does(
         before = await admin.describe_transactions([*by_us.names, *by_java.names])
 
         program = Toolbox(real_kafka_cluster.options.release).program(
-            TRANSACTIONS_PROGRAM
+            *TRANSACTIONS_PROGRAM
         )
         unknown = [f"{by_java.prefix}-unknown", f"{by_us.prefix}-unknown"]
         output = await program.run("fence", servers, *by_java.names, unknown[0])

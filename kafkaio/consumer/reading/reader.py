@@ -111,11 +111,13 @@ class Reader:
             self.set_aside()
         self._progress.on_begin = on_begin
 
-    def report_to(self, on_handed: Callable[[TopicPartition, int], None]) -> None:
+    def report_to(
+        self, on_handed: Callable[[TopicPartition, int], None] | None
+    ) -> None:
         """Call a function with a partition and a number of records that were taken.
 
         Args:
-            on_handed: the function, which must not raise.
+            on_handed: the function, which must not raise; None for no longer.
         """
         self._progress.on_handed = on_handed
 

@@ -197,6 +197,15 @@ async def test_nothing_is_observed_once_no_broker_asks(
     assert seen == [1]
 
 
+async def test_a_consumer_reports_no_reads_once_no_broker_asks(broker: Broker) -> None:
+    servers = broker.bootstrap_servers
+    async with kafkaio.Consumer(servers, topics="t", log=False) as consumer:
+        progress = consumer._core.reader._progress
+        await until(lambda: progress.on_handed is not None)
+        broker.telemetry.subscribe(metrics="", interval_ms=100)
+        await until(lambda: progress.on_handed is None)
+
+
 async def test_a_later_subscription_counts_anew(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,15 +2,12 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.DescribeProducersOptions;
 import org.apache.kafka.clients.admin.ListTransactionsOptions;
 import org.apache.kafka.clients.admin.TransactionState;
-import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.protocol.Errors;
 
 /** Asks Java's Admin of transactions, or has it fence producers; prints a line for each fact. */
 public final class DescribeTransactions {
@@ -52,17 +49,17 @@ public final class DescribeTransactions {
             throws Exception {
         admin.listTransactions(options).allByBrokerId().get().forEach((broker, found) -> found.forEach(it -> {
             if (it.transactionalId().startsWith(prefix)) {
-                fact("listed", filter, broker, it.transactionalId(), it.producerId(), it.state());
+                Facts.fact("listed", filter, broker, it.transactionalId(), it.producerId(), it.state());
             }
         }));
     }
 
     private static void descriptions(Admin admin, List<String> names) throws Exception {
         admin.describeTransactions(names).all().get().forEach((name, it) -> {
-            fact("described", name, it.coordinatorId(), it.state(), it.producerId(), it.producerEpoch(),
+            Facts.fact("described", name, it.coordinatorId(), it.state(), it.producerId(), it.producerEpoch(),
                 it.transactionTimeoutMs(), it.topicPartitions().stream().map(TopicPartition::toString).sorted()
                     .collect(Collectors.joining(";")));
-            it.transactionStartTimeMs().ifPresent(time -> fact("began", name, time));
+            it.transactionStartTimeMs().ifPresent(time -> Facts.fact("began", name, time));
         });
     }
 
@@ -70,7 +67,7 @@ public final class DescribeTransactions {
             throws Exception {
         var tps = List.of(0, 1, 2).stream().map(number -> new TopicPartition(topic, number)).toList();
         admin.describeProducers(tps, options).all().get().forEach((tp, found) -> found.activeProducers().forEach(it ->
-            fact(what, tp, it.producerId(), it.producerEpoch(), it.lastSequence(), it.lastTimestamp(),
+            Facts.fact(what, tp, it.producerId(), it.producerEpoch(), it.lastSequence(), it.lastTimestamp(),
                 it.coordinatorEpoch().isPresent() ? it.coordinatorEpoch().getAsInt() : null,
                 it.currentTransactionStartOffset().isPresent() ? it.currentTransactionStartOffset().getAsLong()
                     : null)));
@@ -80,28 +77,15 @@ public final class DescribeTransactions {
         var fenced = admin.fenceProducers(names);
         fenced.all().get();
         for (String name : names) {
-            fact("fenced", name, fenced.producerId(name).get(), fenced.epochId(name).get());
+            Facts.fact("fenced", name, fenced.producerId(name).get(), fenced.epochId(name).get());
         }
     }
 
     private static void refusals(Admin admin, TopicPartition elsewhere) throws Exception {
         var third = new DescribeProducersOptions().brokerId(3);
-        refusal("producers", admin.describeProducers(List.of(elsewhere), third).partitionResult(elsewhere));
-        refusal("describe", admin.describeTransactions(List.of("no")).description("no"));
-        refusal("pattern", admin.listTransactions(
-            new ListTransactionsOptions().filterOnTransactionalIdPattern("(")).all());
-    }
-
-    private static void refusal(String what, KafkaFuture<?> asked) throws Exception {
-        try {
-            asked.get();
-            fact("refused", what, 0);
-        } catch (ExecutionException error) {
-            fact("refused", what, Errors.forException(error.getCause()).code());
-        }
-    }
-
-    private static void fact(Object... parts) {
-        System.out.println(Arrays.stream(parts).map(String::valueOf).collect(Collectors.joining("\t")));
+        Facts.refusal(admin.describeProducers(List.of(elsewhere), third).partitionResult(elsewhere), "producers");
+        Facts.refusal(admin.describeTransactions(List.of("no")).description("no"), "describe");
+        Facts.refusal(admin.listTransactions(
+            new ListTransactionsOptions().filterOnTransactionalIdPattern("(")).all(), "pattern");
     }
 }

@@ -1,10 +1,7 @@
-import java.util.ArrayList;
-import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.DescribeStreamsGroupsOptions;
@@ -14,9 +11,7 @@ import org.apache.kafka.clients.admin.StreamsGroupMemberAssignment;
 import org.apache.kafka.clients.admin.StreamsGroupMemberDescription;
 import org.apache.kafka.clients.admin.StreamsGroupSubtopologyDescription;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
-import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.protocol.Errors;
 
 /**
  * Asks Java's Admin of streams groups, one with members and one without; prints a line for each fact.
@@ -36,12 +31,12 @@ public final class DescribeStreamsGroups {
 
     private static void groups(Admin admin, List<String> names) throws Exception {
         admin.listGroups(ListGroupsOptions.forStreamsGroups()).all().get().forEach(it ->
-            fact("group", it.groupId(), it.type().get(), it.protocol(), it.groupState().get(),
+            Facts.fact("group", it.groupId(), it.type().get(), it.protocol(), it.groupState().get(),
                 it.isSimpleConsumerGroup()));
         var options = new DescribeStreamsGroupsOptions().includeAuthorizedOperations(true);
         admin.describeStreamsGroups(names, options).all().get().values().forEach(group -> {
             String name = group.groupId();
-            fact("described", name, group.groupState(), group.coordinator().id(), group.groupEpoch(),
+            Facts.fact("described", name, group.groupState(), group.coordinator().id(), group.groupEpoch(),
                 group.targetAssignmentEpoch(), group.topologyEpoch(), group.authorizedOperations().stream()
                     .map(Enum::name).sorted().collect(Collectors.joining(";")));
             group.subtopologies().forEach(it -> subtopology(name, it));
@@ -50,26 +45,28 @@ public final class DescribeStreamsGroups {
     }
 
     private static void subtopology(String group, StreamsGroupSubtopologyDescription it) {
-        fact("subtopology", group, it.subtopologyId(), it.sourceTopics(), it.repartitionSinkTopics());
+        Facts.fact("subtopology", group, it.subtopologyId(), it.sourceTopics(), it.repartitionSinkTopics());
         topics(group, "changelog", it.subtopologyId(), it.stateChangelogTopics());
         topics(group, "repartition", it.subtopologyId(), it.repartitionSourceTopics());
     }
 
     private static void topics(String group, String what, String subtopology,
             Map<String, StreamsGroupSubtopologyDescription.TopicInfo> topics) {
-        topics.forEach((name, it) -> fact(what, group, subtopology, name, it.partitions(), it.replicationFactor(),
+        topics.forEach((name, it) -> Facts.fact(what, group, subtopology, name, it.partitions(), it.replicationFactor(),
             sorted(it.topicConfigs())));
     }
 
     private static void member(String group, StreamsGroupMemberDescription it) {
-        fact("member", group, it.memberId(), it.instanceId().orElse(null), it.clientId(), it.clientHost(),
+        Facts.fact("member", group, it.memberId(), it.instanceId().orElse(null), it.clientId(), it.clientHost(),
             it.rackId().orElse(null), it.memberEpoch(), it.topologyEpoch(), it.processId(),
             it.userEndpoint().map(e -> e.host() + ":" + e.port()).orElse(null), sorted(it.clientTags()),
             it.isClassic());
         tasks("assigned", it.memberId(), it.assignment());
         tasks("target", it.memberId(), it.targetAssignment());
-        it.taskOffsets().forEach(o -> fact("task offset", it.memberId(), o.subtopologyId(), o.partition(), o.offset()));
-        it.taskEndOffsets().forEach(o -> fact("task end", it.memberId(), o.subtopologyId(), o.partition(), o.offset()));
+        it.taskOffsets().forEach(o ->
+            Facts.fact("task offset", it.memberId(), o.subtopologyId(), o.partition(), o.offset()));
+        it.taskEndOffsets().forEach(o ->
+            Facts.fact("task end", it.memberId(), o.subtopologyId(), o.partition(), o.offset()));
     }
 
     private static void tasks(String what, String member, StreamsGroupMemberAssignment it) {
@@ -80,7 +77,8 @@ public final class DescribeStreamsGroups {
 
     private static void tasks(String what, String member, String kind,
             List<StreamsGroupMemberAssignment.TaskIds> tasks) {
-        tasks.forEach(it -> fact(what, member, kind, it.subtopologyId(), it.partitions().stream().sorted().toList()));
+        tasks.forEach(it ->
+            Facts.fact(what, member, kind, it.subtopologyId(), it.partitions().stream().sorted().toList()));
     }
 
     private static void offsets(Admin admin, String what, List<String> names, String topic) throws Exception {
@@ -93,7 +91,7 @@ public final class DescribeStreamsGroups {
     }
 
     private static void offsets(String what, Map<String, Map<TopicPartition, OffsetAndMetadata>> found) {
-        found.forEach((name, offsets) -> offsets.forEach((tp, it) -> fact(what, name, tp,
+        found.forEach((name, offsets) -> offsets.forEach((tp, it) -> Facts.fact(what, name, tp,
             it == null ? null : it.offset(), it == null ? null : it.metadata(),
             it == null ? null : it.leaderEpoch().orElse(-1))));
     }
@@ -101,22 +99,13 @@ public final class DescribeStreamsGroups {
     private static void refusals(Admin admin, String topic, String busy, String idle) throws Exception {
         TopicPartition there = new TopicPartition(topic, 0), missing = new TopicPartition("no-such-topic", 0);
         var zero = new OffsetAndMetadata(0);
-        refusal("describe", "no", admin.describeStreamsGroups(List.of("no")).describedGroups().get("no"));
-        refusal("delete", busy, admin.deleteStreamsGroups(List.of(busy)).deletedGroups().get(busy));
-        refusal("delete", "no", admin.deleteStreamsGroups(List.of("no")).deletedGroups().get("no"));
-        refusal("alter", busy, admin.alterStreamsGroupOffsets(busy, Map.of(there, zero)).partitionResult(there));
-        refusal("forget", busy, admin.deleteStreamsGroupOffsets(busy, Set.of(there)).partitionResult(there));
-        refusal("forget", idle, admin.deleteStreamsGroupOffsets(idle, Set.of(missing)).partitionResult(missing));
-        refusal("forget", "no", admin.deleteStreamsGroupOffsets("no", Set.of(there)).partitionResult(there));
-    }
-
-    private static void refusal(String what, String group, KafkaFuture<?> asked) throws Exception {
-        try {
-            asked.get();
-            fact("refused", what, group, 0);
-        } catch (ExecutionException error) {
-            fact("refused", what, group, Errors.forException(error.getCause()).code());
-        }
+        Facts.refusal(admin.describeStreamsGroups(List.of("no")).describedGroups().get("no"), "describe", "no");
+        Facts.refusal(admin.deleteStreamsGroups(List.of(busy)).deletedGroups().get(busy), "delete", busy);
+        Facts.refusal(admin.deleteStreamsGroups(List.of("no")).deletedGroups().get("no"), "delete", "no");
+        Facts.refusal(admin.alterStreamsGroupOffsets(busy, Map.of(there, zero)).partitionResult(there), "alter", busy);
+        Facts.refusal(admin.deleteStreamsGroupOffsets(busy, Set.of(there)).partitionResult(there), "forget", busy);
+        Facts.refusal(admin.deleteStreamsGroupOffsets(idle, Set.of(missing)).partitionResult(missing), "forget", idle);
+        Facts.refusal(admin.deleteStreamsGroupOffsets("no", Set.of(there)).partitionResult(there), "forget", "no");
     }
 
     private static void change(Admin admin, String topic, String idle) throws Exception {
@@ -127,14 +116,5 @@ public final class DescribeStreamsGroups {
 
     private static String sorted(Map<String, String> pairs) {
         return new TreeMap<>(pairs).entrySet().stream().map(Object::toString).collect(Collectors.joining(";"));
-    }
-
-    private static void fact(Object... parts) {
-        List<String> texts = new ArrayList<>();
-        for (Object part : parts) {
-            texts.add(part instanceof Collection<?> many
-                ? many.stream().map(String::valueOf).collect(Collectors.joining(";")) : String.valueOf(part));
-        }
-        System.out.println(String.join("\t", texts));
     }
 }
