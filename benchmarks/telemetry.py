@@ -26,15 +26,18 @@ INTERVAL_MS = 1000
 #: The most that pushing may cost, as a ratio; or else milliseconds for each push.
 BAR, PUSH_BAR = 1.03, 10.0
 _PUSHES = 50
+#: The broker keeps its logs in memory, and a run writes 200 MB every second.
+_RETENTION = {"log.retention.bytes": "67108864", "log.segment.bytes": "16777216"}
 
 
 async def serve(pipe: Connection) -> None:
     """Run the broker until the other end of the pipe is closed."""
-    async with Broker(topics={TOPIC: 4}, telemetry=True) as broker:
+    async with Broker(topics={TOPIC: 4}, telemetry=True, config=_RETENTION) as broker:
         broker.telemetry.subscribe(interval_ms=INTERVAL_MS)
         pipe.send(broker.bootstrap_servers)
         while not await asyncio.to_thread(pipe.poll, 1.0):
             broker.telemetry.pushes.clear()
+            broker.control.tidy()
 
 
 def _serve(pipe: Connection) -> None:
