@@ -83,8 +83,9 @@ __all__ = [
 #: whether the markers of that one are written.
 PROBE_WITHIN: Final = 0.05
 #: After so many probes in a row that were answered at once, none is sent: the markers
-#: are written quickly enough.
-PROBES_FOR_TRUST: Final = 8
+#: are written quickly enough. A first write that comes too early costs about a hundred
+#: times as long as a probe.
+PROBES_FOR_TRUST: Final = 100
 #: Seconds for a first write that show that its leader waited for markers: it looks for
 #: them every 20 ms.
 _SLOW: Final = 0.015

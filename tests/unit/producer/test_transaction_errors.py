@@ -801,6 +801,26 @@ async def test_the_next_transaction_asks_whether_markers_are_written() -> None:
         await lives(there, producer, b"1", b"2", b"3", b"4")
 
 
+async def test_eight_probes_follow_one_another_and_then_one_each_millisecond() -> None:
+    async with world(2) as there, there.producer() as producer:
+        await work(producer, b"1")
+        there.broker.control.write_markers()
+        there.broker.control.delay_markers(60)
+        await work(producer, b"2")  # its markers are not written
+        ended = there.count(ApiKey.END_TXN)
+        async with producer.transaction() as tx:
+            record = asyncio.create_task(tx.send("t", b"3"))
+            await asyncio.sleep(0.000_9)
+            assert there.count(ApiKey.END_TXN) == ended + 8
+            await asyncio.sleep(0.02)
+            assert 18 <= there.count(ApiKey.END_TXN) - ended - 8 <= 20
+            assert not record.done()
+            there.broker.control.write_markers()
+            there.broker.control.delay_markers(None)
+            await record
+        await lives(there, producer, b"1", b"2", b"3")
+
+
 async def test_a_coordinator_that_does_not_answer_the_probe_holds_no_record_up() -> (
     None
 ):
