@@ -19,10 +19,11 @@ from contextlib import suppress
 from copy import copy
 from functools import partial
 from math import inf
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 import anyio
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.accumulator import (
     Accumulator,
     Barrier,
@@ -260,6 +261,7 @@ class TransactionManager:
         )
         self._groups: dict[str, CoordinatorRpc] = {}
         self._request_timeout = config.request_timeout_ms / 1000
+        self._transaction_timeout = config.transaction_timeout_ms / 1000
         self._max_block = config.max_block_ms / 1000
         # The run that has its turn, from its begin to its end, and who waits.
         self._run: Run | None = None
@@ -865,9 +867,11 @@ class TransactionManager:
             case Initialise():
                 self._start(partial(self._initialise, request, None), "InitProducerId")
             case AddPartitions():
-                self._start(partial(self._add_partitions, request), "AddPartitions")
+                partitions, at = self._partitions_to_add(request), self._now()
+                self._send_add(_Addition(request, partitions, _code_of_partitions, at))
             case AddOffsets():
-                self._start(partial(self._add_offsets, request), "AddOffsets")
+                group, at = self._group_to_add(request), self._now()
+                self._send_add(_Addition(request, group, _code_of_group, at))
             case End():
                 self._send_end(request)
             case Probe():
@@ -883,7 +887,7 @@ class TransactionManager:
 
     def _busy(self) -> _Busy:
         # As long as the coordinator may take, and then as long as the user waits.
-        limit = self._config.transaction_timeout_ms / 1000 + self._max_block
+        limit = self._transaction_timeout + self._max_block
         return _Busy(self._rpc.name, limit, lambda: self._rpc.node_id)
 
     def _attempts(self, what: str, within: float | None) -> Attempts:
@@ -972,11 +976,11 @@ class TransactionManager:
         else:
             self._perform(machine.fail(error))
 
-    async def _add_partitions(self, request: AddPartitions) -> None:
+    def _partitions_to_add(self, request: AddPartitions) -> AddPartitionsToTxnRequest:
         topics: dict[str, list[int]] = {}
         for tp in request.partitions:
             topics.setdefault(tp.topic, []).append(tp.partition)
-        message = AddPartitionsToTxnRequest(
+        return AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=request.identity.producer_id,
             v3_and_below_producer_epoch=request.identity.epoch,
@@ -985,31 +989,63 @@ class TransactionManager:
                 for name, partitions in topics.items()
             ],
         )
-        await self._add(request, message, _code_of_partitions)
 
-    async def _add_offsets(self, request: AddOffsets) -> None:
-        message = AddOffsetsToTxnRequest(
+    def _group_to_add(self, request: AddOffsets) -> AddOffsetsToTxnRequest:
+        return AddOffsetsToTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=request.identity.producer_id,
             producer_epoch=request.identity.epoch,
             group_id=request.group_id,
         )
-        await self._add(request, message, _code_of_offsets)
 
-    async def _add(
-        self,
-        request: AddPartitions | AddOffsets,
-        message: RequestMessage[ResponseT],
-        code_of: Callable[[ResponseT], int],
-    ) -> None:
-        machine, what = self._machine, message.NAME.removesuffix("Request")
+    def _send_add(self, addition: _Addition[ResponseT]) -> None:
+        """Add something at once if the coordinator's connection is open.
+
+        That is the usual case, and costs no task, also while the markers of the
+        transaction before are written. What has to be sent again for another reason is
+        left to `_add`.
+        """
+        message = addition.message
+        connection = self._rpc.ready(ConnectionClass.SHARED)
+        if connection is None or self._machine.state is State.SEALING:
+            self._start(partial(self._add, addition, is_sent=False), addition.what)
+            return
+
+        def answered(answer: ResponseT | Exception) -> None:
+            if self._machine.request is not addition.request:
+                return  # the producer is over
+            if isinstance(answer, Exception):
+                self._start(partial(self._add, addition, is_sent=True), addition.what)
+                return
+            found = addition.code_of(answer)
+            is_wanted = self._machine.state in ADDING
+            if not (is_wanted and reaction(message.API_KEY, found).retry):
+                self._add_answered(addition, answer, was_lost=False)
+            elif (
+                found == ErrorCode.CONCURRENT_TRANSACTIONS
+                and addition.sent < _ASKED_AT_ONCE
+            ):
+                self._send_add(addition)
+            else:
+                self._start(partial(self._add, addition, is_sent=False), addition.what)
+
+        addition.sent += 1
+        connection.submit_to(
+            _InFlight(answered, self._crash),
+            message,
+            timeout=min(self._request_timeout, self._transaction_timeout),
+        )
+
+    async def _add(self, addition: _Addition[ResponseT], *, is_sent: bool) -> None:
+        machine, request, message = self._machine, addition.request, addition.message
         unanswered = _Unanswered()
+        unanswered.is_pending = is_sent
         is_seal = machine.state is State.SEALING
-        within = None if is_seal else self._config.transaction_timeout_ms / 1000
+        left = self._transaction_timeout - (self._now() - addition.began)
 
         def code(answer: ResponseT) -> int:
             unanswered.answered()
-            found = code_of(answer)
+            found = addition.code_of(answer)
             if is_seal and found == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return ErrorCode.OPERATION_NOT_ATTEMPTED  # its topic was deleted
             if not is_seal and machine.state not in ADDING:
@@ -1020,10 +1056,10 @@ class TransactionManager:
         try:
             answer = await self._rpc.repeat(
                 message,
-                self._attempts(what, within),
+                self._attempts(addition.what, None if is_seal else max(0.0, left)),
                 timeout=self._request_timeout,
                 code=code,
-                pace=self._busy() if is_seal else _Pace(),
+                pace=self._busy() if is_seal else _Pace(0),
                 on_sent=unanswered.sent,
                 check=partial(self._check_asked, request),
             )
@@ -1035,26 +1071,30 @@ class TransactionManager:
             else:
                 self._not_added(failure, is_lost=unanswered.may_arrive)
             return
-        if machine.request is not request:
+        if machine.request is request:
+            self._add_answered(addition, answer, was_lost=unanswered.was_lost)
+
+    def _add_answered(
+        self, addition: _Addition[ResponseT], answer: ResponseT, *, was_lost: bool
+    ) -> None:
+        if found := addition.code_of(answer):
+            self._add_refused(addition, found, answer, was_lost=was_lost)
             return
-        if found := code_of(answer):
-            self._add_refused(message, found, answer, was_lost=unanswered.was_lost)
-            return
-        if unanswered.was_lost:
-            machine.harmed()
-        self._after_adding(machine.added(self._now()))
+        if was_lost:
+            self._machine.harmed()
+        self._after_adding(self._machine.added(self._now()))
 
     def _add_refused(
         self,
-        message: RequestMessage[ResponseT],
+        addition: _Addition[ResponseT],
         found: int,
         answer: ResponseT,
         *,
         was_lost: bool,
     ) -> None:
-        machine, what = self._machine, message.NAME.removesuffix("Request")
-        error = self._error(found, f"{what} was refused", api=message.API_KEY)
-        refused = reaction(message.API_KEY, found)
+        machine, api = self._machine, addition.message.API_KEY
+        error = self._error(found, f"{addition.what} was refused", api=api)
+        refused = reaction(api, found)
         if found in FENCING:
             self._perform(machine.fence(error))
         elif not (refused.retry or refused.step is Step.ABORT):
@@ -1447,7 +1487,7 @@ class TransactionManager:
                 code=code,
                 max_version=None if is_tv2 else _OFFSETS_TV2 - 1,
                 min_version=_OFFSETS_TV2 if is_tv2 else 0,
-                pace=_Pace(),
+                pace=_Pace(_ASKED_AT_ONCE),
                 on_sent=unanswered.sent,
                 check=check,
             )
@@ -1521,14 +1561,14 @@ class _Useless(ClosedError):
     """A commit of offsets stops: its transaction is aborted."""
 
 
-class _InFlight:
+class _InFlight(Generic[ResponseT]):
     """A request without an answer yet; the connection calls it, in no task."""
 
     __slots__ = ("_answered", "_crash")
 
     def __init__(
         self,
-        answered: Callable[[EndTxnResponse | Exception], None],
+        answered: Callable[[ResponseT | Exception], None],
         crash: Callable[[Exception], None],
     ) -> None:
         self._answered = answered
@@ -1538,7 +1578,7 @@ class _InFlight:
         """Whether the answer is not wanted any more: never."""
         return False
 
-    def set_result(self, response: EndTxnResponse) -> None:
+    def set_result(self, response: ResponseT) -> None:
         """Take the answer."""
         self._take(response)
 
@@ -1546,12 +1586,35 @@ class _InFlight:
         """Take the error because of which there is no answer."""
         self._take(error)
 
-    def _take(self, answer: EndTxnResponse | Exception) -> None:
+    def _take(self, answer: ResponseT | Exception) -> None:
         # An exception would end in the connection, and whoever waits would wait on.
         try:
             self._answered(answer)
         except Exception as failure:  # noqa: BLE001 - crashes the producer
             self._crash(failure)
+
+
+@dataclass(slots=True, eq=False)
+class _Addition(Generic[ResponseT]):
+    """A request to add partitions or a group, from its first attempt to its end.
+
+    Attributes:
+        request: what the machine asked for.
+        message: the same for the coordinator.
+        code_of: reads the error code of an answer.
+        began: when that was.
+        sent: how often it was sent outside a task.
+    """
+
+    request: AddPartitions | AddOffsets
+    message: RequestMessage[ResponseT]
+    code_of: Callable[[ResponseT], int]
+    began: float
+    sent: int = 0
+
+    @property
+    def what(self) -> str:
+        return self.message.NAME.removesuffix("Request")
 
 
 class _Unanswered:
@@ -1630,28 +1693,33 @@ class _Busy:
 
 
 class _Pace:
-    """Waits while the markers of the transaction before are written: they take a ms."""
+    """Waits while the markers of the transaction before are written: they take a ms.
 
-    __slots__ = ("_asked",)
+    Args:
+        at_once: so many attempts follow without a pause.
+    """
 
-    def __init__(self) -> None:
-        self._asked = 0
+    __slots__ = ("_delay", "_left")
+
+    def __init__(self, at_once: int) -> None:
+        self._left = at_once
+        self._delay = _MARKER_PACE / 2
 
     def __call__(self, code: int) -> float | None:
         if code != ErrorCode.CONCURRENT_TRANSACTIONS:
             return None
-        self._asked += 1
-        late = self._asked - _ASKED_AT_ONCE
-        if late <= 0:
+        if self._left:
+            self._left -= 1
             return 0.0
-        return min(_MARKER_PACE * 2.0 ** min(late - 1, 5), _BUSY_PACE)
+        self._delay = min(2 * self._delay, _BUSY_PACE)
+        return self._delay
 
 
 def _what(request: End) -> str:
     return f"EndTxn ({'commit' if request.is_commit else 'abort'})"
 
 
-def _code_of_offsets(answer: AddOffsetsToTxnResponse) -> int:
+def _code_of_group(answer: AddOffsetsToTxnResponse) -> int:
     return answer.error_code
 
 
