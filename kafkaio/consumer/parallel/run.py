@@ -363,13 +363,16 @@ class Runner:
     async def _transact(self, how: Transactions) -> None:
         aborts = 0
         while await self._has_records():
+            is_begun = False
             try:
                 begun = how.begin()
                 async with decided(begun, self._consumer.observer, "run()") as tx:
+                    is_begun = True
                     await self._work_in(tx, how)
             except ABORTS as error:
                 self._failure = None
-                self._forget()
+                if is_begun:  # else the consumer was not moved: what is in hand stays
+                    self._forget()
                 await self._pause(error, how.backoff.delay(aborts, roll()), aborts + 1)
                 aborts += 1
             else:

@@ -390,6 +390,36 @@ async def test_records_of_a_transaction_that_cannot_begin_come_again(
 
 
 @virtual
+async def test_records_in_hand_outlive_a_transaction_that_cannot_begin() -> None:
+    """They were taken for the one before it, which had no time for them."""
+
+    async def slowly(tx: FakeTransaction, record: Record) -> None:
+        await asyncio.sleep(0.2)
+        await copy(tx, record)
+
+    async with (
+        world("kip848") as there,
+        await there.consumer() as one,
+        there.producer(max_block_ms=2000) as producer,
+    ):
+        await there.write(*VALUES)
+        options = {"max_wait": 0.5, "concurrency": 1}
+        async with running(by_run(one, producer, slowly, **options)):
+            stranger = producer.transaction()
+            await eventually(lambda: sum(there.offsets().values()) > 0)
+            await stranger.begin()
+            await stranger.send("out", b"of somebody else")
+            rule = there.broker.faults.on("EndTxn", drop())
+            with pytest.raises(OutcomeUnknown):
+                await stranger.commit()
+            await asyncio.sleep(10)
+            assert sum(there.offsets().values()) < COUNT
+            there.broker.faults.remove(rule)
+            await eventually(lambda: there.offsets() == DONE)
+        assert sorted(set(await copied(there)) - {b"of somebody else"}) == VALUES
+
+
+@virtual
 @LOOPS
 async def test_the_loop_outlives_an_end_before_it_that_is_late(loop: Loop) -> None:
     """Longer than a transaction waits for it before it begins."""
