@@ -11,7 +11,7 @@ import uuid
 
 import pytest
 
-from kafkaio import Consumer, GroupMetadata, Producer
+from kafkaio import Client, Consumer, GroupMetadata, Producer
 from kafkaio.admin import Admin
 from kafkaio.errors import Fenced, TransactionAborted
 from kafkaio.producer.transaction import Transaction, TransactionOutcome
@@ -19,6 +19,8 @@ from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
+from kafkaio.testing.transactions.records import read_key, read_value
+from kafkaio.testing.transactions.transaction import Transaction as LoggedTransaction
 from kafkaio.types import TopicPartition
 from tests.integration.committed import (
     assert_committed,
@@ -131,6 +133,66 @@ async def test_readers_do_not_see_what_is_open(
         await settled(servers, topic, 1)
         assert (await reader.end_offsets([tp]))[tp] == 2
     await assert_committed(servers, topic, [b"v"])
+
+
+async def logged(servers: str, name: str) -> list[LoggedTransaction]:
+    """What the coordinator has written of a transactional id, in order."""
+    topic = "__transaction_state"
+    async with Client(servers) as client:
+        tps = partitions_of(topic, len((await client.partitions_for(topic))[topic]))
+    found: list[LoggedTransaction] = []
+    async with Consumer(servers, assign=tps, auto_offset_reset="earliest") as reader:
+        ends = await reader.end_offsets(tps)
+        while any([await reader.position(tp) < ends[tp] for tp in tps]):
+            for record in (await reader.poll(timeout=0.1)).records:
+                if record.key is not None and read_key(record.key) == name:
+                    assert record.value is not None
+                    found.append(read_value(name, record.value))
+    return found
+
+
+async def test_partitions_that_the_producer_adds_itself(
+    transactional: Kafka, tx_topic: TopicFactory
+) -> None:
+    """Also in TV2, where their leaders would. The end is one of TV2 nevertheless."""
+    servers, topic, name = transactional.bootstrap_servers, tx_topic(4), new_id()
+    values: list[bytes] = []
+    async with (
+        Interceptor(servers) as wire,
+        Producer(
+            wire.servers, transactional_id=name, transaction_adds_explicitly=True
+        ) as producer,
+    ):
+        for number in range(9):
+            tx = producer.transaction()
+            await tx.begin()
+            sent = [b"%d-%d" % (number, index) for index in range(4)]
+            for index, value in enumerate(sent):
+                await tx.enqueue(topic, value, partition=index)
+            await producer.flush()
+            if number % 3 == 1:
+                await tx.abort()
+            else:
+                await tx.commit()
+                values += sent
+        tv2 = is_tv2(producer)
+    await assert_committed(servers, topic, values, 4)
+    added = [each.request for each in wire.of(ApiKey.ADD_PARTITIONS_TO_TXN)]
+    at_once = [len(one.v3_and_below_topics[0].partitions) for one in added]
+    assert set(at_once) == {4}
+    assert all(each.version >= 12 for each in wire.of(ApiKey.PRODUCE)) is tv2
+    log = await logged(servers, name)
+    completed = [one for one in log if one.state.name.startswith("COMPLETE")]
+    assert len(completed) == 9
+    assert [one.state.name.endswith("ABORT") for one in completed] == [
+        number % 3 == 1 for number in range(9)
+    ]
+    epochs = [one.epoch for one in completed]
+    if tv2:
+        assert {one.client_version for one in completed} == {2}
+        assert epochs == list(range(epochs[0], epochs[0] + 9))
+    else:
+        assert len(set(epochs)) == 1
 
 
 async def test_offsets_by_the_groups_name(

@@ -360,7 +360,8 @@ def rebalancing(seed: int, group_protocol: str | None = None) -> Scenario:
 def exactly_once(seed: int, group_protocol: str | None = None) -> Scenario:
     """Return five minutes of members that copy a topic in transactions.
 
-    Seeds take turns with the group protocols and the transaction versions.
+    Seeds take turns with the group protocols, the transaction versions, and who adds
+    partitions to a transaction.
 
     Args:
         seed: everything random is drawn from it.
@@ -381,7 +382,10 @@ def exactly_once(seed: int, group_protocol: str | None = None) -> Scenario:
             "max_poll_interval_ms": 40_000,
             "metadata_max_age_ms": 30_000,
         },
-        producer_options={"metadata_max_age_ms": 30_000},
+        producer_options={
+            "metadata_max_age_ms": 30_000,
+            "transaction_adds_explicitly": seed // 6 % 2 == 1,
+        },
         copies=True,
         topics={COPIES: 4},
         features={"transaction.version": (2, 1)[seed // 3 % 2]},
