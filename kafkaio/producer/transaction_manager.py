@@ -1005,30 +1005,33 @@ class TransactionManager:
         transaction before are written. What has to be sent again for another reason is
         left to `_add`.
         """
-        message = addition.message
-        connection = self._rpc.ready(ConnectionClass.SHARED)
-        if connection is None or self._machine.state is State.SEALING:
-            self._start(partial(self._add, addition, is_sent=False), addition.what)
-            return
+
+        def leave_to_task(*, is_sent: bool) -> None:
+            self._start(partial(self._add, addition, is_sent=is_sent), addition.what)
 
         def answered(answer: ResponseT | Exception) -> None:
             if self._machine.request is not addition.request:
                 return  # the producer is over
             if isinstance(answer, Exception):
-                self._start(partial(self._add, addition, is_sent=True), addition.what)
+                leave_to_task(is_sent=True)
                 return
             found = addition.code_of(answer)
             is_wanted = self._machine.state in ADDING
-            if not (is_wanted and reaction(message.API_KEY, found).retry):
-                self._add_answered(addition, answer, was_lost=False)
+            if not (found and is_wanted and reaction(message.API_KEY, found).retry):
+                self._add_answered(addition, found, answer, was_lost=False)
             elif (
                 found == ErrorCode.CONCURRENT_TRANSACTIONS
                 and addition.sent < _ASKED_AT_ONCE
             ):
                 self._send_add(addition)
             else:
-                self._start(partial(self._add, addition, is_sent=False), addition.what)
+                leave_to_task(is_sent=False)
 
+        message = addition.message
+        connection = self._rpc.ready(ConnectionClass.SHARED)
+        if connection is None or self._machine.state is State.SEALING:
+            leave_to_task(is_sent=False)
+            return
         addition.sent += 1
         connection.submit_to(
             _InFlight(answered, self._crash),
@@ -1072,12 +1075,18 @@ class TransactionManager:
                 self._not_added(failure, is_lost=unanswered.may_arrive)
             return
         if machine.request is request:
-            self._add_answered(addition, answer, was_lost=unanswered.was_lost)
+            found = addition.code_of(answer)
+            self._add_answered(addition, found, answer, was_lost=unanswered.was_lost)
 
     def _add_answered(
-        self, addition: _Addition[ResponseT], answer: ResponseT, *, was_lost: bool
+        self,
+        addition: _Addition[ResponseT],
+        found: int,
+        answer: ResponseT,
+        *,
+        was_lost: bool,
     ) -> None:
-        if found := addition.code_of(answer):
+        if found:
             self._add_refused(addition, found, answer, was_lost=was_lost)
             return
         if was_lost:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import confluent_kafka
 
-from kafkaio import Client, Consumer, TopicPartition
+from kafkaio import Client, Consumer, Record, TopicPartition
 from kafkaio.client import Controller
 from kafkaio.protocol.messages.update_features import (
     FeatureUpdateKey,
@@ -35,24 +35,31 @@ async def settled(servers: str, topic: str, partitions: int) -> None:
             pass
 
 
-async def ours(servers: str, topic: str, partitions: int = 1) -> list[bytes]:
-    """The values that a consumer of kafkaio reads, up to the last stable offset."""
-    tps = partitions_of(topic, partitions)
-    found: list[bytes] = []
+async def read_whole(
+    servers: str, tps: Sequence[TopicPartition], isolation_level: str
+) -> list[Record]:
+    """Every record that a consumer of kafkaio reads, up to the end of each log."""
+    found: list[Record] = []
     async with (
         asyncio.timeout(40),
         Consumer(
             servers,
             assign=tps,
             auto_offset_reset="earliest",
-            isolation_level="read_committed",
+            isolation_level=isolation_level,
         ) as consumer,
     ):
         ends = await consumer.end_offsets(tps)
         while any([await consumer.position(tp) < ends[tp] for tp in tps]):
-            polled = await consumer.poll(timeout=0.1)
-            found += [record.value or b"" for record in polled.records]
-    return sorted(found)
+            found += (await consumer.poll(timeout=0.1)).records
+    return found
+
+
+async def ours(servers: str, topic: str, partitions: int = 1) -> list[bytes]:
+    """The values that a consumer of kafkaio reads, up to the last stable offset."""
+    tps = partitions_of(topic, partitions)
+    found = await read_whole(servers, tps, "read_committed")
+    return sorted(record.value or b"" for record in found)
 
 
 def _librdkafka(servers: str, topic: str, partitions: int) -> list[list[bytes]]:

@@ -26,6 +26,7 @@ from tests.integration.committed import (
     assert_committed,
     group_offsets,
     partitions_of,
+    read_whole,
     set_level,
     settled,
 )
@@ -141,13 +142,10 @@ async def logged(servers: str, name: str) -> list[LoggedTransaction]:
     async with Client(servers) as client:
         tps = partitions_of(topic, len((await client.partitions_for(topic))[topic]))
     found: list[LoggedTransaction] = []
-    async with Consumer(servers, assign=tps, auto_offset_reset="earliest") as reader:
-        ends = await reader.end_offsets(tps)
-        while any([await reader.position(tp) < ends[tp] for tp in tps]):
-            for record in (await reader.poll(timeout=0.1)).records:
-                if record.key is not None and read_key(record.key) == name:
-                    assert record.value is not None
-                    found.append(read_value(name, record.value))
+    for record in await read_whole(servers, tps, "read_uncommitted"):
+        if record.key is not None and read_key(record.key) == name:
+            assert record.value is not None
+            found.append(read_value(name, record.value))
     return found
 
 
