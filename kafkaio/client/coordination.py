@@ -54,6 +54,11 @@ class CoordinatorConnection(Protocol):
         """The versions of requests that the broker supports."""
         ...
 
+    @property
+    def throttled(self) -> float:
+        """Seconds for which the broker's quota still forbids sending."""
+        ...
+
     async def call(
         self,
         request: Request[ResponseT],
@@ -186,7 +191,7 @@ class CoordinatorRpc:
             deadline: the time of the loop's clock by which there must be one.
 
         Raises:
-            RequestTimeout: there was none in time.
+            RequestTimeout: there was none in time; the coordinator is forgotten.
             NetworkError: the coordinator cannot be reached, and is forgotten.
             BrokerError: the look-up was refused for good.
         """
@@ -201,6 +206,8 @@ class CoordinatorRpc:
             except NetworkError:
                 self.forget()
                 raise
+        # Perhaps it hangs, and has a successor.
+        self.forget()
         raise RequestTimeout(f"{self.name}: {step} in time")
 
     def ready(
@@ -289,7 +296,7 @@ class CoordinatorRpc:
 
     async def repeat(  # noqa: PLR0913 - the request, its limits, and the waits
         self,
-        request: Request[ResponseT],
+        request: Request[ResponseT] | Callable[[ApiVersions], Request[ResponseT]],
         attempts: Attempts,
         *,
         timeout: float,  # noqa: ASYNC109  (it is part of the request)
@@ -310,7 +317,8 @@ class CoordinatorRpc:
         If the call is cancelled, the request may still take effect if it was sent.
 
         Args:
-            request: what to ask; it is sent unchanged each time.
+            request: what to ask; it is sent unchanged each time. Or makes the request
+                for a broker that supports these versions.
             attempts: the time for all of it, and the waits in between.
             timeout: seconds for one connection, and again for one answer.
             code: reads the error code of an answer.
@@ -341,7 +349,8 @@ class CoordinatorRpc:
                     connection = await self.connection(
                         connection_class, now() + timeout
                     )
-                    self._check_version(connection, request, min_version, max_version)
+                    asked = _made(request, connection.versions)
+                    self._check_version(connection, asked, min_version, max_version)
                     if check is not None:
                         check()
                     attempts.stage = "it waits for the answer"
@@ -349,7 +358,7 @@ class CoordinatorRpc:
                     # request gets no answer in its time, and others use it, too.
                     answer = await self.call_on(
                         connection,
-                        request,
+                        asked,
                         timeout=timeout,
                         max_version=max_version,
                         on_sent=on_sent,
@@ -360,7 +369,7 @@ class CoordinatorRpc:
                     error = failure
                 else:
                     number = code(answer)
-                    what = reaction(request.API_KEY, number)
+                    what = reaction(asked.API_KEY, number)
                     if what.refind_coordinator:
                         self.forget()
                     if not what.retry:
@@ -397,3 +406,10 @@ class CoordinatorRpc:
         located = RequestTimeout(f"{self.name} (coordinator: {where}): {error}")
         located.__cause__ = error.__cause__
         return located
+
+
+def _made(
+    request: Request[ResponseT] | Callable[[ApiVersions], Request[ResponseT]],
+    versions: ApiVersions,
+) -> Request[ResponseT]:
+    return request if isinstance(request, Request) else request(versions)

@@ -343,9 +343,8 @@ class Core:
         self._news.notify()
         self._positioned.fail(self.life.why_unusable)
         deadline = now() + limit
-        self._has_parted = not was_running
         await self.life.close(
-            partial(self._part, deadline) if was_running else None,
+            partial(self._part if was_running else self._leave_group, deadline),
             partial(self._end, deadline),
         )
 
@@ -369,6 +368,13 @@ class Core:
                 await self.member.leave(left - min(_LEAVING, left / 4))
             await self.assigned.left()
             self._has_parted = True
+
+    async def _leave_group(self, deadline: float) -> None:
+        # Of a consumer that failed, or never ran: what its member has left undone.
+        if self.member is not None and self._takes_part:
+            with anyio.CancelScope(deadline=deadline):
+                await self.member.finish_leaving()
+        self._has_parted = True
 
     async def _drain(self, within: float) -> None:
         # Let the work that several tasks began be finished, as far as time allows.

@@ -51,7 +51,11 @@ class Send:
 
     @property
     def is_leave(self) -> bool:
-        """Whether the request leaves the group; it is sent once, without a retry."""
+        """Whether the request leaves the group.
+
+        It is repeated until the coordinator has answered. Its result goes to
+        ``leave_ended``.
+        """
         return False
 
 
@@ -85,7 +89,7 @@ class SendHeartbeat(Send):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendLeave(Send):
-    """Send LeaveGroup once; it is not retried."""
+    """Send LeaveGroup, until it is answered."""
 
     member_id: str
     reason: str
@@ -111,7 +115,8 @@ class SendProbe(Send):
 class SendConsumerGroupHeartbeat(Send):
     """Send ConsumerGroupHeartbeat (KIP-848); None means: unchanged since the last.
 
-    One with an epoch below 0 leaves the group and is not retried.
+    One with an epoch below 0 leaves the group. A heartbeat that joins again takes its
+    place: the member has the same id.
     """
 
     member_id: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.classic.membership import (
     PROTOCOL_TYPE,
@@ -22,7 +23,11 @@ from kafkaio.protocol.messages.join_group import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
-from kafkaio.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kafkaio.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
 from kafkaio.protocol.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -180,15 +185,18 @@ class ClassicRequests:
         )
 
     async def _leave(self, effect: fx.SendLeave) -> Effects:
+        def request(versions: ApiVersions) -> LeaveGroupRequest:
+            return self._leave_request(effect, versions)
+
         # Not on the member's own connection: there LeaveGroup would wait behind a
         # JoinGroup that is not answered before this member has left.
-        deadline = now() + self._timeout
-        connection = await self._rpc.coordinator.connection(
-            ConnectionClass.SHARED, deadline
+        await self._rpc.leave(
+            effect.ticket,
+            request,
+            _leave_code,
+            ConnectionClass.SHARED,
+            self._member.config.session,
         )
-        request = self._leave_request(effect, connection)
-        self._rpc.sending_leave(effect.ticket)
-        await self._rpc.coordinator.call_on(connection, request, timeout=self._timeout)
         return self._member.leave_ended(effect.ticket, now())
 
     def send_at_once(self, leave: fx.Send) -> None:
@@ -198,18 +206,24 @@ class ClassicRequests:
             ConnectionClass.SHARED, self._rpc.connection_class
         )
         if connection is not None:
-            request = self._leave_request(leave, connection)
+            request = self._leave_request(leave, connection.versions)
             self._rpc.sending_leave(leave.ticket)
             connection.submit(request, timeout=self._timeout).cancel()
 
     def _leave_request(
-        self, effect: fx.SendLeave, connection: CoordinatorConnection
+        self, effect: fx.SendLeave, versions: ApiVersions
     ) -> LeaveGroupRequest:
         request = LeaveGroupRequest(group_id=self._rpc.group_id)
-        if connection.versions.usable(LeaveGroupRequest) < _LEAVE_LIST_FROM:
+        if versions.usable(LeaveGroupRequest) < _LEAVE_LIST_FROM:
             request.member_id = effect.member_id
         else:
             request.members = [
                 MemberIdentity(member_id=effect.member_id, reason=effect.reason)
             ]
         return request
+
+
+def _leave_code(answer: LeaveGroupResponse) -> int:
+    # Some brokers refuse each member of the list, others all of it.
+    codes = [answer.error_code, *(member.error_code for member in answer.members)]
+    return next((code for code in codes if code), 0)

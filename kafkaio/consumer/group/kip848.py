@@ -7,11 +7,11 @@ from itertools import groupby
 from typing import Final
 from uuid import UUID
 
+from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.kip848.membership import Kip848Membership
 from kafkaio._machines.membership.protocol import Effects
 from kafkaio._runtime.clock import now, roll
-from kafkaio.client.coordination import CoordinatorConnection
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import KafkaError, UnsupportedVersion
@@ -57,6 +57,8 @@ class Kip848Requests:
         """
         assert isinstance(effect, fx.SendConsumerGroupHeartbeat)
         try:
+            if effect.is_leave:
+                return await self._leave(effect)
             return await self._heartbeat(effect)
         except KafkaError as error:
             return self._member.request_failed(effect.ticket, error, now(), roll())
@@ -67,19 +69,35 @@ class Kip848Requests:
             self._rpc.connection_class, now() + timeout
         )
         if effect.is_new:
-            self._check_offered(connection)
+            self._check_offered(connection.versions)
         version = connection.versions.usable(ConsumerGroupHeartbeatRequest)
         if version < _COMPLETE_FROM and effect.regex:
             return self._member.regex_refused(effect.ticket)
         request = self._request(effect, version)
-        if effect.member_epoch < 0:
-            self._rpc.sending_leave(effect.ticket)
         sent_at = now()
         reply = await self._rpc.coordinator.call_on(
             connection, request, timeout=timeout, is_vital=True
         )
         self._rpc.heartbeat_answered(sent_at)
         return self._member.heartbeat_answered(effect.ticket, reply, now(), roll())
+
+    async def _leave(self, effect: fx.SendConsumerGroupHeartbeat) -> Effects:
+        def request(versions: ApiVersions) -> ConsumerGroupHeartbeatRequest:
+            if effect.is_new:
+                self._check_offered(versions)
+            version = versions.usable(ConsumerGroupHeartbeatRequest)
+            return self._request(effect, version)
+
+        # On the connection of the heartbeats: a join that is under way may not
+        # overtake the request.
+        await self._rpc.leave(
+            effect.ticket,
+            request,
+            lambda answer: answer.error_code,
+            self._rpc.connection_class,
+            self._config.session_timeout_ms / 1000,
+        )
+        return self._member.leave_ended(effect.ticket, now())
 
     def send_at_once(self, leave: fx.Send) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
@@ -91,8 +109,8 @@ class Kip848Requests:
             self._rpc.sending_leave(leave.ticket)
             connection.submit(request, timeout=self._timeout).cancel()
 
-    def _check_offered(self, connection: CoordinatorConnection) -> None:
-        in_force = connection.versions.finalized_features.get(_FEATURE, 0)
+    def _check_offered(self, versions: ApiVersions) -> None:
+        in_force = versions.finalized_features.get(_FEATURE, 0)
         if self._config.group_protocol == "auto" and in_force < 1:
             raise UnsupportedVersion(
                 "the cluster does not offer the KIP-848 group protocol: its feature "

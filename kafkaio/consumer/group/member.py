@@ -120,7 +120,8 @@ class GroupMember:
         self.changed: Broadcast = Broadcast()
         self._first_assignment = Broadcast()
         self._ended = Broadcast()
-        # The last request to leave the group; and wakes who waits for its answer.
+        # The request to leave the group, until it is answered for good or given up; and
+        # wakes who waits for that.
         self._leave_request: fx.Send | None = None
         self._leaving = Broadcast()
         self._is_joined = self._is_draining = False
@@ -363,12 +364,29 @@ class GroupMember:
         """Lose all partitions, and return when the coordinator has answered the leave.
 
         Callbacks that run are not waited for. If the call is cancelled, the request
-        may have been sent. Nothing happens if `run` has not begun or has ended, or if
-        the group does not know this member.
+        may have been sent. Nothing happens if `run` has not begun, or if the group does
+        not know this member.
         """
         self._lose_all()
-        while self._tasks is not None and not self._machine.has_ended:
+        while self._tasks is not None and not self._has_left:
             await self._leaving.wait()
+        await self.finish_leaving()
+
+    async def finish_leaving(self) -> None:
+        """Leave the group after `run` has ended, if the coordinator may not know yet.
+
+        A failure ends `run` at once, and the coordinator would otherwise keep the
+        partitions from the other members until the session ends. Returns when the
+        coordinator has answered, or when that is given up. If the call is cancelled,
+        the request may have been sent.
+        """
+        leave = self._leave_request
+        if self._has_ended and leave is not None:
+            await self._perform_leave(leave)
+
+    @property
+    def _has_left(self) -> bool:
+        return self._machine.has_ended and self._leave_request is None
 
     def _lose_all(self) -> None:
         self._is_leaving = True
@@ -379,8 +397,8 @@ class GroupMember:
     def send_leave(self) -> None:
         """Send the request to leave if a connection is open, and wait for nothing.
 
-        For a member whose task is being cancelled, and so performs no more effects. The
-        coordinator need not wait for the end of the session then.
+        For a member whose task ends by a failure or is being cancelled, and so performs
+        no more effects. The coordinator need not wait for the end of the session then.
         """
         machine = self._machine
         for effect in (*machine.close(now()), *machine.lose_all(now())):
@@ -389,6 +407,10 @@ class GroupMember:
         leave = self._leave_request
         if leave is not None and not self._rpc.has_sent_leave(leave.ticket):
             self._protocol.requests.send_at_once(leave)
+
+    async def _wait_left(self) -> None:
+        while self._failure is None and not self._has_left:
+            await self._leaving.wait()
 
     async def _wait_ended(self) -> None:
         if self._tasks is not None:
@@ -432,11 +454,12 @@ class GroupMember:
         except Exception as error:  # noqa: BLE001  (raised again by run)
             self._crashed(error)
         except BaseException:
-            self.send_leave()
             # Otherwise whoever waits for the member would never learn of its end.
             self._crashed(ClosedError(f"{name}: cancelled from outside"))
             raise
         finally:
+            if self._failure is not None:
+                self.send_leave()
             with anyio.CancelScope(shield=True):
                 await tasks.aclose()
 
@@ -448,6 +471,7 @@ class GroupMember:
             self._topics.watch()
             if self._machine.has_ended:
                 await self._callbacks.drained()
+                await self._wait_left()
                 return
             due = self._machine.next_deadline()
             notified = await self._wakeup.wait(due)
@@ -459,6 +483,7 @@ class GroupMember:
         # A crash of any part ends the whole at once, and is what `run` raises.
         self._failure = self._failure or cause
         self._wakeup.notify()
+        self._leaving.tell()
 
     # ---- effects ---------------------------------------------------------------------
 
@@ -518,7 +543,19 @@ class GroupMember:
     def _send(self, effect: fx.Send) -> None:
         if effect.is_leave:
             self._leave_request = effect
+            self._start(_kind(effect), lambda: self._perform_leave(effect))
+            return
+        if self._leave_request is not None and _kind(self._leave_request) == _kind(
+            effect
+        ):
+            self._leave_request = None  # the member joins again, under the same id
         self._start(_kind(effect), lambda: self._protocol.requests.perform(effect))
+
+    async def _perform_leave(self, leave: fx.Send) -> Effects:
+        effects = await self._protocol.requests.perform(leave)
+        if self._leave_request is leave:
+            self._leave_request = None
+        return effects
 
     def _start(
         self, kind: str, work: Callable[[], Coroutine[object, object, Effects]]
@@ -571,7 +608,7 @@ class GroupMember:
         match effect:
             case fx.SendJoin() | fx.RequestRevoke() | fx.Revoke() | fx.Assign():
                 self._begin_rebalance()
-            case fx.SendConsumerGroupHeartbeat(is_new=True):
+            case fx.SendConsumerGroupHeartbeat(is_new=True) if not effect.is_leave:
                 self._begin_rebalance()
             case fx.Report(error) | fx.Fail(error):
                 self._end_rebalance(error)
@@ -626,5 +663,6 @@ class GroupMember:
 
 
 def _kind(effect: fx.Send) -> str:
-    # A heartbeat that follows a leave does not cancel it.
-    return "leave" if effect.is_leave else type(effect).__name__
+    # With KIP-848 a heartbeat leaves. It takes the place of the one before, and one
+    # that joins again takes its place.
+    return type(effect).__name__

@@ -8,11 +8,14 @@ from uuid import UUID
 
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.refresh import Topics
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.observer import Observer
 from kafkaio.client.coordination import CoordinatorCluster
+from kafkaio.client.retry import RetryPolicy
 
 __all__ = [
     "GroupCluster",
+    "MemberCluster",
     "TopicCluster",
 ]
 
@@ -55,7 +58,20 @@ class TopicCluster(Protocol):
         ...
 
 
-class GroupCluster(CoordinatorCluster, TopicCluster, Protocol):
+class MemberCluster(CoordinatorCluster, Protocol):
+    """The coordinator of a group, its connections, and the pace of retries."""
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """The back-off of all retries."""
+        ...
+
+    def end_class(self, connection_class: ConnectionClass) -> None:
+        """Close all connections of a class, because its owner is gone."""
+        ...
+
+
+class GroupCluster(MemberCluster, TopicCluster, Protocol):
     """What a group member needs of the cluster."""
 
     def add_metadata_listener(

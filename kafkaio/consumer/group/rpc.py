@@ -1,23 +1,39 @@
 """What a group member does with its coordinator besides sending requests.
 
-It has a connection of its own, checks whether a silent coordinator lives, and knows
-whether its request to leave was sent. The requests themselves go through
+It has a connection of its own, checks whether a silent coordinator lives, and repeats
+its request to leave until that is answered. The requests themselves go through
 `kafkaio.client.coordination.CoordinatorRpc`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final, TypeVar
+
 import anyio
 
+from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
-from kafkaio.client.coordination import CoordinatorCluster, CoordinatorRpc
+from kafkaio.client.coordination import CoordinatorRpc
+from kafkaio.client.retry import Attempts
+from kafkaio.consumer.group.ports import MemberCluster
 from kafkaio.errors import KafkaError, RequestTimeout
+from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 
 __all__ = ["GroupRpc"]
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+#: Most seconds that one attempt to leave the group waits for a connection, and again
+#: for the answer. Brokers write the departure to a log, which may take 5 s. A
+#: coordinator that hangs is then looked up again while closing still has time.
+_LEAVE_ATTEMPT: Final = 6.0
+#: A throttle of so many seconds makes a leaving member use a connection of its own.
+_LONG_THROTTLE: Final = 1.0
 
 
 class GroupRpc:
@@ -39,6 +55,7 @@ class GroupRpc:
     __slots__ = (
         "_cluster",
         "_leave_sent",
+        "_leaving",
         "_observer",
         "connection_class",
         "coordinator",
@@ -46,7 +63,7 @@ class GroupRpc:
 
     def __init__(
         self,
-        cluster: CoordinatorCluster,
+        cluster: MemberCluster,
         group_id: str,
         observer: Observer | None = None,
     ) -> None:
@@ -58,6 +75,8 @@ class GroupRpc:
         self.connection_class: ConnectionClass = ConnectionClass.COORDINATOR.of(self)
         # The ticket of the last request to leave the group that was sent.
         self._leave_sent = 0
+        # Owns the connection on which a throttled member leaves.
+        self._leaving = object()
 
     @property
     def group_id(self) -> str:
@@ -68,6 +87,52 @@ class GroupRpc:
         """Note that a heartbeat which was sent at that time was answered."""
         if self._observer is not None:
             self._observer.heartbeat_answered(self.group_id, now() - sent_at)
+
+    async def leave(
+        self,
+        ticket: int,
+        request: Callable[[ApiVersions], Request[ResponseT]],
+        code: Callable[[ResponseT], int],
+        connection_class: ConnectionClass,
+        within: float,
+    ) -> int:
+        """Leave the group: send the request until it is answered for good.
+
+        The coordinator is looked up again when it has moved, hangs up, or does not
+        answer. If the call is cancelled, the request may still take effect.
+
+        Args:
+            ticket: of the request.
+            request: makes the request for a broker that supports these versions.
+            code: reads the error code of an answer.
+            connection_class: which connection to the coordinator to use.
+            within: seconds for all attempts: when the session has ended, the
+                coordinator has removed the member by itself.
+
+        Returns:
+            The error code: of success, or a refusal that is not to be retried.
+
+        Raises:
+            KafkaError: there was no answer in time, or the coordinator may not be
+                looked up.
+        """
+        name = f"leaving group {self.group_id!r}"
+        ready = self.coordinator.ready(connection_class)
+        if ready is not None and ready.throttled > _LONG_THROTTLE:
+            # The broker reads nothing from a connection that it throttles.
+            connection_class = ConnectionClass.COORDINATOR.of(self._leaving)
+        try:
+            answer = await self.coordinator.repeat(
+                request,
+                Attempts(name, self._cluster.retry_policy, within),
+                timeout=min(_LEAVE_ATTEMPT, within),
+                code=code,
+                connection_class=connection_class,
+                on_sent=lambda: self.sending_leave(ticket),
+            )
+        finally:
+            self._cluster.end_class(ConnectionClass.COORDINATOR.of(self._leaving))
+        return code(answer)
 
     def sending_leave(self, ticket: int) -> None:
         """Note that a request to leave the group is sent now, without an await."""

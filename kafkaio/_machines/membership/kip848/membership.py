@@ -632,6 +632,7 @@ class Kip848Membership(Membership):
                 member_id=self.member_id,
                 member_epoch=_LEAVE_STATIC if is_static else _LEAVE,
                 timeout=self._timeout(),
+                is_new=self._is_new,
             )
         )
         return ticket
