@@ -23,7 +23,7 @@ from kafkaio.errors import (
 )
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["Limiter", "LogObserver", "attach_log"]
+__all__ = ["Limiter", "LogObserver", "attach_log", "listed_by_reason"]
 
 CLIENT: Final = logging.getLogger("kafkaio.client")
 PRODUCER: Final = logging.getLogger("kafkaio.producer")
@@ -382,6 +382,13 @@ class LogObserver:
         at = ", ".join(f"{t}-{p}: {o.offset}" for (t, p), o in sorted(offsets.items()))
         CONSUMER.debug("[%s] committed %s", self._client_id, at)
 
+    def positions_missing(self, reasons: Mapping[TopicPartition, str]) -> None:
+        """Log it as a warning."""
+        CONSUMER.warning(
+            "[%s] not read yet, because their positions are not found: %s",
+            *(self._client_id, listed_by_reason(reasons)),
+        )
+
     def commit_failed(self, group: str, error: BaseException) -> None:
         """Log it as a warning, or as INFO if a rebalance is the only reason."""
         is_passing = isinstance(error, RebalanceInProgress)
@@ -445,6 +452,17 @@ def _cause_text(cause: BaseException) -> str:
     if isinstance(cause, KafkaError | OSError):
         return str(cause) or type(cause).__name__
     return type(cause).__name__
+
+
+def listed_by_reason(reasons: Mapping[TopicPartition, str]) -> str:
+    """Return one text for all partitions: those with the same reason together."""
+    by_reason: dict[str, list[TopicPartition]] = {}
+    for tp, reason in reasons.items():
+        by_reason.setdefault(reason, []).append(tp)
+    listed = [f"{_names(tps)} ({why})" for why, tps in by_reason.items()]
+    left = len(listed) - _NAMED
+    more = f"; and {left} more reasons" if left > 0 else ""
+    return "; ".join(listed[:_NAMED]) + more
 
 
 def _names(partitions: Collection[TopicPartition]) -> str:

@@ -207,6 +207,15 @@ class Observer:
         half a second later.
         """
 
+    def positions_missing(self, reasons: Mapping[TopicPartition, str]) -> None:
+        """Partitions of a consumer cannot be read: their positions are not found.
+
+        ``reasons`` says of each what it lacks: it has no leader, or the leader does not
+        answer. Other partitions are read meanwhile, and these as soon as their
+        positions are found. Reported after five seconds, and again with pauses that
+        grow from ten seconds to five minutes.
+        """
+
     def batch_sent(self, partition: TopicPartition, records: int, size: int) -> None:
         """A batch of ``records`` records was sent, perhaps not for the first time.
 

@@ -21,7 +21,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio.client.coordination import CoordinatorRpc
 from kafkaio.client.destinations import GroupCoordinator
-from kafkaio.client.fanout import Answer, Operation, Terms
+from kafkaio.client.fanout import Answer, Operation, Results, Terms
 from kafkaio.client.retry import Attempts
 from kafkaio.errors import KafkaError, UnsupportedVersion
 from kafkaio.protocol.api_keys import ApiKey
@@ -138,6 +138,42 @@ class CommittedOffsets:
                 return {tp: result[tp] for tp in sorted(result)}
             await attempts.pause(error)
 
+    async def fetch_each(
+        self, wanted: Collection[TopicPartition], attempts: Attempts
+    ) -> Results[TopicPartition, OffsetAndMetadata | None]:
+        """Fetch offsets; a partition that is refused keeps no other from its offset.
+
+        What concerns all partitions is tried again while that may help. What concerns
+        one, such as a transaction that may still change its offset, is told at once.
+
+        Args:
+            wanted: which partitions.
+            attempts: the time that the call has.
+
+        Raises:
+            RequestTimeout: the time is over; the cause is the last failure.
+            BrokerError: the coordinator refused all, and asking again cannot help.
+        """
+        while True:
+            identity, found, error = self._identity(), _Fetched(), None
+            try:
+                found = await self._fetch_once(identity, wanted, attempts)
+            except KafkaError as failure:
+                if not failure.retriable:
+                    raise
+                error = failure
+            error = error or self._error_in(_Fetched(found.error), identity)
+            if error is None:
+                break
+            await attempts.pause(error)
+        results = Results[TopicPartition, OffsetAndMetadata | None]()
+        for tp, code in found.errors.items():
+            refusal, helps = self._refusal(f"{tp.topic}-{tp.partition}", code, identity)
+            (results.again if helps else results.failed)[tp] = refusal
+        offsets = dict.fromkeys(wanted) | found.offsets
+        results.found = {tp: offsets[tp] for tp in offsets if tp not in results}
+        return results
+
     async def _fetch_once(
         self,
         identity: GroupMetadata,
@@ -167,20 +203,27 @@ class CommittedOffsets:
         errors |= {f"{tp.topic}-{tp.partition}": c for tp, c in found.errors.items()}
         passing: KafkaError | None = None
         for what, code in errors.items():
-            asked = reaction(ApiKey.OFFSET_FETCH, code)
-            error = broker_error(
-                code,
-                f"{self._rpc.name} refused the committed offset of {what}",
-                api=ApiKey.OFFSET_FETCH,
-                group=self._rpc.key,
-            )
-            if asked.refind_coordinator:
-                self._rpc.forget()
-            is_replaced = asked.step in _STALE and self._finds_other(code, identity)
-            if not (is_replaced or asked.retry):
+            error, helps = self._refusal(what, code, identity)
+            if not helps:
                 raise error
             passing = error
         return passing
+
+    def _refusal(
+        self, what: str, code: int, identity: GroupMetadata
+    ) -> tuple[KafkaError, bool]:
+        # The error, and whether asking again helps.
+        asked = reaction(ApiKey.OFFSET_FETCH, code)
+        error = broker_error(
+            code,
+            f"{self._rpc.name} refused the committed offset of {what}",
+            api=ApiKey.OFFSET_FETCH,
+            group=self._rpc.key,
+        )
+        if asked.refind_coordinator:
+            self._rpc.forget()
+        is_replaced = asked.step in _STALE and self._finds_other(code, identity)
+        return error, is_replaced or asked.retry
 
     def _finds_other(self, code: int, identity: GroupMetadata) -> bool:
         if not identity.member_id or self._on_refused is None:

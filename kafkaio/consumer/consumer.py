@@ -286,8 +286,14 @@ class Consumer(Closeable):
         """Connect, join the group, and find every position; then records can be read.
 
         A record that is written after that is read, also with
-        ``auto_offset_reset="latest"``. If the call fails or is cancelled, the consumer
-        is closed: it leaves the group and disconnects, within about a second.
+        ``auto_offset_reset="latest"``, wherever the leader of its partition has
+        answered. The call waits five seconds for a partition that has no leader, or
+        whose leader or coordinator does not tell an offset; then the others are read.
+        The observer is told what it lacks (``positions_missing``), the log has a
+        warning, and it is read as soon as its position is found.
+
+        If the call fails or is cancelled, the consumer is closed: it leaves the group
+        and disconnects, within about a second.
 
         Args:
             timeout: seconds. Without it, ``default_api_timeout_ms`` bounds every step
@@ -300,8 +306,10 @@ class Consumer(Closeable):
                 missing topic is no error, because it may be created; the observer
                 hears of it (``topic_unavailable``).
             InvalidTopic: the name of a topic is illegal.
-            AuthorizationError: the principal may not describe a topic.
-            RequestTimeout: time is up; the message names the step.
+            AuthorizationError: the principal may not describe a topic, or not read the
+                group's offsets; one topic is enough.
+            RequestTimeout: time is up; the message names the step. If no partition has
+                a position, it says what each of them lacks.
             ArgumentTypeError: the timeout is no number.
             ArgumentValueError: the timeout is negative.
             ClosedError: the consumer was started before.
@@ -727,7 +735,8 @@ class Consumer(Closeable):
         Raises:
             ArgumentTypeError: an argument has the wrong type.
             UsageError: the partition is not assigned.
-            RequestTimeout: the position is not known in time.
+            RequestTimeout: the position is not known in time; the message says what
+                the partition lacks.
             OffsetOutOfRange: there is none, and no policy to find one.
         """
         return await self._core.position(partition_of(partition), self._within(timeout))

@@ -31,12 +31,14 @@ from kafkaio._records.batch import Handout
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, State
+from kafkaio._runtime.log import listed_by_reason
 from kafkaio._runtime.observer import Observer, observes
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.cluster import Cluster
+from kafkaio.client.fanout import Results
 from kafkaio.client.offsets import LATEST, OffsetLookup
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.autocommit import AutoCommitter
@@ -288,12 +290,19 @@ class Core:
             raise RequestTimeout(f"the group gave no assignment in {within} s")
 
     async def _wait_for_positions(self, deadline: float) -> None:
-        positions = self.reader.positions
-        while not positions.is_settled():
+        # One partition that cannot be read keeps the others from nothing: the
+        # positioner goes on asking, and has told the observer what is missing.
+        positions, positioner = self.reader.positions, self._positioner
+        while not (positions.is_settled() or positioner.has_found_what_it_can):
             self.reader.raise_errors()
             self.check()
-            if not await self._repositioned(deadline):
-                raise RequestTimeout(f"no position was found in time: {positions}")
+            if await self._repositioned(deadline):
+                continue
+            if not positions.has_found:
+                missing = listed_by_reason(positioner.lacks())
+                raise RequestTimeout(f"no position was found in time: {missing}")
+            positioner.report_missing()
+            break
         self.reader.raise_errors()
 
     async def _repositioned(self, deadline: float) -> bool:
@@ -882,7 +891,8 @@ class Core:
             self.reader.raise_without_position(tp)
             if not await self._repositioned(deadline):
                 raise RequestTimeout(
-                    f"the position of {tp.topic}-{tp.partition} is not known yet"
+                    f"the position of {tp.topic}-{tp.partition} is not known yet: "
+                    f"{self._positioner.lack(tp)}"
                 )
 
     def _position(self, tp: TopicPartition) -> int:
@@ -1064,15 +1074,15 @@ class Core:
 
     async def _fetch_committed(
         self, partitions: Collection[TopicPartition], within: float
-    ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
-        found = await self.group_committer().fetch(partitions, timeout=within)
-        if not self._places:
-            return found
-        is_apart = self.reader.ledger.is_apart
-        return {
-            tp: (self._place(tp) or at) if is_apart(tp) else (at or self._place(tp))
-            for tp, at in found.items()
-        }
+    ) -> Results[TopicPartition, OffsetAndMetadata | None]:
+        results = await self.group_committer().fetch_each(partitions, within)
+        if self._places:
+            is_apart = self.reader.ledger.is_apart
+            results.found = {
+                tp: (self._place(tp) or at) if is_apart(tp) else (at or self._place(tp))
+                for tp, at in results.found.items()
+            }
+        return results
 
     async def rewind(
         self, to: Mapping[TopicPartition, OffsetAndMetadata | Reset], within: float
@@ -1206,9 +1216,10 @@ class Core:
         while self.may_rewind and any(map(positions.is_looking_for_commit, partitions)):
             with suppress(ClosedError):  # nothing will be read any more
                 if not await self._repositioned(deadline):
+                    missing = listed_by_reason(self._positioner.lacks())
                     raise RequestTimeout(
                         "the committed offsets were not found in time, after a "
-                        "transaction was aborted"
+                        f"transaction was aborted: {missing}"
                     )
         if self.life.state is State.FAILED:
             self.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafkaio._machines.positions.overdue import PATIENCE, Overdue
 from kafkaio._machines.positions.positions import Positions
 from kafkaio._machines.positions.stages import (
     TRANSITIONS,
@@ -17,9 +18,11 @@ from kafkaio._machines.positions.stages import (
 )
 
 __all__ = [
+    "PATIENCE",
     "TRANSITIONS",
     "Event",
     "FetchPoint",
+    "Overdue",
     "PartitionPosition",
     "Positions",
     "Reset",

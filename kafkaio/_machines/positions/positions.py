@@ -348,13 +348,23 @@ class Positions:
         """Partitions that need a seek: a live view, which costs nothing."""
         return self._stages[Stage.NO_OFFSET].keys()
 
+    def waiting(self) -> dict[TopicPartition, Token]:
+        """Partitions that wait for their position, with the tokens of their stages."""
+        return {
+            tp: entry.token
+            for stage in LOOKING_UP
+            for tp, entry in self._stages[stage].items()
+            if not entry.is_revoking
+        }
+
     def is_settled(self) -> bool:
         """Whether no partition waits for its position."""
-        return all(
-            entry.is_revoking
-            for stage in LOOKING_UP
-            for entry in self._stages[stage].values()
-        )
+        return not self.waiting()
+
+    @property
+    def has_found(self) -> bool:
+        """Whether reading brings something: a record, or that there is no offset."""
+        return bool(self._stages[Stage.FETCHING] or self._stages[Stage.NO_OFFSET])
 
     def _due(
         self, stage: Stage, now: float, *, also_revoking: bool = False

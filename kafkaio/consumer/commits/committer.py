@@ -23,6 +23,7 @@ from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.client.coordination import CoordinatorCluster, CoordinatorRpc
+from kafkaio.client.fanout import Results
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.kafka import CommitMember, KafkaOffsets
@@ -171,14 +172,37 @@ class OffsetCommitter:
         wanted = None if partitions is None else frozenset(partitions)
         if wanted is not None and not wanted:
             return {}
-        attempts = Attempts(
-            f"the look-up of offsets of {self._rpc.name}",
-            self._policy,
-            timeout,
-        )
+        attempts = self._fetch_attempts(timeout)
         if self._store is not None:
             return await self._fetch_from_store(self._store, wanted, attempts)
         return await self._kafka.fetch(wanted, attempts)
+
+    async def fetch_each(
+        self, partitions: Collection[TopicPartition], within: float
+    ) -> Results[TopicPartition, OffsetAndMetadata | None]:
+        """The committed offsets, once; a partition that has none yet fails for itself.
+
+        An open transaction that may change the offset of one partition, or a right that
+        is missing for one topic, does not keep the others from their offsets. An
+        ``offset_store`` fails as a whole.
+
+        Args:
+            partitions: which ones.
+            within: seconds; failures that concern them all are retried until then.
+
+        Raises:
+            KafkaError: as in `fetch`, if it concerns them all.
+        """
+        wanted = frozenset(partitions)
+        attempts = self._fetch_attempts(within)
+        if self._store is None:
+            return await self._kafka.fetch_each(wanted, attempts)
+        found = await self._fetch_from_store(self._store, wanted, attempts)
+        return Results(found=found)
+
+    def _fetch_attempts(self, timeout: float) -> Attempts:
+        what = f"the look-up of offsets of {self._rpc.name}"
+        return Attempts(what, self._policy, timeout)
 
     # ---- an offset store -------------------------------------------------------------
 

@@ -42,6 +42,7 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.client.committed import CommittedOffsets
 from kafkaio.client.coordination import CoordinatorRpc
+from kafkaio.client.fanout import Results
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.messages import (
@@ -451,6 +452,12 @@ class KafkaOffsets:
             attempts: the time that the call has.
         """
         return await self._stored.fetch(wanted, attempts)
+
+    async def fetch_each(
+        self, wanted: frozenset[TopicPartition], attempts: Attempts
+    ) -> Results[TopicPartition, OffsetAndMetadata | None]:
+        """Fetch committed offsets, as `OffsetCommitter.fetch_each` does."""
+        return await self._stored.fetch_each(wanted, attempts)
 
     def _fetching_as(self) -> GroupMetadata:
         # OffsetFetch is fenced by a member epoch alone. Without one it is anonymous.

@@ -10,6 +10,10 @@ A position that was found under another leader than the partition has now is val
 the same way (KIP-320): the leader is asked where the epoch of the last record read ends
 in its log. If that is before the position, records that were read are not in the log
 any more, and the position goes back.
+
+A partition that stays without a position (it has no leader, or the leader does not
+answer) holds up no other. It is asked about again and again; once it is overdue, the
+observer is told what it lacks, and `Consumer.start` does not wait for it any more.
 """
 
 from __future__ import annotations
@@ -21,7 +25,14 @@ from typing import Final, Protocol, TypeVar
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.offsets import OffsetLedger
-from kafkaio._machines.positions import Positions, Reset, Token, Unvalidated
+from kafkaio._machines.positions import (
+    Overdue,
+    Positions,
+    Reset,
+    Stage,
+    Token,
+    Unvalidated,
+)
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
@@ -39,12 +50,14 @@ __all__ = ["FetchCommitted", "Positioner"]
 #: Looks committed offsets up, within some seconds; None where there is none.
 FetchCommitted = Callable[
     [Collection[TopicPartition], float],
-    Awaitable[Mapping[TopicPartition, OffsetAndMetadata | None]],
+    Awaitable[Results[TopicPartition, OffsetAndMetadata | None]],
 ]
 
 T = TypeVar("T")
 
 _WHAT: Final = "look-up of positions"
+#: Stands for the group's coordinator, or the offset store, among those that are asked.
+_COORDINATOR: Final = -1
 
 
 class Cluster(offsets.Cluster, Protocol):
@@ -115,8 +128,11 @@ class Positioner:
         self._on_found = on_found
         self._start_soon = start_soon
         self._wakeup = Wakeup()
-        # Leaders that are being asked, by kind of question.
+        # Who is being asked, by kind of question: leaders, and _COORDINATOR.
         self._busy: set[tuple[str, int]] = set()
+        self._overdue = Overdue()
+        # Why the last look-up of a partition failed, while the partition still waits.
+        self._failures: dict[TopicPartition, KafkaError] = {}
         # The view of the cluster whose gaps were asked about.
         self._asked_view = -1
         self._timeout = config.request_timeout_ms / 1000
@@ -131,32 +147,80 @@ class Positioner:
         positions = self._reader.positions
         while True:
             looked_at = now()  # what becomes due from here on is not missed
-            unpositioned = positions.unpositioned(looked_at)
-            if unpositioned:
-                await self._load_committed(unpositioned)
-                self._on_found()
+            if unpositioned := positions.unpositioned(looked_at):
+                load = partial(self._load_committed, unpositioned)
+                self._ask("committed", _COORDINATOR, load)
             for leader, wanted in self._by_leader(positions.resetting(now())).items():
                 self._ask("reset", leader, partial(self._reset, wanted))
             for leader, unvalidated in self._by_leader(self._unvalidated()).items():
                 self._ask("validate", leader, partial(self._validate, unvalidated))
-            if not unpositioned:
-                await self._wakeup.wait(positions.next_retry(looked_at))
+            self._report_overdue()
+            due = positions.next_retry(looked_at), self._overdue.next_look
+            await self._wakeup.wait(
+                min((time for time in due if time is not None), default=None)
+            )
 
-    def _ask(self, kind: str, leader: int, question: Child) -> None:
+    def _ask(self, kind: str, node_id: int, question: Child) -> None:
         # One question of a kind at a time: partitions that come later wait.
-        if (kind, leader) in self._busy:
+        if (kind, node_id) in self._busy:
             return
-        self._busy.add((kind, leader))
+        self._busy.add((kind, node_id))
 
         async def ask() -> None:
             try:
                 await question()
             finally:
-                self._busy.discard((kind, leader))
+                self._busy.discard((kind, node_id))
             self._on_found()
             self.wake()
 
-        self._start_soon(ask, f"{kind} positions at broker {leader}")
+        whom = "the coordinator" if node_id == _COORDINATOR else f"broker {node_id}"
+        self._start_soon(ask, f"{kind} positions at {whom}")
+
+    def _report_overdue(self) -> None:
+        waiting = self._reader.positions.waiting()
+        late = self._overdue.look(waiting, now())
+        self._failures = {tp: e for tp, e in self._failures.items() if tp in waiting}
+        if late:
+            self._report(late)
+            self._on_found()  # nobody need wait for these alone
+
+    def _report(self, partitions: Collection[TopicPartition]) -> None:
+        reasons = {tp: self.lack(tp) for tp in partitions}
+        self._cluster.observer.positions_missing(reasons)
+
+    @property
+    def has_found_what_it_can(self) -> bool:
+        """Whether some partition can be read, and each that cannot is overdue."""
+        positions = self._reader.positions
+        return positions.has_found and self._overdue.has(positions.waiting())
+
+    def report_missing(self) -> None:
+        """Report what has no position and is not overdue: nobody waits for it."""
+        waiting = self._reader.positions.waiting()
+        left = [tp for tp in waiting if not self._overdue.has({tp: waiting[tp]})]
+        if left:
+            self._report(left)
+
+    def lacks(self) -> dict[TopicPartition, str]:
+        """Return what each partition without a position lacks."""
+        return {tp: self.lack(tp) for tp in self._reader.positions.waiting()}
+
+    def lack(self, tp: TopicPartition) -> str:
+        """Return what a partition without a position lacks, as words."""
+        failure = self._failures.get(tp)
+        why = "" if failure is None else f": {failure}"
+        entry = self._reader.positions.get(tp)
+        if entry is not None and entry.stage is Stage.UNPOSITIONED:
+            return f"its committed offset is not known yet{why}"
+        view = self._cluster.view.partition(tp)
+        if view is None:
+            return "the metadata does not have it"
+        if view.leader < 0:
+            return "it has no leader"
+        if failure is None:
+            return f"its leader, broker {view.leader}, has not answered yet"
+        return f"its leader, broker {view.leader}, did not tell an offset{why}"
 
     def _unvalidated(self) -> dict[TopicPartition, Unvalidated]:
         # What was read under the present leader is in its log: nobody need be asked.
@@ -195,16 +259,20 @@ class Positioner:
         try:
             offsets = await self._committed(list(tokens), self._timeout)
         except KafkaError as error:
+            offsets = Results()
+            offsets.fail(tokens, error)
+        for tp, failure in {
+            id(e): (tp, e) for tp, e in offsets.failed.items()
+        }.values():
             # A member that was removed asks again when it has joined again.
-            if not isinstance(error, KafkaTimeout | MembershipError):
-                passes = error.retriable
-                for tp in [] if passes else list(tokens)[:1]:
-                    error.add_note(f"loading the committed offset of {tp}")
-                    self._reader.fail(error)
-            self._retry(dict.fromkeys(tokens.items(), error))
-            return
+            if not isinstance(failure, KafkaTimeout | MembershipError):
+                failure.add_note(f"loading the committed offset of {tp}")
+                self._reader.fail(failure)
+        failures = {**offsets.failed, **offsets.again}
+        self._retry({(tp, tokens[tp]): e for tp, e in failures.items() if tp in tokens})
         for tp, token in tokens.items():
-            self._on_committed(tp, token, offsets.get(tp))
+            if tp not in failures:
+                self._on_committed(tp, token, offsets.found.get(tp))
 
     def _on_committed(
         self, tp: TopicPartition, token: Token, found: OffsetAndMetadata | None
@@ -298,6 +366,7 @@ class Positioner:
         # One random number for all: what failed together is asked for together.
         moment, dice = now(), roll()
         reported: set[int] = set()
+        self._failures |= {tp: error for (tp, _), error in failures.items()}
         for (tp, token), error in failures.items():
             entry = self._reader.positions.get(tp)
             if entry is None or entry.token != token:

@@ -134,6 +134,32 @@ def in_order(records: list[Record]) -> bool:
 
 
 @real
+async def test_a_partition_of_a_hanging_node_does_not_keep_it_from_starting():
+    async with Broker(nodes=3, topics={"t": 6}) as broker:
+        leaders = [broker.control.leader(("t", n)) for n in range(6)]
+        other = {broker.control.coordinator("g")}
+        hanging = next(node for node in leaders if node not in other)
+        async with Producer(broker.bootstrap_servers) as producer:
+            for n in range(6):
+                await producer.send("t", b"v", partition=n)
+        broker.control.pause(hanging)
+        consumer = Consumer(
+            broker.bootstrap_servers,
+            io_thread=True,
+            topics="t",
+            group_id="g",
+            auto_offset_reset="earliest",
+        )
+        await consumer.start(timeout=3)
+        seen = set[int]()
+        while len(seen) < sum(leader != hanging for leader in leaders):
+            seen |= {r.partition for r in (await consumer.poll(timeout=1)).records}
+        assert seen == {n for n in range(6) if leaders[n] != hanging}
+        broker.control.resume(hanging)
+        await consumer.close(timeout=3)
+
+
+@real
 async def test_no_batches_without_sense() -> None:
     async with cluster(1) as kafka, kafka.consumer() as consumer:
         async for lane in consumer.partitions():

@@ -261,6 +261,7 @@ def test_every_event_has_its_line(
         "group_protocol": ("g", "classic", OSError("too old")),
         "offsets_committed": ({ONE: offset}, 0.1),
         "commit_failed": ("g", OSError("x")),
+        "positions_missing": ({ONE: "it has no leader"},),
         "query_lag": ("q", {ONE: 7}),
         "telemetry_ended": (ValueError("no"),),
         "authenticated": (1, "shared", "SCRAM-SHA-256", 3600.0, 0.2),
