@@ -597,8 +597,9 @@ class ProducerConfig(ClientConfig):
     )
     partitioner_availability_timeout_ms: int = option(
         0,
-        "Records without a key avoid a leader that accepted no batch for this long. "
-        "0 for never.",
+        "Records without a key leave, and avoid, a partition whose leader has accepted "
+        "no batch for this long. 0 for never. A partition that refuses batches, or "
+        "whose leader cannot be reached, is left at once in any case.",
         bounds=_FROM_0,
     )
     key_serializer: Serializer | None = option(

@@ -281,7 +281,7 @@ class Sender:
             if not self._send_to_some(outlook.nodes, at):
                 break
             if self._backlog.is_all_sent:
-                return self._backlog.expires_at
+                return min(self._backlog.expires_at, accumulator.availability.look(at))
             if self._compresses:
                 # A megabyte takes milliseconds: other callbacks must run in between.
                 self.wake()
@@ -359,7 +359,7 @@ class Sender:
         try:
             self._submit(connection, batches)
         except KafkaError as error:
-            self._outbox.node(node).answered()
+            self._outbox.node(node).answered(at)
             self._outcomes.unanswered(batches, error)
             if self._transaction is not None:
                 self._transaction.landed()
@@ -383,7 +383,8 @@ class Sender:
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)
-            self._outbox.node(connection.node_id).answered()
+            self._outbox.node(connection.node_id).answered(at)
+            self._accumulator.availability.node_answered(connection.node_id)
             self._outcomes.unacknowledged(connection.node_id, batches)
             return
         self._on_wire += 1
@@ -464,10 +465,12 @@ class Sender:
         # never land. So it goes to the task, whose crash fails everything that waits.
         self._on_wire -= 1
         try:
-            self._outbox.node(node).answered()
+            self._outbox.node(node).answered(self._loop.time())
             if isinstance(answer, Exception):
+                self._accumulator.availability.node_failed(node)
                 self._outcomes.unanswered(batches, answer)
             else:
+                self._accumulator.availability.node_answered(node)
                 self._outcomes.answered(node, batches, names, answer)
             if self._transaction is not None:
                 self._transaction.landed()
@@ -489,6 +492,7 @@ class Sender:
             if isinstance(error, AuthenticationError):
                 self._refuse(node, error)
             self._outbox.note_cause(node, error)
+            self._accumulator.availability.node_failed(node)
             self._cluster.request_refresh()
             # The pool has the back-off of connections. This one is for errors that
             # come at once, such as a broker that has left the cluster.

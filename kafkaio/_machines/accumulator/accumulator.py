@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafkaio._dataclass import dataclass
+from kafkaio._machines.accumulator.availability import Availability
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.gate import Barrier, Gate
 from kafkaio._machines.accumulator.landing import Landing
@@ -68,6 +69,7 @@ class Accumulator:
         backlog: the records held, and what has changed.
         gate: what may be sent and leased.
         budget: the buffer memory.
+        availability: which partitions cannot be written at the moment.
         placement: takes records in, and metadata.
         outbox: what to send.
         landing: what became of what was sent.
@@ -90,7 +92,9 @@ class Accumulator:
         self.backlog: Backlog = backlog
         self.gate: Gate = gate
         self.budget: Budget = budget
-        self.outbox: Outbox = Outbox(limits, backlog, gate, budget)
+        availability = Availability(limits, backlog, open_batches)
+        self.availability: Availability = availability
+        self.outbox: Outbox = Outbox(limits, backlog, gate, budget, availability)
         self.placement: Placement = Placement(
             limits,
             backlog,
@@ -98,11 +102,16 @@ class Accumulator:
             chooser,
             identity,
             new_builder,
-            self.outbox.slow_nodes,
+            availability,
             on_lost,
         )
         self.landing: Landing = Landing(
-            limits, backlog, budget, new_builder, self.placement.new_receipt
+            limits,
+            backlog,
+            budget,
+            availability,
+            new_builder,
+            self.placement.new_receipt,
         )
         if chooser.is_custom:
             gate.raise_barrier(Barrier.PARTITIONER)

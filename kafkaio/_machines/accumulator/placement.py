@@ -12,9 +12,10 @@ sticky partition is subtracted from its share before a record is placed there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from kafkaio._machines.accumulator.availability import Availability
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import (
@@ -114,24 +115,14 @@ class Chooser:
             )
         return chosen
 
-    def draw(self, topic: TopicQueues, slow: Collection[int]) -> int:
+    def draw(self, topic: TopicQueues, partitions: Sequence[int]) -> int:
         """Draw the next sticky partition of a topic.
 
         Args:
             topic: the topic, whose partition count is known.
-            slow: node ids of leaders to avoid, if there are others.
+            partitions: those to choose from; not empty.
         """
-        partitions = topic.available or tuple(range(topic.partition_count))
         queues = topic.queues
-        if slow:
-            partitions = (
-                tuple(
-                    number
-                    for number in partitions
-                    if number not in queues or queues[number].leader not in slow
-                )
-                or partitions
-            )
         loads = None
         if self._adaptive and len(queues) >= topic.partition_count:
             share = topic.sticky.share
@@ -152,7 +143,7 @@ class Placement:
         chooser: chooses partitions.
         identity: the producer's identity, None without idempotence.
         new_builder: makes the builder of a batch of the given target size.
-        slow_nodes: returns the brokers that sticky partitions avoid at a given time.
+        availability: says which partitions records without a key avoid.
         on_lost: called with a receipt that failed and whose last delivery was dropped
             before its error was seen.
 
@@ -170,7 +161,7 @@ class Placement:
         chooser: Chooser,
         identity: ProducerIdentity | None,
         new_builder: Callable[[int], BatchBuilder],
-        slow_nodes: Callable[[float], Collection[int]],
+        availability: Availability,
         on_lost: Callable[[Receipt, int], None] | None,
     ) -> None:
         self._limits = limits
@@ -181,7 +172,7 @@ class Placement:
         self._chooser = chooser
         self._identity = identity
         self._new_builder = new_builder
-        self._slow_nodes = slow_nodes
+        self._availability = availability
         self._on_lost = on_lost
         self._view = ClusterView()
         self.wait: Wait | None = None
@@ -268,12 +259,20 @@ class Placement:
         sticky.left -= self._open_batches.unstick(topic.name)
         put = None
         queue = topic.queues.get(sticky.partition)
+        if queue is not None and self._availability.is_avoided(queue):
+            usable = self._availability.usable(topic)
+            if sticky.partition not in usable:
+                # What is in its batch stays there, and is sent when that is possible.
+                sticky.switch(self._chooser.draw(topic, usable))
+                queue = topic.queues.get(sticky.partition)
         if queue is not None and sticky.left > 0:
             # First: that a batch is full is only known from a record that does not fit.
             put = self._add(topic, queue, record)
         if put is None:
             if sticky.is_due(size):
-                sticky.switch(self._chooser.draw(topic, self._slow_nodes(created)))
+                self._availability.look(created)
+                usable = self._availability.usable(topic)
+                sticky.switch(self._chooser.draw(topic, usable))
             put = self._put(topic, sticky.partition, record, created)
         receipt, added = put
         sticky.left -= added

@@ -392,7 +392,7 @@ def test_a_batch_lingers_while_something_is_in_flight() -> None:
     assert h.acc.outbox.outlook(2.5).nodes == (0,)
     h.acc.outbox.is_urgent = False
     h.acc.landing.acknowledged(first, 0, -1)
-    h.acc.outbox.node(0).answered()
+    h.acc.outbox.node(0).answered(0.0)
     assert h.acc.outbox.outlook(2.5).nodes == (0,)
 
 
@@ -412,7 +412,7 @@ def test_a_node_takes_only_so_many_requests() -> None:
     h.put(1, b"x" * 150)
     h.put(1, b"x" * 150)
     assert h.acc.outbox.outlook(0.0).nodes == ()
-    h.acc.outbox.node(0).answered()
+    h.acc.outbox.node(0).answered(0.0)
     assert h.acc.outbox.outlook(0.0).nodes == (0,)
 
 
@@ -513,7 +513,7 @@ def test_sent_again(is_idempotent: bool, how: str) -> None:
     h.put(0)
     batch = h.take()
     cause = ValueError("no")
-    h.acc.outbox.node(0).answered()
+    h.acc.outbox.node(0).answered(0.0)
     getattr(h.acc.landing, how)(batch, cause, 5.0)
     assert batch.cause is cause
     assert h.acc.outbox.outlook(4.0).wake_at == 5.0
@@ -765,7 +765,7 @@ def test_a_batch_grows_while_all_requests_are_out(is_idempotent: bool) -> None:
     h = Harness({"t": [0]}, limits, is_idempotent=is_idempotent)
     h.put(0)
     h.acc.landing.acknowledged(h.take(), 0, -1)  # from now on several may be under way
-    h.acc.outbox.node(0).answered()
+    h.acc.outbox.node(0).answered(0.0)
     h.put(0)
     on_wire = [h.take()]
     if is_idempotent:
@@ -777,7 +777,7 @@ def test_a_batch_grows_while_all_requests_are_out(is_idempotent: bool) -> None:
     assert len({id(receipt) for receipt in receipts}) == 1
     assert h.acc.statistics().waiting_batches == 1
     h.acc.landing.acknowledged(on_wire[0], 1, -1)
-    h.acc.outbox.node(0).answered()
+    h.acc.outbox.node(0).answered(0.0)
     assert h.acc.outbox.outlook(0.0).nodes == (0,)
     assert h.take().count == 10
     assert [batch.encode() for batch in on_wire] == sent
@@ -1402,7 +1402,7 @@ def test_what_is_not_admitted_never_leaves(steps: list[tuple[str, int]]) -> None
                 taken += 1
                 assert batch.partition in admitted
                 h.acc.landing.acknowledged(batch, taken, -1)
-                h.acc.outbox.node(0).answered()
+                h.acc.outbox.node(0).answered(0.0)
         else:
             h.acc.drop_unsent(aborted)
             assert h.acc.is_drained
@@ -1420,3 +1420,73 @@ def test_a_transaction_learns_of_a_topic_that_cannot_be_written() -> None:
     h.acc.placement.learn(view({"t": [0]}, secret=refused))
     assert seen == [receipt.error]
     assert isinstance(seen[0], AuthorizationError)
+
+
+# ---- availability --------------------------------------------------------------------
+
+
+def test_keyless_records_leave_a_partition_that_refuses_until_it_accepts() -> None:
+    h = Harness({"t": [0, 1]}, LARGE)
+    assert h.put(None).partition == 0
+    batch = h.take()
+    h.put(None)  # it stays in the partition, behind the batch
+    h.acc.landing.refused(batch, RuntimeError("too few replicas"), 1.0)
+    assert h.put(None).partition == 1
+    again = h.take(now=1.0)
+    assert again is batch
+    h.acc.landing.acknowledged(again, 0, -1)
+    assert h.acc.availability.usable(h.acc.backlog.topics["t"]) == (0, 1)
+
+
+def test_a_partition_that_has_nothing_left_is_tried_again() -> None:
+    h = Harness({"t": [0, 1]}, LARGE)
+    h.put(0)
+    h.acc.landing.refused(h.take(), RuntimeError("too few replicas"), 1.0)
+    topic = h.acc.backlog.topics["t"]
+    assert h.acc.availability.usable(topic) == [1]
+    h.acc.expire(200.0)
+    assert h.acc.availability.usable(topic) == (0, 1)
+
+
+def test_keyless_records_stay_where_all_partitions_refuse() -> None:
+    h = Harness({"t": [0, 1]}, LARGE)
+    for partition in (0, 1):
+        h.put(partition)
+        h.acc.landing.refused(h.take(partition), RuntimeError("no"), 1.0)
+    assert [h.put(None).partition for _ in range(5)] == [0] * 5
+
+
+def test_a_leader_that_is_busy_with_markers_keeps_its_records() -> None:
+    h = Harness({"t": [0, 1]}, LARGE)
+    h.put(None)
+    h.acc.landing.refused(h.take(), RuntimeError("markers"), 1.0, is_busy=True)
+    assert h.put(None).partition == 0
+
+
+def test_keyless_records_avoid_a_broker_that_fails_while_something_waits_for_it() -> (
+    None
+):
+    h = Harness({"t": [0, 0, 1]}, LARGE)
+    h.put(0)
+    h.acc.availability.node_failed(0)
+    topic = h.acc.backlog.topics["t"]
+    assert h.acc.availability.usable(topic) == [2]
+    assert h.put(None).partition == 2
+    h.acc.expire(200.0)  # nobody would find out any more
+    assert h.acc.availability.usable(topic) == (0, 1, 2)
+    h.put(0)
+    h.acc.availability.node_answered(0)
+    assert h.acc.availability.usable(topic) == (0, 1, 2)
+
+
+def test_keyless_records_leave_a_leader_that_does_not_answer() -> None:
+    h = Harness({"t": [0, 1]}, replace(LARGE, availability_timeout=2.0))
+    assert h.put(None, now=0.0).partition == 0
+    h.take()
+    assert h.acc.outbox.outlook(0.0).wake_at == 2.0
+    assert h.put(None, now=1.0).partition == 0
+    h.acc.outbox.outlook(2.0)
+    assert h.put(None, now=2.0).partition == 1
+    h.acc.outbox.node(0).answered(2.5)
+    h.acc.outbox.outlook(2.5)
+    assert h.acc.availability.usable(h.acc.backlog.topics["t"]) == (0, 1)
