@@ -205,6 +205,9 @@ class Sender:
     def metadata_changed(self, view: ClusterView) -> None:
         """Take over new metadata."""
         self._accumulator.placement.learn(view)
+        if self._space.is_awaited:
+            # At once: a record that comes next must not pass one that waited for this.
+            self._space.grant()
         self.wake()
 
     def _start(self, step: _Step, name: str) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from kafkaio import ErrorCode, Producer
+from kafkaio.errors import BufferFull, KafkaTimeout
 from kafkaio.testing import Broker, error
-from kafkaio.types import RecordMetadata
+from kafkaio.types import RecordMetadata, TopicPartition
 
 #: Much longer than a healthy cluster takes, also on a busy machine.
 SOON = 20.0
@@ -152,6 +153,114 @@ async def test_with_all_partitions_stalled_the_first_one_that_is_well_is_used(
                 pass
             broker.faults.clear()
             await asyncio.gather(*deliveries)
+
+
+# ---- the buffer ----------------------------------------------------------------------
+
+
+SMALL: dict[str, Any] = {"buffer_memory": 400_000, "batch_size": 50_000}
+
+
+async def flood(producer: Producer, topic: str, partition: int) -> list[Any]:
+    """Begin more sends to a partition than the buffer can hold."""
+    tasks = [
+        asyncio.create_task(producer.send(topic, bytes(1_000), partition=partition))
+        for _ in range(600)
+    ]
+    await until(lambda: producer.statistics().waiting_for_room)
+    return tasks
+
+
+async def drop(tasks: list[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("how", ["refused", "gone"])
+async def test_a_partition_that_cannot_be_written_leaves_room_for_others(
+    broker: Broker, how: str
+) -> None:
+    async with Producer(
+        broker.bootstrap_servers, max_block_ms=300, log=False, **SMALL
+    ) as producer:
+        for partition in range(6):
+            await producer.send("t", b"x", partition=partition)
+        await fail(broker, how, "t", 0)
+        first = await producer.enqueue("t", b"x", partition=0)
+        at = broker.control.leader(("t", 0))
+        well = next(n for n in range(6) if broker.control.leader(("t", n)) != at)
+        place = TopicPartition("t", 0)
+        share = producer._accumulator.share
+        await until(lambda: share.is_stalled(place, asyncio.get_running_loop().time()))
+        waiting = await flood(producer, "t", 0)
+        for _ in range(5):
+            async with asyncio.timeout(SOON):
+                await producer.send("t", bytes(20_000), partition=well)
+                await producer.send("t", bytes(20_000))
+        with pytest.raises(BufferFull, match=r"t-0 makes no progress.*percent=50"):
+            producer.enqueue_nowait("t", bytes(1_000), partition=0)
+        producer.enqueue_nowait("t", bytes(1_000), partition=well)
+        assert producer.statistics().buffer.used_bytes < 300_000
+        with pytest.raises(KafkaTimeout, match="max_block_ms=300: t-0 makes no progr"):
+            await producer.enqueue("t", bytes(1_000), partition=0)
+        assert not first.is_done
+        await producer.close(timeout=0)
+        await drop(waiting)
+
+
+async def test_what_was_held_back_is_written_in_order_once_the_partition_is_well(
+    broker: Broker,
+) -> None:
+    async with Producer(
+        broker.bootstrap_servers, retry_backoff_ms=10, retry_backoff_max_ms=20, **SMALL
+    ) as producer:
+        await producer.send("one", b"x")
+        for partition in range(6):
+            await producer.send("t", b"x", partition=partition)
+        refused = broker.faults.on(
+            "Produce", error(ErrorCode.NOT_ENOUGH_REPLICAS), partition=("one", 0)
+        )
+        await producer.enqueue("one", b"x")
+        await until(lambda: refused.count > 1)
+        waiting = await flood(producer, "one", 0)
+        broker.faults.remove(refused)
+        async with asyncio.timeout(SOON):
+            places = await asyncio.gather(*waiting)
+        assert [place.offset for place in places] == list(range(2, 602))
+        assert producer.statistics().waiting_for_room == 0
+        delivery = producer.enqueue_nowait("one", b"x")
+        assert (await delivery).offset == 602
+
+
+async def test_a_topic_that_is_missing_leaves_room_for_others(broker: Broker) -> None:
+    async with Producer(
+        broker.bootstrap_servers, max_block_ms=2_000, log=False, **SMALL
+    ) as producer:
+        await producer.send("one", b"x")
+        waiting = await flood(producer, "t", 99)
+        async with asyncio.timeout(1.0):
+            await producer.send("one", bytes(100_000))
+        with pytest.raises(BufferFull, match="t-99 makes no progress"):
+            producer.enqueue_nowait("t", b"x", partition=99)
+        await producer.close(timeout=0)
+        await drop(waiting)
+
+
+async def test_a_call_that_is_held_back_can_be_cancelled(broker: Broker) -> None:
+    async with Producer(broker.bootstrap_servers, log=False, **SMALL) as producer:
+        await producer.send("one", b"x")
+        waiting = await flood(producer, "t", 99)
+        held = producer.statistics().waiting_for_room
+        one = asyncio.create_task(producer.enqueue("t", bytes(1_000), partition=99))
+        await until(lambda: producer.statistics().waiting_for_room == held + 1)
+        one.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await one
+        assert producer.statistics().waiting_for_room == held
+        await drop(waiting)
+        assert producer.statistics().waiting_for_room == 0
+        await producer.close(timeout=0)
 
 
 class _sending:

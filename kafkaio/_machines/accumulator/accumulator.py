@@ -25,6 +25,7 @@ from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.outbox import Outbox
 from kafkaio._machines.accumulator.placement import Chooser, Placement
 from kafkaio._machines.accumulator.queue import Backlog, ProduceBatch, Receipt
+from kafkaio._machines.accumulator.share import BufferShare
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder
@@ -70,6 +71,7 @@ class Accumulator:
         gate: what may be sent and leased.
         budget: the buffer memory.
         availability: which partitions cannot be written at the moment.
+        share: how much of the memory these may take.
         placement: takes records in, and metadata.
         outbox: what to send.
         landing: what became of what was sent.
@@ -88,12 +90,13 @@ class Accumulator:
         self._open_batches = open_batches
         backlog = Backlog()
         gate = Gate()
-        budget = Budget(limits, gate, backlog.active, open_batches)
+        availability = Availability(limits, backlog, open_batches)
+        budget = Budget(limits, gate, backlog.active, open_batches, availability)
         self.backlog: Backlog = backlog
         self.gate: Gate = gate
         self.budget: Budget = budget
-        availability = Availability(limits, backlog, open_batches)
         self.availability: Availability = availability
+        self.share: BufferShare = BufferShare(limits, backlog, budget, availability)
         self.outbox: Outbox = Outbox(limits, backlog, gate, budget, availability)
         self.placement: Placement = Placement(
             limits,

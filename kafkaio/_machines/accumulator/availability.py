@@ -83,6 +83,9 @@ class Availability:
         limits: the times.
         backlog: all records held.
         open_batches: the batches that take records past the accumulator.
+
+    Attributes:
+        changes: counts up when a partition or a broker failed, or is well again.
     """
 
     __slots__ = (
@@ -93,6 +96,7 @@ class Availability:
         "_open_batches",
         "_refused",
         "_slow",
+        "changes",
     )
 
     def __init__(
@@ -107,6 +111,7 @@ class Availability:
         self._refused: set[TopicPartition] = set()
         self._failing: set[int] = set()
         self._slow: set[int] = set()
+        self.changes: int = 0
 
     def node(self, node_id: int) -> NodeState:
         """Return the state of a broker."""
@@ -158,13 +163,19 @@ class Availability:
             self._reconsider_all()
         return min((at for at in stalls_at.values() if at > now), default=_FOREVER)
 
+    def learned(self) -> None:
+        """Note that there are new metadata, with other leaders perhaps."""
+        self.changes += 1
+
     def _reconsider(self, topic: str) -> None:
+        self.changes += 1
         # The next record without a key comes to the placement, which chooses anew.
         topics = self._backlog.topics.get(topic)
         if topics is not None:
             topics.sticky.left -= self._open_batches.unstick(topic)
 
     def _reconsider_all(self) -> None:
+        self.changes += 1
         for topic in self._backlog.topics:
             self._reconsider(topic)
 

@@ -223,6 +223,35 @@ class Placement:
         backlog.expires_at = min(backlog.expires_at, now + self._limits.max_block)
         return receipt
 
+    def destination(
+        self, topic: str, partition: int | None, record: PlainRecord
+    ) -> tuple[int | None, TopicPartition | None]:
+        """Find out where a record would go now.
+
+        Returns:
+            The partition to name when the record is taken in, None to leave it to the
+            partitioner, which is the case unless that is the user's: it is called once
+            for each record. And where the record would go; None if that is up to the
+            sticky partitioner, and it has a choice.
+
+        Raises:
+            ArgumentValueError: a custom partitioner returned no partition of the topic.
+        """
+        queues = self._backlog.topics.get(topic) or self._begin_topic(topic)
+        if queues.partition_count <= (partition or 0):
+            place = TopicPartition(topic, -1 if partition is None else partition)
+            return partition, place
+        if partition is not None:
+            return partition, TopicPartition(topic, partition)
+        chosen = self._chooser.choose(queues, record)
+        if chosen >= 0:
+            named = chosen if self._chooser.is_custom else None
+            return named, TopicPartition(topic, chosen)
+        sticky = queues.sticky.partition
+        if sticky < 0 or sticky not in self._availability.usable(queues):
+            return None, None
+        return None, TopicPartition(topic, sticky)
+
     def _begin_topic(self, name: str) -> TopicQueues:
         batch_size = self._limits.batch_size
         sticky = StickyPartition(min(batch_size, STICKY_BYTES))
@@ -354,6 +383,7 @@ class Placement:
         for topic in topics:
             topic.sticky.left -= self._open_batches.unstick(topic.name)
         self._open_batches.clear()
+        self._availability.learned()
         errors: list[Exception] = []
         for topic in topics:
             topic.learn(view)
@@ -385,7 +415,7 @@ class Placement:
             if topic.partition_count <= (entry.partition or 0):
                 still.append(entry)
                 continue
-            self._budget.release(entry.charged)
+            self._release(entry)
             try:
                 receipt = self._designate(
                     topic,
@@ -401,6 +431,10 @@ class Placement:
                 entry.receipt.move([(receipt, receipt.count - 1)])
         return errors
 
+    def _release(self, entry: Undesignated) -> None:
+        self._budget.release(entry.charged)
+        self._backlog.let_go(entry)
+
     # Failures
 
     def expire(self, now: float) -> list[Receipt]:
@@ -411,7 +445,7 @@ class Placement:
             waiting = topic.undesignated
             while waiting and waiting[0].created + patience <= now:
                 entry = waiting.popleft()
-                self._budget.release(entry.charged)
+                self._release(entry)
                 entry.receipt.fail(
                     _unknown_topic(entry.receipt, topic.partition_count, self._limits)
                 )
@@ -427,7 +461,7 @@ class Placement:
     def _fail_undesignated(self, topic: TopicQueues, error: Exception) -> None:
         waiting, topic.undesignated = topic.undesignated, topic.undesignated.__class__()
         for entry in waiting:
-            self._budget.release(entry.charged)
+            self._release(entry)
             entry.receipt.fail(error)
 
 

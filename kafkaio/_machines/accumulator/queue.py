@@ -326,6 +326,7 @@ class Backlog:
             would have expired is acknowledged: that would cost a look at every batch.
         deadline: when every batch expires, whatever its age: the end of a transaction.
             Infinity for never.
+        undesignated_bytes: bytes that records without a partition are charged with.
     """
 
     __slots__ = (
@@ -336,6 +337,7 @@ class Backlog:
         "has_new_topic",
         "has_news",
         "topics",
+        "undesignated_bytes",
     )
 
     def __init__(self) -> None:
@@ -348,6 +350,7 @@ class Backlog:
         self.has_new_topic: bool = False
         self.expires_at: float = _FOREVER
         self.deadline: float = _FOREVER
+        self.undesignated_bytes: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -365,8 +368,13 @@ class Backlog:
     def hold(self, topic: TopicQueues, entry: Undesignated) -> None:
         """Keep a record until its topic's metadata is known."""
         topic.undesignated.append(entry)
+        self.undesignated_bytes += entry.charged
         self._unknown[topic.name] = topic
         self.has_new_topic = self.has_news = True
+
+    def let_go(self, entry: Undesignated) -> None:
+        """Note that a record, taken from those of its topic, waits no longer."""
+        self.undesignated_bytes -= entry.charged
 
     def unknown_topics(self) -> list[str]:
         """The topics for whose metadata records wait."""
