@@ -517,6 +517,15 @@ class ProducerConfig(ClientConfig):
         "Bytes of records that the producer holds before ``send`` waits.",
         bounds=(1, 2**62),
     )
+    stalled_partitions_buffer_percent: int = option(
+        50,
+        "Part of ``buffer_memory`` that partitions which make no progress (no leader, "
+        "one that refuses, cannot be reached or does not answer; a topic that is not "
+        "known) may take, all together, so that records for the others need not wait "
+        "for them. A partition that is only slow is not limited. 100 for no limit.",
+        bounds=(1, 100),
+        is_own=True,
+    )
     max_request_size: int = option(
         1_048_576,
         "Size of the largest request in bytes, and so of the largest record.",
@@ -597,8 +606,9 @@ class ProducerConfig(ClientConfig):
     )
     partitioner_availability_timeout_ms: int = option(
         0,
-        "Records without a key avoid a leader that accepted no batch for this long. "
-        "0 for never.",
+        "Records without a key leave, and avoid, a partition whose leader has accepted "
+        "no batch for this long. 0 for never. A partition that refuses batches, or "
+        "whose leader cannot be reached, is left at once in any case.",
         bounds=_FROM_0,
     )
     key_serializer: Serializer | None = option(

@@ -88,6 +88,7 @@ class ProducerOptions(ClientOptions, total=False):
     linger_ms: float
     batch_size: int
     buffer_memory: int
+    stalled_partitions_buffer_percent: int
     max_request_size: int
     max_block_ms: int
     delivery_timeout_ms: int

@@ -1,7 +1,13 @@
 """Backpressure: calls wait, first come, first served, for space in the buffer.
 
-Invariant: while a call waits, no record is taken in that came later. So `try_reserve`
-gives nothing then, and the gate's barrier keeps records out of the open batches.
+Invariant: while a call waits for memory, no record is taken in that came later. So
+`try_reserve` gives nothing then, and the gate's barrier keeps records out of the open
+batches.
+
+A call whose record is for a partition without progress may have to wait although there
+is memory (`kafkaio._machines.accumulator.share`). Such calls are *held back*: each
+partition has a queue of its own, which holds up no other. For that partition alone the
+same invariant holds.
 """
 
 from __future__ import annotations
@@ -9,13 +15,19 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kafkaio._machines.accumulator import Barrier
 from kafkaio._records._layout import twin_of
+from kafkaio._runtime.clock import now
 from kafkaio.errors import KafkaTimeout
+from kafkaio.types import TopicPartition
 
 __all__ = ["BufferSpace"]
+
+#: Seconds between two looks at calls that are held back. That a broker answers again is
+#: noticed at once; that it is silent, or that records have expired, by time alone.
+_LOOK_INTERVAL = 0.1
 
 
 class Memory(Protocol):
@@ -38,12 +50,40 @@ class Entrance(Protocol):
         """Let batches be leased again, unless there is another barrier."""
 
 
+class Share(Protocol):
+    """The share of the buffer for partitions without progress."""
+
+    def must_wait(self, place: TopicPartition, size: int, now: float) -> bool:
+        """Whether a record for a place must wait although there is memory."""
+
+    def took(self, place: TopicPartition, size: int, now: float) -> None:
+        """Note that a record for a place is taken in."""
+
+    def hold_back(self, place: TopicPartition) -> None:
+        """Let no record for a place go past the accumulator."""
+
+    def let_in(self, place: TopicPartition) -> None:
+        """Note that no call for a place is held back any more."""
+
+    def why(self, place: TopicPartition) -> str:
+        """Return why records for a place have to wait."""
+
+
+class _Waiter(NamedTuple):
+    """A call that waits: for how many bytes, for which place, and its future."""
+
+    size: int
+    place: TopicPartition | None
+    future: asyncio.Future[None]
+
+
 class BufferSpace:
-    """The queue of calls that wait until the buffer has space for their record.
+    """The calls that wait until the buffer has space for their record.
 
     Args:
         memory: where bytes are reserved.
         gate: closed to records past the accumulator while calls wait.
+        share: says which calls are held back.
         max_block: longest wait, in seconds.
 
     Attributes:
@@ -51,81 +91,181 @@ class BufferSpace:
         timeouts: how many calls have waited for too long.
     """
 
-    __slots__ = ("_gate", "_max_block", "_memory", "_waiters", "timeouts", "waited")
+    __slots__ = (
+        "_gate",
+        "_held_back",
+        "_max_block",
+        "_memory",
+        "_share",
+        "_timer",
+        "_waiters",
+        "timeouts",
+        "waited",
+    )
 
-    def __init__(self, memory: Memory, gate: Entrance, max_block: float) -> None:
+    def __init__(
+        self, memory: Memory, gate: Entrance, share: Share, max_block: float
+    ) -> None:
         self._memory = memory
         self._gate = gate
+        self._share = share
         self._max_block = max_block
         # Invariant: a waiter leaves when its bytes were reserved, or when it failed or
-        # was cancelled.
-        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        # was cancelled. No queue of what is held back is empty.
+        self._waiters: deque[_Waiter] = deque()
+        self._held_back: dict[TopicPartition, deque[_Waiter]] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self.waited: float = 0.0
         self.timeouts: int = 0
 
     def __len__(self) -> int:
-        return len(self._waiters)
+        return len(self._waiters) + sum(map(len, self._held_back.values()))
 
     @property
     def is_awaited(self) -> bool:
         """Whether a call waits."""
-        return bool(self._waiters)
+        return bool(self._waiters or self._held_back)
 
-    def try_reserve(self, size: int) -> bool:
-        """Reserve bytes at once; False if other calls wait or there is no space."""
-        return not self._waiters and self._memory.reserve(size)
+    def try_reserve(self, size: int, place: TopicPartition | None = None) -> bool:
+        """Reserve bytes at once; False if other calls wait or there is no space.
 
-    async def reserve(self, size: int) -> None:
+        Args:
+            size: the bytes.
+            place: where the record goes, -1 for a partition that is not chosen yet;
+                None if it is not held back.
+        """
+        if self._waiters or self._must_wait(place, size):
+            return False
+        return self._take(size, place)
+
+    def _take(self, size: int, place: TopicPartition | None) -> bool:
+        if not self._memory.reserve(size):
+            return False
+        if place is not None:
+            self._share.took(place, size, now())
+        return True
+
+    def _must_wait(self, place: TopicPartition | None, size: int) -> bool:
+        if place is None:
+            return False
+        return place in self._held_back or self._share.must_wait(place, size, now())
+
+    async def reserve(self, size: int, place: TopicPartition | None = None) -> None:
         """Reserve bytes, after all calls that came before.
 
         If cancelled, nothing is reserved.
 
+        Args:
+            size: the bytes.
+            place: as for `try_reserve`.
+
         Raises:
             KafkaTimeout: there was not enough space within ``max_block_ms``.
         """
-        if self.try_reserve(size):
+        if self.try_reserve(size, place):
             return
         loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
-        entry = (size, waiter)
-        self._waiters.append(entry)
-        self._gate.raise_barrier(Barrier.BACKPRESSURE)
+        entry = _Waiter(size, place, loop.create_future())
+        self._enter(entry)
         timer = loop.call_later(self._max_block, partial(self._time_out, entry))
         began = loop.time()
+        waiter = entry.future
         try:
             await waiter
         except BaseException:
             # Race: the bytes were reserved, and the task was cancelled before it ran.
             if waiter.done() and not waiter.cancelled() and not waiter.exception():
                 self._memory.release(size)
-            elif entry in self._waiters:
-                self._waiters.remove(entry)
+            else:
+                self._leave(entry)
             self.grant()
             raise
         finally:
             timer.cancel()
             self.waited += loop.time() - began
 
+    def _enter(self, entry: _Waiter) -> None:
+        place = entry.place
+        if place is not None and self._must_wait(place, entry.size):
+            self._hold_back(place, entry)
+        else:
+            self._waiters.append(entry)
+            self._gate.raise_barrier(Barrier.BACKPRESSURE)
+
+    def _hold_back(self, place: TopicPartition, entry: _Waiter) -> None:
+        queue = self._held_back.get(place)
+        if queue is None:
+            queue = self._held_back[place] = deque()
+            self._share.hold_back(place)
+            self._look_later()
+        queue.append(entry)
+
+    def _leave(self, entry: _Waiter) -> None:
+        queue = self._waiters
+        if entry.place is not None:
+            queue = self._held_back.get(entry.place, queue)
+        for waiters in (queue, self._waiters):
+            if entry in waiters:
+                waiters.remove(entry)
+                break
+        if entry.place is not None and not queue and queue is not self._waiters:
+            self._let_in(entry.place)
+
+    def _let_in(self, place: TopicPartition) -> deque[_Waiter]:
+        self._share.let_in(place)
+        return self._held_back.pop(place)
+
+    def _look_later(self) -> None:
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_LOOK_INTERVAL, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        self.grant()
+        if self._held_back:
+            self._look_later()
+
     def grant(self) -> bool:
         """Reserve the space that there is for the calls that wait, in their order.
 
         Returns:
-            Whether a call still waits.
+            Whether a call still waits for memory.
         """
+        if self._held_back:
+            self._queue_up()
         while self._waiters:
-            size, waiter = self._waiters[0]
+            size, place, waiter = self._waiters[0]
             if not waiter.done():
-                if not self._memory.reserve(size):
+                if place is not None and self._must_wait(place, size):
+                    self._hold_back(place, self._waiters.popleft())
+                    continue
+                if not self._take(size, place):
                     return True
                 waiter.set_result(None)
             self._waiters.popleft()
         self._gate.remove_barrier(Barrier.BACKPRESSURE)
         return False
 
+    def _queue_up(self) -> None:
+        # What need not be held back any more goes to the end of the line: calls that
+        # have waited for memory all the time come first.
+        at = now()
+        for place, queue in list(self._held_back.items()):
+            while queue and queue[0].future.done():
+                queue.popleft()
+            if not queue:
+                self._let_in(place)
+            elif not self._share.must_wait(place, queue[0].size, at):
+                self._gate.raise_barrier(Barrier.BACKPRESSURE)
+                self._waiters += self._let_in(place)
+
     def fail_waiting(self, error: Exception) -> None:
         """Fail all calls that wait."""
+        for place in list(self._held_back):
+            self._waiters += self._let_in(place)
         while self._waiters:
-            _, waiter = self._waiters.popleft()
+            waiter = self._waiters.popleft().future
             if not waiter.done():
                 # Each call has an error of its own: a table notes in it how far it got.
                 waiter.set_exception(twin_of(error))
@@ -135,14 +275,27 @@ class BufferSpace:
         """Fail all calls that wait, and let no record in past the accumulator."""
         self._gate.raise_barrier(Barrier.CLOSED)
         self.fail_waiting(error)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _time_out(self, entry: tuple[int, asyncio.Future[None]]) -> None:
-        size, waiter = entry
-        if not waiter.done():
-            self.timeouts += 1
-            waiter.set_exception(
-                KafkaTimeout(
-                    f"no space for {size} bytes in the producer's buffer within "
-                    f"max_block_ms={self._max_block * 1000:g}"
-                )
+    def why_held_back(self, size: int, place: TopicPartition | None) -> str | None:
+        """Return why a call for a place is held back; None if it is not."""
+        if place is not None and self._must_wait(place, size):
+            return self._share.why(place)
+        return None
+
+    def _time_out(self, entry: _Waiter) -> None:
+        if entry.future.done():
+            return
+        self.timeouts += 1
+        limit = f"max_block_ms={self._max_block * 1000:g}"
+        why = ""
+        if entry.place is not None and entry.place in self._held_back:
+            why = f": {self._share.why(entry.place)}"
+        entry.future.set_exception(
+            KafkaTimeout(
+                f"no space for {entry.size} bytes in the producer's buffer within "
+                f"{limit}{why}"
             )
+        )

@@ -76,6 +76,7 @@ class Intake:
         "_config",
         "_inject",
         "_make",
+        "_share",
         "_space",
         "check_home",
         "describe",
@@ -99,6 +100,7 @@ class Intake:
         self._config = config
         self._accumulator = accumulator
         self._budget = accumulator.budget
+        self._share = accumulator.share
         self._space = space
         self._make = RecordMaker(config).make
         self._check = check
@@ -121,6 +123,7 @@ class Intake:
         other = Intake.__new__(Intake)
         other._config, other._accumulator = self._config, self._accumulator
         other._budget, other._space = self._budget, self._space
+        other._share = self._share
         other._make, other._check = self._make, check
         other._inject = self._inject
         other.is_plain, other.open_batches = self.is_plain, self.open_batches
@@ -144,11 +147,7 @@ class Intake:
         if self._inject is not None:
             headers = self._inject(topic, headers)
         record = self._make(key, value, headers, timestamp)
-        if self.open_batches.taken < TURN_BYTES:
-            delivery = self._at_once(topic, partition, record)
-            if delivery is not None:
-                return delivery
-        return await self._later(topic, partition, record)
+        return await self._taken_in(topic, partition, record, TURN_BYTES)
 
     async def enqueue(
         self,
@@ -181,11 +180,14 @@ class Intake:
         if self._inject is not None:
             headers = self._inject(topic, headers)
         record = self._make(key, value, headers, timestamp)
-        delivery = self._at_once(topic, partition, record)
+        partition, place = self._destined(topic, partition, record)
+        delivery = self._at_once(topic, partition, record, place)
         if delivery is None:
             self.wake()
+            size = self._budget.size_of(record)
             raise BufferFull(
-                f"no space for {self._budget.size_of(record)} bytes in "
+                self._space.why_held_back(size, place)
+                or f"no space for {size} bytes in "
                 f"buffer_memory={self._config.buffer_memory}; "
                 f"{len(self._space)} calls wait for it"
             )
@@ -195,26 +197,48 @@ class Intake:
         self, topic: str, partition: int | None, record: PlainRecord, limit: int
     ) -> Delivery:
         self._check()
+        return await self._taken_in(topic, partition, record, limit)
+
+    async def _taken_in(
+        self, topic: str, partition: int | None, record: PlainRecord, limit: int
+    ) -> Delivery:
+        partition, place = self._destined(topic, partition, record)
         if self.open_batches.taken < limit:
-            delivery = self._at_once(topic, partition, record)
+            delivery = self._at_once(topic, partition, record, place)
             if delivery is not None:
                 return delivery
-        return await self._later(topic, partition, record)
+        return await self._later(topic, partition, record, place)
+
+    def _destined(
+        self, topic: str, partition: int | None, record: PlainRecord
+    ) -> tuple[int | None, TopicPartition | None]:
+        """Return the partition to name, and for which place a record has to wait."""
+        if self._share.is_tight:
+            return self._accumulator.placement.destination(topic, partition, record)
+        return partition, None
 
     def _at_once(
-        self, topic: str, partition: int | None, record: PlainRecord
+        self,
+        topic: str,
+        partition: int | None,
+        record: PlainRecord,
+        place: TopicPartition | None,
     ) -> Delivery | None:
         size = self._budget.size_of(record)
         timestamp, key, value, headers = record
         delivery = self.open_batches.take(
             topic, value, key, headers, timestamp, partition
         )
-        if delivery is None and self._space.try_reserve(size):
+        if delivery is None and self._space.try_reserve(size, place):
             delivery = self._take_in(topic, partition, record, size)
         return delivery
 
     async def _later(
-        self, topic: str, partition: int | None, record: PlainRecord
+        self,
+        topic: str,
+        partition: int | None,
+        record: PlainRecord,
+        place: TopicPartition | None,
     ) -> Delivery:
         size = self._budget.size_of(record)
         if self.open_batches.taken >= TURN_BYTES:
@@ -223,11 +247,13 @@ class Intake:
             await asyncio.sleep(0)
             self.open_batches.taken = 0
             self._check()
-            delivery = self._at_once(topic, partition, record)
+            if place is None:
+                partition, place = self._destined(topic, partition, record)
+            delivery = self._at_once(topic, partition, record, place)
             if delivery is not None:
                 return delivery
         self.wake()
-        await self._space.reserve(size)
+        await self._space.reserve(size, place)
         try:
             self._check()
         except BaseException:

@@ -255,7 +255,7 @@ class Outcomes:
             self._landing.lost(batch, error, self._retry_at(batch, error))
         else:
             retry_at = self._retry_at(batch, error, is_busy=is_busy)
-            self._landing.refused(batch, error, retry_at)
+            self._landing.refused(batch, error, retry_at, is_busy=is_busy)
 
     def _retry_at(
         self, batch: ProduceBatch, error: Exception, *, is_busy: bool = False

@@ -167,7 +167,10 @@ class Producer(Closeable):
         )
         self._budget = self._accumulator.budget
         self._space = BufferSpace(
-            self._budget, self._accumulator.gate, config.max_block_ms / 1000
+            self._budget,
+            self._accumulator.gate,
+            self._accumulator.share,
+            config.max_block_ms / 1000,
         )
         self._intake = Intake(
             config,
@@ -427,7 +430,9 @@ class Producer(Closeable):
     ) -> Delivery:
         """Take a record in, waiting for buffer memory only.
 
-        Calls that wait are served in their order. If the call is cancelled, the record
+        Calls that wait are served in their order. Those for partitions without
+        progress wait once such partitions hold ``stalled_partitions_buffer_percent`` of
+        the buffer, and the others pass them. If the call is cancelled, the record
         was not taken in.
 
         Args:
@@ -486,7 +491,8 @@ class Producer(Closeable):
             ArgumentValueError: an argument has an impossible value.
             RecordTooLarge: the record can never be sent with the limits that are set.
             BufferFull: there is not enough buffer memory now, or other calls wait for
-                it.
+                it, or the partition makes no progress and such partitions hold their
+                share of the buffer (``stalled_partitions_buffer_percent``).
             ClosedError: the producer is not started, or closed.
         """
         return self._intake.enqueue_nowait(
@@ -925,6 +931,7 @@ def _make_accumulator(
         max_block=config.max_block_ms / 1000,
         max_in_flight=config.max_in_flight_requests_per_connection,
         availability_timeout=config.partitioner_availability_timeout_ms / 1000,
+        stalled_percent=config.stalled_partitions_buffer_percent,
     )
     chooser = Chooser(
         roll,

@@ -205,6 +205,9 @@ class Sender:
     def metadata_changed(self, view: ClusterView) -> None:
         """Take over new metadata."""
         self._accumulator.placement.learn(view)
+        if self._space.is_awaited:
+            # At once: a record that comes next must not pass one that waited for this.
+            self._space.grant()
         self.wake()
 
     def _start(self, step: _Step, name: str) -> None:
@@ -281,7 +284,7 @@ class Sender:
             if not self._send_to_some(outlook.nodes, at):
                 break
             if self._backlog.is_all_sent:
-                return self._backlog.expires_at
+                return min(self._backlog.expires_at, accumulator.availability.look(at))
             if self._compresses:
                 # A megabyte takes milliseconds: other callbacks must run in between.
                 self.wake()
@@ -359,7 +362,7 @@ class Sender:
         try:
             self._submit(connection, batches)
         except KafkaError as error:
-            self._outbox.node(node).answered()
+            self._outbox.node(node).answered(at)
             self._outcomes.unanswered(batches, error)
             if self._transaction is not None:
                 self._transaction.landed()
@@ -383,7 +386,8 @@ class Sender:
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)
-            self._outbox.node(connection.node_id).answered()
+            self._outbox.node(connection.node_id).answered(at)
+            self._accumulator.availability.node_answered(connection.node_id)
             self._outcomes.unacknowledged(connection.node_id, batches)
             return
         self._on_wire += 1
@@ -464,10 +468,12 @@ class Sender:
         # never land. So it goes to the task, whose crash fails everything that waits.
         self._on_wire -= 1
         try:
-            self._outbox.node(node).answered()
+            self._outbox.node(node).answered(self._loop.time())
             if isinstance(answer, Exception):
+                self._accumulator.availability.node_failed(node)
                 self._outcomes.unanswered(batches, answer)
             else:
+                self._accumulator.availability.node_answered(node)
                 self._outcomes.answered(node, batches, names, answer)
             if self._transaction is not None:
                 self._transaction.landed()
@@ -489,6 +495,7 @@ class Sender:
             if isinstance(error, AuthenticationError):
                 self._refuse(node, error)
             self._outbox.note_cause(node, error)
+            self._accumulator.availability.node_failed(node)
             self._cluster.request_refresh()
             # The pool has the back-off of connections. This one is for errors that
             # come at once, such as a broker that has left the cluster.

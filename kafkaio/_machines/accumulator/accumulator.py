@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafkaio._dataclass import dataclass
+from kafkaio._machines.accumulator.availability import Availability
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.gate import Barrier, Gate
 from kafkaio._machines.accumulator.landing import Landing
@@ -24,6 +25,7 @@ from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.outbox import Outbox
 from kafkaio._machines.accumulator.placement import Chooser, Placement
 from kafkaio._machines.accumulator.queue import Backlog, ProduceBatch, Receipt
+from kafkaio._machines.accumulator.share import BufferShare
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder
@@ -68,6 +70,8 @@ class Accumulator:
         backlog: the records held, and what has changed.
         gate: what may be sent and leased.
         budget: the buffer memory.
+        availability: which partitions cannot be written at the moment.
+        share: how much of the memory these may take.
         placement: takes records in, and metadata.
         outbox: what to send.
         landing: what became of what was sent.
@@ -86,11 +90,14 @@ class Accumulator:
         self._open_batches = open_batches
         backlog = Backlog()
         gate = Gate()
-        budget = Budget(limits, gate, backlog.active, open_batches)
+        availability = Availability(limits, backlog, open_batches)
+        budget = Budget(limits, gate, backlog.active, open_batches, availability)
         self.backlog: Backlog = backlog
         self.gate: Gate = gate
         self.budget: Budget = budget
-        self.outbox: Outbox = Outbox(limits, backlog, gate, budget)
+        self.availability: Availability = availability
+        self.share: BufferShare = BufferShare(limits, backlog, budget, availability)
+        self.outbox: Outbox = Outbox(limits, backlog, gate, budget, availability)
         self.placement: Placement = Placement(
             limits,
             backlog,
@@ -98,11 +105,16 @@ class Accumulator:
             chooser,
             identity,
             new_builder,
-            self.outbox.slow_nodes,
+            availability,
             on_lost,
         )
         self.landing: Landing = Landing(
-            limits, backlog, budget, new_builder, self.placement.new_receipt
+            limits,
+            backlog,
+            budget,
+            availability,
+            new_builder,
+            self.placement.new_receipt,
         )
         if chooser.is_custom:
             gate.raise_barrier(Barrier.PARTITIONER)

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sized
 
+from kafkaio._machines.accumulator.availability import Availability
 from kafkaio._machines.accumulator.gate import Gate
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import PlainRecord, ProduceBatch, TopicQueues
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import RecordTooLarge
+from kafkaio.types import TopicPartition
 
 __all__ = ["Budget"]
 
@@ -39,8 +41,10 @@ class Budget:
         gate: decides whether a batch may be leased.
         active: the partitions with batches; they share the memory that is left.
         open_batches: the batches that take records past the accumulator.
+        availability: says which partitions cannot be written.
 
     Attributes:
+        held_back: partitions for which calls wait although there may be memory.
         used: bytes of ``buffer_memory`` in use. Invariant: it is the sum of the charges
             of all batches and undesignated records and of what `reserve` set aside, and
             at most ``limits.buffer_memory``. The other parts subtract from it what they
@@ -51,17 +55,28 @@ class Budget:
 
     __slots__ = (
         "_active",
+        "_availability",
         "_gate",
         "_largest",
         "_leased",
         "_limits",
+        "_stalled_memory",
+        "held_back",
         "open_batches",
         "used",
     )
 
     def __init__(
-        self, limits: Limits, gate: Gate, active: Sized, open_batches: OpenBatches
+        self,
+        limits: Limits,
+        gate: Gate,
+        active: Sized,
+        open_batches: OpenBatches,
+        availability: Availability,
     ) -> None:
+        self._availability = availability
+        self._stalled_memory = limits.stalled_memory
+        self.held_back: set[TopicPartition] = set()
         self._limits = limits
         self._gate = gate
         self._active = active
@@ -135,7 +150,14 @@ class Budget:
             size, limit = rest, _NO_LIMIT
         else:
             size, limit = share, batch.charged + share
-        if size <= 0 or size < min(rest, _LEAST_LEASE):
+        if (
+            size <= 0
+            or size < min(rest, _LEAST_LEASE)
+            or (
+                (self.held_back or self.used + size > self._stalled_memory)
+                and self._is_held(topic, batch)
+            )
+        ):
             batch.builder.promise(0)
             return
         batch.builder.promise(limit)
@@ -149,6 +171,12 @@ class Budget:
             (batch.builder, batch.receipt),
             limit,
         )
+
+    def _is_held(self, topic: TopicQueues, batch: ProduceBatch) -> bool:
+        # Above its share of the memory, each record of a partition without progress
+        # has to be asked about.
+        queue = topic.queues[batch.partition.partition]
+        return batch.partition in self.held_back or self._availability.is_avoided(queue)
 
     def withdraw(self, batch: ProduceBatch) -> None:
         """End a lease in order to append to the batch, which is then leased anew."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from kafkaio._machines.accumulator.availability import Availability
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import (
@@ -35,6 +36,7 @@ class Landing:
         limits: sizes and times.
         backlog: all records held.
         budget: gets the charges back.
+        availability: learns which partitions could be written, and which not.
         new_builder: makes the builder of a batch of the given target size.
         new_receipt: makes the receipt of a topic, partition and number of records.
     """
@@ -44,9 +46,11 @@ class Landing:
         limits: Limits,
         backlog: Backlog,
         budget: Budget,
+        availability: Availability,
         new_builder: Callable[[int], BatchBuilder],
         new_receipt: Callable[[str, int, int], Receipt],
     ) -> None:
+        self._availability = availability
         self._limits = limits
         self._open_for = limits.open_for
         self._backlog = backlog
@@ -61,6 +65,8 @@ class Landing:
         queue = self._landed(batch)
         if queue.sequence is not None:
             queue.sequence.acked(batch)
+        if queue.is_refused:
+            self._availability.attempt_ended(queue)
         if not batch.is_expired:
             batch.receipt.acknowledge(base_offset, log_append_time)
         self._return_charge(queue, batch)
@@ -74,9 +80,23 @@ class Landing:
             batch.receipt.fail(error)
         self._return_charge(queue, batch)
 
-    def refused(self, batch: ProduceBatch, cause: Exception, retry_at: float) -> None:
-        """Note that the broker did not append the batch, which is sent again."""
-        queue = self._sent_again(batch, cause, retry_at)
+    def refused(
+        self,
+        batch: ProduceBatch,
+        cause: Exception,
+        retry_at: float,
+        *,
+        is_busy: bool = False,
+    ) -> None:
+        """Note that the broker did not append the batch, which is sent again.
+
+        Args:
+            batch: the batch.
+            cause: why.
+            retry_at: when it may be sent again.
+            is_busy: whether the partition is well, and is ready in a moment.
+        """
+        queue = self._sent_again(batch, cause, retry_at, is_busy=is_busy)
         if queue is not None and queue.sequence is not None:
             queue.sequence.refused(batch)
 
@@ -101,7 +121,12 @@ class Landing:
             queue.sequence.forgotten(batch)
 
     def _sent_again(
-        self, batch: ProduceBatch, cause: Exception, retry_at: float
+        self,
+        batch: ProduceBatch,
+        cause: Exception,
+        retry_at: float,
+        *,
+        is_busy: bool = False,
     ) -> PartitionQueue | None:
         if batch.is_expired:
             self.failed(batch, cause)
@@ -115,6 +140,8 @@ class Landing:
         )
         batch.retry_at = 0.0 if is_moved else retry_at
         queue.put_back([batch])
+        if not is_moved and not is_busy:
+            self._availability.attempt_failed(queue)
         return queue
 
     def split(self, batch: ProduceBatch, cause: Exception) -> None:
@@ -224,6 +251,8 @@ class Landing:
         batch.charged = 0
         if not queue.waiting and not queue.on_wire:
             self._backlog.active.pop(queue.partition, None)
+            if queue.is_refused:
+                self._availability.attempt_ended(queue)
 
     # Time
 

@@ -24,6 +24,8 @@ class Limits:
         max_in_flight: requests to one broker that may wait for an answer.
         availability_timeout: time for which a broker may accept no batch before records
             without a key avoid it; 0 for no limit.
+        stalled_percent: the part of ``buffer_memory`` that partitions without progress
+            may take, in percent.
     """
 
     batch_size: int = 1_000_000
@@ -34,6 +36,7 @@ class Limits:
     max_block: float = 60.0
     max_in_flight: int = 5
     availability_timeout: float = 0.0
+    stalled_percent: int = 50
 
     @property
     def open_for(self) -> float:
@@ -43,3 +46,8 @@ class Limits:
         that a later record can lose of it.
         """
         return max(self.linger, self.delivery_timeout * _OPEN_SHARE)
+
+    @property
+    def stalled_memory(self) -> int:
+        """Bytes that partitions without progress may take, all together."""
+        return self.buffer_memory * self.stalled_percent // 100

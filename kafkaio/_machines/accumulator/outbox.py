@@ -13,16 +13,16 @@ in Java's client.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import NamedTuple
 
+from kafkaio._machines.accumulator.availability import Availability, NodeState
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.gate import Gate
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue, ProduceBatch
 from kafkaio.types import TopicPartition
 
-__all__ = ["NodeState", "Outbox", "Outlook"]
+__all__ = ["Outbox", "Outlook"]
 
 _FOREVER = float("inf")
 
@@ -41,42 +41,6 @@ class Outlook(NamedTuple):
     is_leaderless: bool
 
 
-class NodeState:
-    """One broker: its requests in flight, and which partition goes first.
-
-    Attributes:
-        in_flight: requests sent and not answered.
-        first: counts up; modulo their number, the partition that is first next.
-    """
-
-    __slots__ = ("_ready_since", "first", "in_flight")
-
-    def __init__(self) -> None:
-        self.in_flight: int = 0
-        self.first: int = 0
-        # Since when something was ready that has not been sent; None if nothing is.
-        self._ready_since: float | None = None
-
-    def became_ready(self, now: float) -> None:
-        """Note that something could be sent."""
-        if self._ready_since is None:
-            self._ready_since = now
-
-    def sent(self, now: float, partitions: int) -> None:
-        """Note that a request was sent, with a batch of so many partitions."""
-        self.in_flight += 1
-        self.first += partitions
-        self._ready_since = None
-
-    def answered(self) -> None:
-        """Note that a request was answered or lost."""
-        self.in_flight -= 1
-
-    def is_stalled(self, now: float, patience: float) -> bool:
-        """Whether nothing could be sent for longer than ``patience`` seconds."""
-        return self._ready_since is not None and now - self._ready_since > patience
-
-
 class Outbox:
     """Chooses what is sent.
 
@@ -85,6 +49,7 @@ class Outbox:
         backlog: all records held.
         gate: decides which batch of a partition may be sent.
         budget: ends the lease of a batch that is sent.
+        availability: has the states of the brokers.
 
     Attributes:
         is_urgent: whether every batch should leave now, because a call waits for buffer
@@ -92,32 +57,23 @@ class Outbox:
     """
 
     def __init__(
-        self, limits: Limits, backlog: Backlog, gate: Gate, budget: Budget
+        self,
+        limits: Limits,
+        backlog: Backlog,
+        gate: Gate,
+        budget: Budget,
+        availability: Availability,
     ) -> None:
         self._limits = limits
         self._backlog = backlog
         self._gate = gate
         self._budget = budget
-        self._nodes: dict[int, NodeState] = {}
+        self._availability = availability
         self.is_urgent = False
 
     def node(self, node_id: int) -> NodeState:
         """Return the state of a broker."""
-        state = self._nodes.get(node_id)
-        if state is None:
-            state = self._nodes[node_id] = NodeState()
-        return state
-
-    def slow_nodes(self, now: float) -> Collection[int]:
-        """Return the brokers that accepted nothing for ``availability_timeout``."""
-        patience = self._limits.availability_timeout
-        if not patience:
-            return ()
-        return [
-            node
-            for node, state in self._nodes.items()
-            if state.is_stalled(now, patience)
-        ]
+        return self._availability.node(node_id)
 
     def outlook(self, now: float) -> Outlook:
         """Return which brokers have something to send now, and when to look again."""
@@ -129,7 +85,7 @@ class Outbox:
         backlog, sendable = self._backlog, self._gate.sendable
         if backlog.is_empty:
             backlog.expires_at = _FOREVER
-        wake_at = backlog.expires_at
+        wake_at = min(backlog.expires_at, self._availability.look(now))
         for queue in backlog.active.values():
             leader = queue.leader
             if not queue.waiting or leader in done:

@@ -12,9 +12,10 @@ sticky partition is subtracted from its share before a record is placed there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from kafkaio._machines.accumulator.availability import Availability
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import (
@@ -114,24 +115,14 @@ class Chooser:
             )
         return chosen
 
-    def draw(self, topic: TopicQueues, slow: Collection[int]) -> int:
+    def draw(self, topic: TopicQueues, partitions: Sequence[int]) -> int:
         """Draw the next sticky partition of a topic.
 
         Args:
             topic: the topic, whose partition count is known.
-            slow: node ids of leaders to avoid, if there are others.
+            partitions: those to choose from; not empty.
         """
-        partitions = topic.available or tuple(range(topic.partition_count))
         queues = topic.queues
-        if slow:
-            partitions = (
-                tuple(
-                    number
-                    for number in partitions
-                    if number not in queues or queues[number].leader not in slow
-                )
-                or partitions
-            )
         loads = None
         if self._adaptive and len(queues) >= topic.partition_count:
             share = topic.sticky.share
@@ -152,7 +143,7 @@ class Placement:
         chooser: chooses partitions.
         identity: the producer's identity, None without idempotence.
         new_builder: makes the builder of a batch of the given target size.
-        slow_nodes: returns the brokers that sticky partitions avoid at a given time.
+        availability: says which partitions records without a key avoid.
         on_lost: called with a receipt that failed and whose last delivery was dropped
             before its error was seen.
 
@@ -170,7 +161,7 @@ class Placement:
         chooser: Chooser,
         identity: ProducerIdentity | None,
         new_builder: Callable[[int], BatchBuilder],
-        slow_nodes: Callable[[float], Collection[int]],
+        availability: Availability,
         on_lost: Callable[[Receipt, int], None] | None,
     ) -> None:
         self._limits = limits
@@ -181,7 +172,7 @@ class Placement:
         self._chooser = chooser
         self._identity = identity
         self._new_builder = new_builder
-        self._slow_nodes = slow_nodes
+        self._availability = availability
         self._on_lost = on_lost
         self._view = ClusterView()
         self.wait: Wait | None = None
@@ -232,6 +223,35 @@ class Placement:
         backlog.expires_at = min(backlog.expires_at, now + self._limits.max_block)
         return receipt
 
+    def destination(
+        self, topic: str, partition: int | None, record: PlainRecord
+    ) -> tuple[int | None, TopicPartition | None]:
+        """Find out where a record would go now.
+
+        Returns:
+            The partition to name when the record is taken in, None to leave it to the
+            partitioner, which is the case unless that is the user's: it is called once
+            for each record. And where the record would go; None if that is up to the
+            sticky partitioner, and it has a choice.
+
+        Raises:
+            ArgumentValueError: a custom partitioner returned no partition of the topic.
+        """
+        queues = self._backlog.topics.get(topic) or self._begin_topic(topic)
+        if queues.partition_count <= (partition or 0):
+            place = TopicPartition(topic, -1 if partition is None else partition)
+            return partition, place
+        if partition is not None:
+            return partition, TopicPartition(topic, partition)
+        chosen = self._chooser.choose(queues, record)
+        if chosen >= 0:
+            named = chosen if self._chooser.is_custom else None
+            return named, TopicPartition(topic, chosen)
+        sticky = queues.sticky.partition
+        if sticky < 0 or sticky not in self._availability.usable(queues):
+            return None, None
+        return None, TopicPartition(topic, sticky)
+
     def _begin_topic(self, name: str) -> TopicQueues:
         batch_size = self._limits.batch_size
         sticky = StickyPartition(min(batch_size, STICKY_BYTES))
@@ -268,12 +288,20 @@ class Placement:
         sticky.left -= self._open_batches.unstick(topic.name)
         put = None
         queue = topic.queues.get(sticky.partition)
+        if queue is not None and self._availability.is_avoided(queue):
+            usable = self._availability.usable(topic)
+            if sticky.partition not in usable:
+                # What is in its batch stays there, and is sent when that is possible.
+                sticky.switch(self._chooser.draw(topic, usable))
+                queue = topic.queues.get(sticky.partition)
         if queue is not None and sticky.left > 0:
             # First: that a batch is full is only known from a record that does not fit.
             put = self._add(topic, queue, record)
         if put is None:
             if sticky.is_due(size):
-                sticky.switch(self._chooser.draw(topic, self._slow_nodes(created)))
+                self._availability.look(created)
+                usable = self._availability.usable(topic)
+                sticky.switch(self._chooser.draw(topic, usable))
             put = self._put(topic, sticky.partition, record, created)
         receipt, added = put
         sticky.left -= added
@@ -355,6 +383,7 @@ class Placement:
         for topic in topics:
             topic.sticky.left -= self._open_batches.unstick(topic.name)
         self._open_batches.clear()
+        self._availability.learned()
         errors: list[Exception] = []
         for topic in topics:
             topic.learn(view)
@@ -386,7 +415,7 @@ class Placement:
             if topic.partition_count <= (entry.partition or 0):
                 still.append(entry)
                 continue
-            self._budget.release(entry.charged)
+            self._release(entry)
             try:
                 receipt = self._designate(
                     topic,
@@ -402,6 +431,10 @@ class Placement:
                 entry.receipt.move([(receipt, receipt.count - 1)])
         return errors
 
+    def _release(self, entry: Undesignated) -> None:
+        self._budget.release(entry.charged)
+        self._backlog.let_go(entry)
+
     # Failures
 
     def expire(self, now: float) -> list[Receipt]:
@@ -412,7 +445,7 @@ class Placement:
             waiting = topic.undesignated
             while waiting and waiting[0].created + patience <= now:
                 entry = waiting.popleft()
-                self._budget.release(entry.charged)
+                self._release(entry)
                 entry.receipt.fail(
                     _unknown_topic(entry.receipt, topic.partition_count, self._limits)
                 )
@@ -428,7 +461,7 @@ class Placement:
     def _fail_undesignated(self, topic: TopicQueues, error: Exception) -> None:
         waiting, topic.undesignated = topic.undesignated, topic.undesignated.__class__()
         for entry in waiting:
-            self._budget.release(entry.charged)
+            self._release(entry)
             entry.receipt.fail(error)
 
 

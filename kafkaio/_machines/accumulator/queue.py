@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from operator import attrgetter
 from typing import TypeAlias
@@ -171,10 +171,13 @@ class PartitionQueue:
             until it is sealed.
         on_wire: batches sent and neither answered nor lost, lowest rank first.
         sequence: the sequence numbers, None without idempotence.
+        is_refused: whether the last attempt to write to it was not successful, and
+            something is left to be written.
     """
 
     __slots__ = (
         "_next_rank",
+        "is_refused",
         "leader",
         "leader_epoch",
         "on_wire",
@@ -194,6 +197,7 @@ class PartitionQueue:
         self.leader_epoch: int = -1
         self.waiting: deque[ProduceBatch] = deque()
         self.on_wire: list[ProduceBatch] = []
+        self.is_refused: bool = False
         self._next_rank = 0
 
     @property
@@ -269,6 +273,7 @@ class TopicQueues:
             brokers have refused a larger batch.
         partition_count: number of partitions, 0 while that is not known.
         available: the partitions that have a leader.
+        leaders: the leaders of these partitions.
         queues: the queues so far, by partition number.
         undesignated: records that wait for metadata, oldest first.
         used_at: time when a record was last appended.
@@ -279,6 +284,7 @@ class TopicQueues:
     batch_size: int
     partition_count: int = 0
     available: tuple[int, ...] = ()
+    leaders: Mapping[int, int] = field(default_factory=dict)
     queues: dict[int, PartitionQueue] = field(default_factory=dict)
     undesignated: deque[Undesignated] = field(default_factory=deque)
     used_at: float = 0.0
@@ -294,7 +300,8 @@ class TopicQueues:
         """Take over new metadata."""
         self.partition_count = view.partition_count(self.name) or 0
         partitions = view.partitions(self.name)
-        self.available = tuple(p.partition for p in partitions if p.leader >= 0)
+        self.leaders = {p.partition: p.leader for p in partitions if p.leader >= 0}
+        self.available = tuple(self.leaders)
         known = {p.partition: p for p in partitions}
         for number, queue in self.queues.items():
             partition = known.get(number)
@@ -319,6 +326,7 @@ class Backlog:
             would have expired is acknowledged: that would cost a look at every batch.
         deadline: when every batch expires, whatever its age: the end of a transaction.
             Infinity for never.
+        undesignated_bytes: bytes that records without a partition are charged with.
     """
 
     __slots__ = (
@@ -329,6 +337,7 @@ class Backlog:
         "has_new_topic",
         "has_news",
         "topics",
+        "undesignated_bytes",
     )
 
     def __init__(self) -> None:
@@ -341,6 +350,7 @@ class Backlog:
         self.has_new_topic: bool = False
         self.expires_at: float = _FOREVER
         self.deadline: float = _FOREVER
+        self.undesignated_bytes: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -358,8 +368,13 @@ class Backlog:
     def hold(self, topic: TopicQueues, entry: Undesignated) -> None:
         """Keep a record until its topic's metadata is known."""
         topic.undesignated.append(entry)
+        self.undesignated_bytes += entry.charged
         self._unknown[topic.name] = topic
         self.has_new_topic = self.has_news = True
+
+    def let_go(self, entry: Undesignated) -> None:
+        """Note that a record, taken from those of its topic, waits no longer."""
+        self.undesignated_bytes -= entry.charged
 
     def unknown_topics(self) -> list[str]:
         """The topics for whose metadata records wait."""

@@ -392,7 +392,7 @@ def test_a_batch_lingers_while_something_is_in_flight() -> None:
     assert h.acc.outbox.outlook(2.5).nodes == (0,)
     h.acc.outbox.is_urgent = False
     h.acc.landing.acknowledged(first, 0, -1)
-    h.acc.outbox.node(0).answered()
+    h.acc.outbox.node(0).answered(0.0)
     assert h.acc.outbox.outlook(2.5).nodes == (0,)
 
 
@@ -412,7 +412,7 @@ def test_a_node_takes_only_so_many_requests() -> None:
     h.put(1, b"x" * 150)
     h.put(1, b"x" * 150)
     assert h.acc.outbox.outlook(0.0).nodes == ()
-    h.acc.outbox.node(0).answered()
+    h.acc.outbox.node(0).answered(0.0)
     assert h.acc.outbox.outlook(0.0).nodes == (0,)
 
 
@@ -513,7 +513,7 @@ def test_sent_again(is_idempotent: bool, how: str) -> None:
     h.put(0)
     batch = h.take()
     cause = ValueError("no")
-    h.acc.outbox.node(0).answered()
+    h.acc.outbox.node(0).answered(0.0)
     getattr(h.acc.landing, how)(batch, cause, 5.0)
     assert batch.cause is cause
     assert h.acc.outbox.outlook(4.0).wake_at == 5.0
@@ -765,7 +765,7 @@ def test_a_batch_grows_while_all_requests_are_out(is_idempotent: bool) -> None:
     h = Harness({"t": [0]}, limits, is_idempotent=is_idempotent)
     h.put(0)
     h.acc.landing.acknowledged(h.take(), 0, -1)  # from now on several may be under way
-    h.acc.outbox.node(0).answered()
+    h.acc.outbox.node(0).answered(0.0)
     h.put(0)
     on_wire = [h.take()]
     if is_idempotent:
@@ -777,7 +777,7 @@ def test_a_batch_grows_while_all_requests_are_out(is_idempotent: bool) -> None:
     assert len({id(receipt) for receipt in receipts}) == 1
     assert h.acc.statistics().waiting_batches == 1
     h.acc.landing.acknowledged(on_wire[0], 1, -1)
-    h.acc.outbox.node(0).answered()
+    h.acc.outbox.node(0).answered(0.0)
     assert h.acc.outbox.outlook(0.0).nodes == (0,)
     assert h.take().count == 10
     assert [batch.encode() for batch in on_wire] == sent
@@ -1402,7 +1402,7 @@ def test_what_is_not_admitted_never_leaves(steps: list[tuple[str, int]]) -> None
                 taken += 1
                 assert batch.partition in admitted
                 h.acc.landing.acknowledged(batch, taken, -1)
-                h.acc.outbox.node(0).answered()
+                h.acc.outbox.node(0).answered(0.0)
         else:
             h.acc.drop_unsent(aborted)
             assert h.acc.is_drained
@@ -1420,3 +1420,185 @@ def test_a_transaction_learns_of_a_topic_that_cannot_be_written() -> None:
     h.acc.placement.learn(view({"t": [0]}, secret=refused))
     assert seen == [receipt.error]
     assert isinstance(seen[0], AuthorizationError)
+
+
+# ---- availability --------------------------------------------------------------------
+
+
+def test_keyless_records_leave_a_partition_that_refuses_until_it_accepts() -> None:
+    h = Harness({"t": [0, 1]}, LARGE)
+    assert h.put(None).partition == 0
+    batch = h.take()
+    h.put(None)  # it stays in the partition, behind the batch
+    h.acc.landing.refused(batch, RuntimeError("too few replicas"), 1.0)
+    assert h.put(None).partition == 1
+    again = h.take(now=1.0)
+    assert again is batch
+    h.acc.landing.acknowledged(again, 0, -1)
+    assert h.acc.availability.usable(h.acc.backlog.topics["t"]) == (0, 1)
+
+
+def test_a_partition_that_has_nothing_left_is_tried_again() -> None:
+    h = Harness({"t": [0, 1]}, LARGE)
+    h.put(0)
+    h.acc.landing.refused(h.take(), RuntimeError("too few replicas"), 1.0)
+    topic = h.acc.backlog.topics["t"]
+    assert h.acc.availability.usable(topic) == [1]
+    h.acc.expire(200.0)
+    assert h.acc.availability.usable(topic) == (0, 1)
+
+
+def test_keyless_records_stay_where_all_partitions_refuse() -> None:
+    h = Harness({"t": [0, 1]}, LARGE)
+    for partition in (0, 1):
+        h.put(partition)
+        h.acc.landing.refused(h.take(partition), RuntimeError("no"), 1.0)
+    assert [h.put(None).partition for _ in range(5)] == [0] * 5
+
+
+def test_a_leader_that_is_busy_with_markers_keeps_its_records() -> None:
+    h = Harness({"t": [0, 1]}, LARGE)
+    h.put(None)
+    h.acc.landing.refused(h.take(), RuntimeError("markers"), 1.0, is_busy=True)
+    assert h.put(None).partition == 0
+
+
+def test_keyless_records_avoid_a_broker_that_fails_while_something_waits_for_it() -> (
+    None
+):
+    h = Harness({"t": [0, 0, 1]}, LARGE)
+    h.put(0)
+    h.acc.availability.node_failed(0)
+    topic = h.acc.backlog.topics["t"]
+    assert h.acc.availability.usable(topic) == [2]
+    assert h.put(None).partition == 2
+    h.acc.expire(200.0)  # nobody would find out any more
+    assert h.acc.availability.usable(topic) == (0, 1, 2)
+    h.put(0)
+    h.acc.availability.node_answered(0)
+    assert h.acc.availability.usable(topic) == (0, 1, 2)
+
+
+def test_keyless_records_leave_a_leader_that_does_not_answer() -> None:
+    h = Harness({"t": [0, 1]}, replace(LARGE, availability_timeout=2.0))
+    assert h.put(None, now=0.0).partition == 0
+    h.take()
+    assert h.acc.outbox.outlook(0.0).wake_at == 2.0
+    assert h.put(None, now=1.0).partition == 0
+    h.acc.outbox.outlook(2.0)
+    assert h.put(None, now=2.0).partition == 1
+    h.acc.outbox.node(0).answered(2.5)
+    h.acc.outbox.outlook(2.5)
+    assert h.acc.availability.usable(h.acc.backlog.topics["t"]) == (0, 1)
+
+
+# ---- the share of partitions without progress ----------------------------------------
+
+
+def stalled(leaders: list[int]) -> Harness:
+    """A producer that has written to all partitions; those with leader -1 stall."""
+    h = Harness({"t": [0] * len(leaders)}, replace(LIMITS, buffer_memory=2_000))
+    for partition in range(len(leaders)):
+        h.put(partition)
+    for batch in h.acc.outbox.drain(0, 0.0):
+        h.acc.landing.acknowledged(batch, 0, -1)
+    h.acc.outbox.node(0).answered(0.0)
+    h.acc.placement.learn(view({"t": leaders}, epoch=1))
+    return h
+
+
+def fill(h: Harness, partition: int, topic: str = "t") -> int:
+    """Put records into a partition as long as none has to wait; return the bytes."""
+    place, before = TopicPartition(topic, partition), h.acc.budget.used
+    for _ in range(40):
+        if h.acc.share.must_wait(place, 100, 0.0) or h.acc.budget.used > 1_800:
+            break
+        h.acc.share.took(place, 100, 0.0)
+        h.put(partition, bytes(30), topic=topic)
+    return h.acc.budget.used - before
+
+
+def test_partitions_without_progress_share_a_part_of_the_buffer() -> None:
+    h = stalled([-1, -1, 0])
+    assert 500 <= fill(h, 0) <= 1_000
+    fill(h, 1)
+    assert h.acc.budget.used <= 1_100
+    fill(h, 2)
+    assert h.acc.budget.used > 1_700
+    assert h.acc.share.is_tight
+    assert "t-1 makes no progress" in h.acc.share.why(TopicPartition("t", 1))
+
+
+def test_without_others_the_whole_buffer_is_used() -> None:
+    assert fill(stalled([-1]), 0) > 1_700
+
+
+def test_a_topic_that_is_not_known_takes_a_share_at_most() -> None:
+    h = stalled([0])
+    assert 500 <= fill(h, 0, topic="missing") <= 1_100
+    assert "topic 'missing' makes" in h.acc.share.why(TopicPartition("missing", -1))
+    h.acc.expire(50.0)
+    assert h.acc.backlog.undesignated_bytes == 0
+    assert fill(h, 0, topic="missing") >= 500
+    h.acc.placement.learn(view({"t": [0], "missing": [0]}, epoch=2))
+    assert h.acc.backlog.undesignated_bytes == 0
+
+
+def test_a_slow_partition_is_not_limited() -> None:
+    h = stalled([0, 0])
+    assert fill(h, 0) > 1_700
+    assert not h.acc.share.must_wait(TopicPartition("t", 0), 100, 0.9)
+
+
+def test_a_broker_that_is_silent_counts_as_no_progress() -> None:
+    h = stalled([0, 1])
+    h.put(0)
+    h.take()
+    for _ in range(15):
+        h.put(0, bytes(30))
+    place = TopicPartition("t", 0)
+    assert not h.acc.share.must_wait(place, 1_000, 0.5)
+    assert h.acc.share.must_wait(place, 1_000, 1.5)
+    h.acc.outbox.node(0).answered(1.6)
+    assert not h.acc.share.must_wait(place, 1_000, 1.7)
+
+
+def test_no_record_passes_one_that_is_held_back() -> None:
+    h = Harness({"t": [0, 0]}, LARGE)
+    h.put(0)
+    assert h.acc.budget.open_batches.take("t", b"v", None, (), 1, 0) is not None
+    h.acc.share.hold_back(TopicPartition("t", 0))
+    assert h.acc.budget.open_batches.take("t", b"v", None, (), 1, 0) is None
+    h.put(0)
+    assert h.acc.budget.open_batches.take("t", b"v", None, (), 1, 0) is None
+    h.acc.share.let_in(TopicPartition("t", 0))
+    h.put(0)
+    assert h.acc.budget.open_batches.take("t", b"v", None, (), 1, 0) is not None
+
+
+def test_the_destination_of_a_record_is_found_before_it_is_taken_in() -> None:
+    h = Harness({"t": [0, -1]})
+    where = h.acc.placement.destination
+    assert where("t", 1, record()) == (1, TopicPartition("t", 1))
+    assert where("t", 7, record()) == (7, TopicPartition("t", 7))
+    assert where("t", None, record()) == (None, None)
+    key = record(key=b"21")
+    assert where("t", None, key) == (None, TopicPartition("t", h_of(h, key)))
+    assert where("new", None, key) == (None, TopicPartition("new", -1))
+    h.put(None)
+    assert where("t", None, record()) == (None, TopicPartition("t", 0))
+
+
+def h_of(h: Harness, key: PlainRecord) -> int:
+    return h.acc.placement.append("t", None, key, 0.0).partition
+
+
+def test_a_custom_partitioner_is_called_once_for_each_record() -> None:
+    calls: list[str] = []
+    h = Harness(
+        {"t": [0, 0, 0]}, custom=lambda topic, *_: len(calls.append(topic) or calls)
+    )
+    named, place = h.acc.placement.destination("t", None, record())
+    assert (named, place) == (1, TopicPartition("t", 1))
+    assert h.acc.placement.append("t", named, record(), 0.0).partition == 1
+    assert len(calls) == 1

@@ -1,0 +1,226 @@
+"""Availability: which partitions cannot be written at the moment.
+
+It is known from what became of earlier attempts. A partition is *stalled* if it has no
+leader, if a batch of it failed and is to be sent again, if requests to its leader get
+lost, or if its leader has accepted nothing for a while. All this ends with the first
+answer, or when nothing is left that could be answered: so every record that is kept
+away from a partition leaves something behind that finds out when it is well again.
+
+Two rules depend on it. Records without a key leave a stalled partition (KIP-794), and
+stalled partitions together take at most a share of the buffer
+(`kafkaio._machines.accumulator.share`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from kafkaio._machines.accumulator.limits import Limits
+from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue, TopicQueues
+from kafkaio._records._impl import OpenBatches
+from kafkaio.types import TopicPartition
+
+__all__ = ["Availability", "NodeState"]
+
+_FOREVER = float("inf")
+_NONE: frozenset[int] = frozenset()
+#: Seconds without an answer after which a broker counts as stalled for the share of the
+#: buffer, unless ``availability_timeout`` says less. Much longer than a slow answer:
+#: but one that is slower loses only what is above the share.
+_SILENCE = 1.0
+
+
+class NodeState:
+    """One broker: its requests in flight, and which partition goes first.
+
+    Attributes:
+        in_flight: requests sent and not answered.
+        first: counts up; modulo their number, the partition that is first next.
+    """
+
+    __slots__ = ("_quiet_since", "_ready_since", "first", "in_flight")
+
+    def __init__(self) -> None:
+        self.in_flight: int = 0
+        self.first: int = 0
+        # Since when something was ready that has not been sent; None if nothing is.
+        self._ready_since: float | None = None
+        # Since when requests in flight have had no answer; None if none is in flight.
+        self._quiet_since: float | None = None
+
+    def became_ready(self, now: float) -> None:
+        """Note that something could be sent."""
+        if self._ready_since is None:
+            self._ready_since = now
+
+    def sent(self, now: float, partitions: int) -> None:
+        """Note that a request was sent, with a batch of so many partitions."""
+        if not self.in_flight:
+            self._quiet_since = now
+        self.in_flight += 1
+        self.first += partitions
+        self._ready_since = None
+
+    def answered(self, now: float) -> None:
+        """Note that a request was answered or lost."""
+        self.in_flight -= 1
+        self._quiet_since = now if self.in_flight else None
+
+    def stalls_at(self, patience: float) -> float:
+        """Return when the broker has accepted nothing for ``patience`` seconds."""
+        since = self._ready_since
+        if since is None or (
+            self._quiet_since is not None and self._quiet_since < since
+        ):
+            since = self._quiet_since
+        return _FOREVER if since is None else since + patience
+
+
+class Availability:
+    """Notes which partitions are stalled, and lets records without a key leave them.
+
+    Args:
+        limits: the times.
+        backlog: all records held.
+        open_batches: the batches that take records past the accumulator.
+
+    Attributes:
+        changes: counts up when a partition or a broker failed, or is well again.
+    """
+
+    __slots__ = (
+        "_backlog",
+        "_failing",
+        "_limits",
+        "_nodes",
+        "_open_batches",
+        "_refused",
+        "_slow",
+        "changes",
+    )
+
+    def __init__(
+        self, limits: Limits, backlog: Backlog, open_batches: OpenBatches
+    ) -> None:
+        self._limits = limits
+        self._backlog = backlog
+        self._open_batches = open_batches
+        self._nodes: dict[int, NodeState] = {}
+        # The partitions that are refused, the brokers that fail, and those that are
+        # slow.
+        self._refused: set[TopicPartition] = set()
+        self._failing: set[int] = set()
+        self._slow: set[int] = set()
+        self.changes: int = 0
+
+    def node(self, node_id: int) -> NodeState:
+        """Return the state of a broker."""
+        state = self._nodes.get(node_id)
+        if state is None:
+            state = self._nodes[node_id] = NodeState()
+        return state
+
+    # What became of attempts.
+
+    def attempt_failed(self, queue: PartitionQueue) -> None:
+        """Note that a batch was not written, and waits to be sent again."""
+        if not queue.is_refused:
+            queue.is_refused = True
+            self._refused.add(queue.partition)
+            self._reconsider(queue.partition.topic)
+
+    def attempt_ended(self, queue: PartitionQueue) -> None:
+        """Note that a batch was written, or nothing of the partition is left."""
+        if queue.is_refused:
+            queue.is_refused = False
+            self._refused.discard(queue.partition)
+            self._reconsider(queue.partition.topic)
+
+    def node_failed(self, node_id: int) -> None:
+        """Note that a broker cannot be connected to, or that a request got lost."""
+        if node_id not in self._failing:
+            self._failing.add(node_id)
+            self._reconsider_all()
+
+    def node_answered(self, node_id: int) -> None:
+        """Note that a broker has answered a request."""
+        if node_id in self._failing:
+            self._failing.discard(node_id)
+            self._reconsider_all()
+
+    def look(self, now: float) -> float:
+        """Find the brokers that are slow now; return when another one may become so.
+
+        Only with ``availability_timeout``.
+        """
+        patience = self._limits.availability_timeout
+        if not patience:
+            return _FOREVER
+        stalls_at = {n: state.stalls_at(patience) for n, state in self._nodes.items()}
+        slow = {n for n, at in stalls_at.items() if at <= now}
+        if slow != self._slow:
+            self._slow = slow
+            self._reconsider_all()
+        return min((at for at in stalls_at.values() if at > now), default=_FOREVER)
+
+    def learned(self) -> None:
+        """Note that there are new metadata, with other leaders perhaps."""
+        self.changes += 1
+
+    def _reconsider(self, topic: str) -> None:
+        self.changes += 1
+        # The next record without a key comes to the placement, which chooses anew.
+        topics = self._backlog.topics.get(topic)
+        if topics is not None:
+            topics.sticky.left -= self._open_batches.unstick(topic)
+
+    def _reconsider_all(self) -> None:
+        self.changes += 1
+        for topic in self._backlog.topics:
+            self._reconsider(topic)
+
+    # What follows.
+
+    def is_avoided(self, queue: PartitionQueue) -> bool:
+        """Whether records without a key should go to another partition, if they can."""
+        leader = queue.leader
+        return (
+            leader < 0
+            or queue.is_refused
+            or leader in self._slow
+            or (leader in self._failing and leader in self._failing_nodes())
+        )
+
+    def usable(self, topic: TopicQueues) -> Sequence[int]:
+        """Return the partitions that records without a key may go to; never none.
+
+        Those that are not avoided; if there are none, those with a leader; if there are
+        none, all.
+        """
+        partitions = topic.available or range(topic.partition_count)
+        nodes = self._slow | self._failing_nodes()
+        queues, leaders = topic.queues, topic.leaders
+        if not nodes and not self._refused:
+            return partitions
+        usable = [
+            number
+            for number in partitions
+            if leaders.get(number) not in nodes
+            and not (number in queues and queues[number].is_refused)
+        ]
+        return usable or partitions
+
+    def _failing_nodes(self) -> Set[int]:
+        # One to which nothing is sent any more would never be found to be well again.
+        if not self._failing:
+            return _NONE
+        leaders = {queue.leader for queue in self._backlog.active.values()}
+        return self._failing & leaders
+
+    def is_stalled(self, queue: PartitionQueue, now: float) -> bool:
+        """Whether a partition makes no progress."""
+        if self.is_avoided(queue):
+            return True
+        state = self._nodes.get(queue.leader)
+        patience = min(self._limits.availability_timeout or _SILENCE, _SILENCE)
+        return state is not None and state.stalls_at(patience) <= now
