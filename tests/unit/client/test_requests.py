@@ -145,6 +145,42 @@ async def test_one_attempt_has_the_request_timeout(cluster: FakeCluster) -> None
         assert 2 < now() < 2.5
 
 
+@pytest.mark.parametrize(
+    "code", [E.NOT_COORDINATOR, E.COORDINATOR_LOAD_IN_PROGRESS, E.NOT_CONTROLLER]
+)
+async def test_a_broker_that_was_named_has_the_last_word(
+    cluster: FakeCluster, code: E
+) -> None:
+    cluster.on(ApiKey.HEARTBEAT, HeartbeatResponse(error_code=code))
+    async with client_of(cluster) as client:
+        began = now()
+        answer = await client.request(HeartbeatRequest(group_id="g"), Broker(1))
+        assert answer.error_code == code
+        assert now() == began
+    assert nodes_of(cluster, ApiKey.HEARTBEAT) == [1]
+
+
+async def test_a_leader_that_was_named_by_its_id_has_the_last_word(
+    cluster: FakeCluster,
+) -> None:
+    answer = ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name="t",
+                partitions=[
+                    ListOffsetsPartitionResponse(
+                        partition_index=0, error_code=E.NOT_LEADER_OR_FOLLOWER
+                    )
+                ],
+            )
+        ]
+    )
+    cluster.on(ApiKey.LIST_OFFSETS, answer)
+    async with client_of(cluster) as client:
+        assert await client.request(ListOffsetsRequest(), Broker(2)) == answer
+    assert nodes_of(cluster, ApiKey.LIST_OFFSETS) == [2]
+
+
 async def test_all_attempts_together_have_the_timeout(cluster: FakeCluster) -> None:
     cluster.on(ApiKey.LIST_GROUPS, DISCONNECT)
     async with client_of(cluster, default_api_timeout_ms=4_000) as client:
