@@ -405,7 +405,14 @@ class Connection:
             max_frame_size=min(options.max_frame_size, EARLY_FRAME_SIZE),
             large=LargeFrames(self._announced, self._budget),
         )
-        self._transport = await dial(broker.host, broker.port, self, early)
+        try:
+            self._transport = await dial(broker.host, broker.port, self, early)
+        except KafkaError:
+            raise
+        except (OSError, OverflowError, ValueError) as error:
+            # What sockets, name servers and TLS make of an address that a broker says:
+            # ports of more than 16 bits, names that cannot be encoded.
+            raise self._handshake_failed(error) from error
         self._step = ""
         self._max_frame_size = options.max_frame_size
         self._machine.opened(now(), mechanism, roll())

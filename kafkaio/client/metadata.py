@@ -108,6 +108,11 @@ class MetadataUpdater:
         )
 
     @property
+    def failures(self) -> int:
+        """How many attempts in a row have failed."""
+        return self._schedule.failures
+
+    @property
     def age(self) -> float:
         """Seconds since the view was refreshed, in any thread; ``inf`` before that."""
         return self._clock() - self._updated_at

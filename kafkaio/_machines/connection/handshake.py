@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.bounds import check
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
@@ -79,6 +80,7 @@ class VersionNegotiation:
         """
         assert self.version is not None
         response = decode_api_versions(self.version, frame)
+        check(response)
         self.version = next_attempt(self.version, response)
         if self.version is None:
             self.versions = ApiVersions.from_response(response)

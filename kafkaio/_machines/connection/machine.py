@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.bounds import check
 from kafkaio._machines.connection.backlog import LARGE_ANSWER, Backlog
 from kafkaio._machines.connection.handshake import Identity, VersionNegotiation
 from kafkaio._machines.connection.pipeline import RESERVED_IDS, AnyTicket, Pipeline
@@ -225,6 +226,7 @@ class ConnectionMachine:
             return None
         try:
             response = decode_response(ticket.response_type, ticket.version, frame)
+            check(response)
         except ProtocolError as error:
             self.pipeline.put_back(ticket)
             return self._undecodable(ticket, error)

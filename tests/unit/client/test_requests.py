@@ -112,7 +112,7 @@ async def test_any_spreads_concurrent_requests(cluster: FakeCluster) -> None:
 
 
 async def test_connection_classes(cluster: FakeCluster) -> None:
-    cluster.on(ApiKey.JOIN_GROUP, JoinGroupResponse())
+    cluster.on(ApiKey.JOIN_GROUP, JoinGroupResponse(generation_id=1))
     cluster.on(ApiKey.PRODUCE, ProduceResponse())
     async with client_of(cluster) as client:
         await client.request(JoinGroupRequest(), ANY)
@@ -341,7 +341,7 @@ async def test_produce_without_acknowledgement(cluster: FakeCluster) -> None:
 
 
 async def test_a_join_may_take_as_long_as_a_rebalance(cluster: FakeCluster) -> None:
-    cluster.on(ApiKey.JOIN_GROUP, JoinGroupResponse())
+    cluster.on(ApiKey.JOIN_GROUP, JoinGroupResponse(generation_id=1))
     cluster.delay(ApiKey.JOIN_GROUP, 50)
     request = JoinGroupRequest(session_timeout_ms=10_000, rebalance_timeout_ms=50_000)
     async with client_of(cluster) as client:
