@@ -243,6 +243,16 @@ class Connection:
         """Seconds that submitted requests will be held back by a quota; 0 for none."""
         return max(0.0, self._pipeline.throttled_until - self._loop.time())
 
+    def why_held(self) -> str:
+        """Why nothing is sent on it now, for error messages; an empty text if it is."""
+        seconds = self.throttled
+        if not seconds:
+            return ""
+        return (
+            f"{self.broker.host}:{self.broker.port} throttles this client, so that "
+            f"nothing is sent to it for another {seconds:.1f} s"
+        )
+
     def statistics(self) -> ConnectionStatistics:
         """The connection as it is now."""
         transport = self._transport

@@ -244,7 +244,7 @@ class Cluster:
                     raise failure
             return
         failure = self._metadata.failure
-        why = str(failure) if failure else f"no answer yet from {servers}"
+        why = self._metadata.why_late() or f"no answer yet from {servers}"
         raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
 
     def _is_final(self, failure: KafkaError) -> bool:
@@ -423,9 +423,9 @@ class Cluster:
         with anyio.CancelScope(deadline=self._deadline(timeout)):
             await self._metadata.updated.wait()
             return self.view
-        failure = self._metadata.failure
-        why = f": {failure}" if failure is not None else ""
-        raise RequestTimeout(f"no metadata in time{why}") from failure
+        late = self._metadata.why_late()
+        why = f": {late}" if late else ""
+        raise RequestTimeout(f"no metadata in time{why}") from self._metadata.failure
 
     async def wait_for_topics(
         self,

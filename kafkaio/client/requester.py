@@ -96,7 +96,7 @@ class Requester:
     async def _attempt(
         self, request: Request[ResponseT], to: Destination, attempts: Attempts
     ) -> ResponseT:
-        attempts.stage = "it waits for a connection"
+        attempts.stage, attempts.held = "it waits for a connection", str
         node_id = await self._router.locate(to)
         connection = await self._router.connection(
             node_id,
@@ -104,6 +104,7 @@ class Requester:
         )
         broker = connection.broker
         attempts.stage = f"it waits for the answer of {broker.host}:{broker.port}"
+        attempts.held = connection.why_held
         if _is_oneway(request):
             connection.submit_oneway(request)
             # The broker sends no answer: success means that the request was sent.

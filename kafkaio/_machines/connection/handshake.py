@@ -35,6 +35,7 @@ class Identity:
         request_timeout: seconds to wait for each answer of the handshake and of SASL.
         idle_timeout: seconds without use after which the connection is closed.
         max_control_response_size: the largest answer without records, in bytes.
+        max_throttle: the longest pause that a broker can demand, in seconds.
     """
 
     peer: str
@@ -45,6 +46,7 @@ class Identity:
     request_timeout: float
     idle_timeout: float
     max_control_response_size: int = 16_777_216
+    max_throttle: float = 60.0
 
 
 class VersionNegotiation:
