@@ -9,7 +9,8 @@ The rules, each of them a law in the tests:
 
 * The epochs of answers before version 9 are unreliable (brokers before 2.4). They are
   ignored, and the leaders are taken as they are.
-* If the epoch is older than one already seen, the partition stays as it was cached.
+* If the epoch is older than one already seen, the partition stays as it was cached,
+  unless many answers in a row say so: then the one seen was wrong.
 * A topic with another id is another topic: all epochs of the old one are void.
 * A partition with an error may have a useful epoch, which counts.
 * An answer without brokers changes nothing.
@@ -223,18 +224,26 @@ class ClusterView:
         return topic is not None and topic.is_internal
 
 
+#: So many answers in a row with an older epoch are right, and the newest one seen was
+#: wrong. Answers come a second apart at most, and brokers lag behind for seconds.
+_REFUTATIONS = 20
+
+
 class Epochs:
     """The newest leader epoch seen of each partition, from any source.
 
     It outlives snapshots: if a topic disappears for a moment and returns with the same
-    id, an old leader of it is still recognised.
+    id, an old leader of it is still recognised. An epoch that no later answer confirms
+    is dropped after a while: one wrong answer must not void all that follow.
     """
 
-    __slots__ = ("_ids", "_seen")
+    __slots__ = ("_ids", "_refuted", "_seen")
 
     def __init__(self) -> None:
         self._seen: dict[str, dict[int, int]] = {}
         self._ids: dict[str, UUID] = {}
+        # How many answers in a row had an older epoch than the newest one seen.
+        self._refuted: dict[TopicPartition, int] = {}
 
     def get(self, tp: TopicPartition) -> int:
         """The newest epoch seen of ``tp``, -1 if none was."""
@@ -242,19 +251,38 @@ class Epochs:
 
     def raise_to(self, tp: TopicPartition, epoch: int) -> bool:
         """Note ``epoch``. Returns whether it is newer than those seen before."""
-        if epoch <= self.get(tp):
+        newest = self.get(tp)
+        if epoch >= newest and self._refuted:
+            self._refuted.pop(tp, None)
+        if epoch <= newest:
             return False
         self._seen.setdefault(tp.topic, {})[tp.partition] = epoch
         return True
 
+    def is_stale(self, tp: TopicPartition, epoch: int) -> bool:
+        """Whether ``epoch``, of a whole answer, is older than the newest one seen.
+
+        The newest one seen is forgotten once many answers in a row were older.
+        """
+        if epoch >= self.get(tp):
+            return False
+        count = self._refuted.get(tp, 0) + 1
+        if count < _REFUTATIONS:
+            self._refuted[tp] = count
+            return True
+        self.drop(tp)
+        return False
+
     def drop(self, tp: TopicPartition) -> None:
         """Forget what was seen of ``tp``."""
+        self._refuted.pop(tp, None)
         self._seen.get(tp.topic, {}).pop(tp.partition, None)
 
     def drop_topic(self, name: str) -> None:
         """Forget everything about a topic."""
         self._seen.pop(name, None)
         self._ids.pop(name, None)
+        self._refuted = {tp: n for tp, n in self._refuted.items() if tp.topic != name}
 
     def identify(self, name: str, topic_id: UUID | None) -> None:
         """Note the id of ``name``; an id that differs voids the epochs."""
@@ -494,7 +522,7 @@ class _Merger:
         epoch = p.leader_epoch if self._trust_epochs else -1
         if not self._trust_epochs:
             self._epochs.drop(tp)
-        elif 0 <= epoch < self._epochs.get(tp):
+        elif epoch >= 0 and self._epochs.is_stale(tp, epoch):
             self.unsettled.add(name)
             if cached is not None:
                 return cached

@@ -243,6 +243,16 @@ class Connection:
         """Seconds that submitted requests will be held back by a quota; 0 for none."""
         return max(0.0, self._pipeline.throttled_until - self._loop.time())
 
+    def why_held(self) -> str:
+        """Why nothing is sent on it now, for error messages; an empty text if it is."""
+        seconds = self.throttled
+        if not seconds:
+            return ""
+        return (
+            f"{self.broker.host}:{self.broker.port} throttles this client, so that "
+            f"nothing is sent to it for another {seconds:.1f} s"
+        )
+
     def statistics(self) -> ConnectionStatistics:
         """The connection as it is now."""
         transport = self._transport
@@ -405,7 +415,14 @@ class Connection:
             max_frame_size=min(options.max_frame_size, EARLY_FRAME_SIZE),
             large=LargeFrames(self._announced, self._budget),
         )
-        self._transport = await dial(broker.host, broker.port, self, early)
+        try:
+            self._transport = await dial(broker.host, broker.port, self, early)
+        except KafkaError:
+            raise
+        except (OSError, OverflowError, ValueError) as error:
+            # What sockets, name servers and TLS make of an address that a broker says:
+            # ports of more than 16 bits, names that cannot be encoded.
+            raise self._handshake_failed(error) from error
         self._step = ""
         self._max_frame_size = options.max_frame_size
         self._machine.opened(now(), mechanism, roll())

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 import anyio
 
 from kafkaio._machines.backoff import ReconnectSchedule
+from kafkaio._machines.bounds import why_unreachable
 from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.connection import LINGER, Connection, ConnectionStatistics, Sasl
 from kafkaio._net.connection_class import ConnectionClass
@@ -41,6 +42,8 @@ __all__ = ["Pool"]
 
 #: How often in a row an address may turn a client away before that is an answer.
 _PATIENCE: Final = 3
+#: Characters of an impossible host that an error shows.
+_SHOWN: Final = 255
 #: Mechanisms whose messages have the secret itself.
 _REVEALING: Final = frozenset({"PLAIN", "OAUTHBEARER"})
 
@@ -206,7 +209,7 @@ class Pool:
         if opening is None:
             broker = self._address(node_id)
             self._faults.check(broker, now())
-            self._check_allowed(key, broker)
+            self._check_advertised(key, broker)
             opening = self._begin(key, broker)
         return await opening.wait()
 
@@ -300,23 +303,24 @@ class Pool:
             broker.port,
         )
 
-    def _check_allowed(self, key: _Key, broker: Broker) -> None:
-        """Refuse an address that a broker advertises and the user does not allow."""
+    def _check_advertised(self, key: _Key, broker: Broker) -> None:
+        """Refuse an address that a broker advertises and that is not to be dialled.
+
+        It is impossible, or the user does not allow it. It counts as a failed attempt,
+        and is reported once: the next metadata may correct it.
+        """
         host, port = broker.host, broker.port
         if key[0] < 0 or any(
             (host, port) == (known.host, known.port)
             for known in self._bootstrap.values()
         ):
             return
-        try:
-            if self._settings.is_allowed(host, port):
-                return
-        except Exception as failure:
-            what = f"allowed_hosts raised {failure!r} for {host}:{port}"
-            raise ConfigurationError(what) from failure
+        why = why_unreachable(host, port) or self._why_forbidden(host, port)
+        if why is None:
+            return
+        shown = host if host.isprintable() else ascii(host)
         error = BrokerNotAvailable(
-            f"broker {key[0]} is said to be at {host}:{port}, which is not among the "
-            "allowed_hosts"
+            f"broker {key[0]} is said to be at {shown[:_SHOWN]}:{port}: {why}"
         )
         schedule = self._schedules.setdefault(key, self._settings.schedule())
         schedule.failed(now(), roll())
@@ -324,6 +328,15 @@ class Pool:
             self._refused.add((host, port))
             self._report(key, error)
         raise error
+
+    def _why_forbidden(self, host: str, port: int) -> str | None:
+        try:
+            if self._settings.is_allowed(host, port):
+                return None
+        except Exception as failure:
+            what = f"allowed_hosts raised {failure!r} for {host}:{port}"
+            raise ConfigurationError(what) from failure
+        return "it is not among the allowed_hosts"
 
     def _begin(self, key: _Key, broker: Broker) -> _Opening:
         opening = _Opening(broker)

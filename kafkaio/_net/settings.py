@@ -67,6 +67,7 @@ class NetSettings:
         set_up: how long one attempt may take; it grows with every failure.
         max_frame_size: the largest answer accepted, in bytes.
         max_control_response_size: the largest answer without records, in bytes.
+        max_throttle: the longest pause that a broker can demand, in seconds.
         receive_memory: bytes of answers that all connections receive at once.
         is_allowed: whether an advertised host and port may be connected to.
         login: how to authenticate by SASL; None for not.
@@ -83,6 +84,7 @@ class NetSettings:
     set_up: Backoff = field(default=Backoff(10_000, 30_000))
     max_frame_size: int = 104_857_600
     max_control_response_size: int = 16_777_216
+    max_throttle: float = 60.0
     receive_memory: float = inf
     is_allowed: Callable[[str, int], bool] = _any_host
     login: Login | None = None
@@ -106,6 +108,7 @@ class NetSettings:
             ),
             max_frame_size=config.max_response_size,
             max_control_response_size=config.max_control_response_size,
+            max_throttle=config.max_throttle_ms / 1000,
             receive_memory=config.receive_memory,
             is_allowed=_allowed(config.allowed_hosts),
             tls=contexts_for(config),
@@ -126,6 +129,7 @@ class NetSettings:
             request_timeout=self.request_timeout,
             idle_timeout=self.idle_timeout,
             max_control_response_size=self.max_control_response_size,
+            max_throttle=self.max_throttle,
         )
 
     def schedule(self) -> ReconnectSchedule:

@@ -35,7 +35,6 @@ _FREQUENT: Final[Mapping[str, logging.Logger]] = {
     "request_sent": CLIENT,
     "request_answered": CLIENT,
     "metadata_updated": CLIENT,
-    "throttled": CLIENT,
     "batch_sent": PRODUCER,
     "record_failed": PRODUCER,
     "offsets_committed": CONSUMER,
@@ -50,6 +49,8 @@ _STILL_FAILING: Final = 10.0
 _OVER: Final = 90.0
 #: Seconds for which a blocked loop is a warning.
 _BLOCKED: Final = 1.0
+#: Seconds for which a broker's throttle is a warning.
+_THROTTLED: Final = 5.0
 #: Partitions named in one line.
 _NAMED: Final = 10
 
@@ -264,9 +265,16 @@ class LogObserver:
         )
 
     def throttled(self, node_id: int, seconds: float, api: str) -> None:
-        """Log it as DEBUG."""
-        CLIENT.debug(
-            "[%s] throttled by %s: %.3f s", self._client_id, _server(node_id), seconds
+        """Log a long pause as a warning."""
+        if seconds < _THROTTLED:
+            text = "[%s] throttled by %s: %.3f s"
+            CLIENT.debug(text, self._client_id, _server(node_id), seconds)
+            return
+        self._log_limited(
+            *(CLIENT, logging.WARNING, ("throttled", node_id)),
+            "%s throttles this client: nothing is sent to it for %.1f s, because of a "
+            "quota (the answer to %s says so)",
+            *(_server(node_id), seconds, api),
         )
 
     def metadata_updated(self, brokers: int, topics: int) -> None:

@@ -186,7 +186,8 @@ class Observer:
     def throttled(self, node_id: int, seconds: float, api: str) -> None:
         """The broker enforces a quota: the client sends it nothing for ``seconds``.
 
-        The answer to a request of the kind ``api`` says so.
+        The answer to a request of the kind ``api`` says so. It is at most
+        ``max_throttle_ms``.
         """
 
     def metadata_updated(self, brokers: int, topics: int) -> None:

@@ -179,7 +179,9 @@ class Client(Closeable):
         attempt timed out, or if the broker answers that it is the wrong one (not the
         leader, coordinator or controller, or still loading). An answer with an error
         for each of its items is such an answer only if no item took effect. All other
-        errors are in the answer, which is returned as the broker sent it.
+        errors are in the answer, which is returned as the broker sent it. So are all
+        errors of a broker that was named: ``to=Broker(3)`` asks that broker and no
+        other, and returns what it says at once.
 
         As with the Java client, requests that change something are repeated, too. If
         the answer to the first attempt was lost, the second may report that the work

@@ -49,7 +49,12 @@ from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.client.router import Router
 from kafkaio.client.telemetry.pusher import Telemetry
 from kafkaio.config import ClientConfig
-from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
+from kafkaio.errors import (
+    BrokerNotAvailable,
+    KafkaError,
+    ProtocolError,
+    RequestTimeout,
+)
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
@@ -65,6 +70,8 @@ AnswerT = TypeVar("AnswerT", bound=Response)
 
 #: Seconds that closing may take where the caller sets no other limit.
 CLOSE_TIMEOUT = 10.0
+#: The attempt to fetch the first metadata after which a broken protocol is an answer.
+_LAST_ATTEMPT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,12 +240,19 @@ class Cluster:
             while not self._metadata.view.number:
                 await self._metadata.attempted.wait()
                 failure = self._metadata.failure
-                if failure is not None and not failure.retriable:
+                if failure is not None and self._is_final(failure):
                     raise failure
             return
         failure = self._metadata.failure
-        why = str(failure) if failure else f"no answer yet from {servers}"
+        why = self._metadata.why_late() or f"no answer yet from {servers}"
         raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
+
+    def _is_final(self, failure: KafkaError) -> bool:
+        """Whether another attempt to fetch the first metadata is of no use."""
+        if isinstance(failure, ProtocolError):
+            # One answer that makes no sense may be an accident.
+            return self._metadata.failures >= _LAST_ATTEMPT
+        return not failure.retriable
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Close all connections and end all tasks, as `kafkaio.Client.close` does."""
@@ -409,9 +423,9 @@ class Cluster:
         with anyio.CancelScope(deadline=self._deadline(timeout)):
             await self._metadata.updated.wait()
             return self.view
-        failure = self._metadata.failure
-        why = f": {failure}" if failure is not None else ""
-        raise RequestTimeout(f"no metadata in time{why}") from failure
+        late = self._metadata.why_late()
+        why = f": {late}" if late else ""
+        raise RequestTimeout(f"no metadata in time{why}") from self._metadata.failure
 
     async def wait_for_topics(
         self,

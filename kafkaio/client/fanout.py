@@ -484,6 +484,10 @@ class Routing(Protocol):
         """The connection to a broker, opened if there is none."""
         ...
 
+    def why_held(self, node_id: int, connection_class: ConnectionClass) -> str:
+        """Why nothing is sent to a broker now; an empty text if it is."""
+        ...
+
     def unreachable(self, node_id: int) -> None:
         """A broker could not be reached: what is known of it may be out of date."""
         ...
@@ -586,7 +590,9 @@ class Fanout:
                         results.add(some)
                         wanted = [item for item in wanted if item not in some]
             except TimeoutError as error:
-                results.fail(wanted, _silence(node_id, within, error))
+                silence = self._silence(operation, node_id, within)
+                silence.__cause__ = error
+                results.fail(wanted, silence)
 
         async with anyio.create_task_group() as group:
             for to, wanted in unknown.items():
@@ -655,12 +661,25 @@ class Fanout:
             results.fail(items, error)
             return results, ()
         except TimeoutError as error:
-            results.fail(items, _silence(node_id, self._timeout, error))
+            silence = self._silence(operation, node_id, self._timeout)
+            silence.__cause__ = error
+            results.fail(items, silence)
             return results, ()
         for to, what in {(operation.destination(i), r) for i, r in reactions.items()}:
             self._routing.react(to, node_id, what)
         stale = {i for i, what in reactions.items() if what.refresh_metadata}
         return results, stale & results.again.keys()
+
+    def _silence(
+        self,
+        operation: Operation[ItemT, ValueT, ResponseT],
+        node_id: int,
+        seconds: float,
+    ) -> RequestTimeout:
+        held = self._routing.why_held(node_id, operation.connection_class)
+        if held:
+            return RequestTimeout(f"not sent within {seconds:g} s: {held}")
+        return RequestTimeout(f"broker {node_id} did not answer within {seconds:g} s")
 
     def report(
         self,
@@ -704,12 +723,6 @@ def _too_new(
     return failed or dict.fromkeys(items, error)
 
 
-def _silence(node_id: int, seconds: float, cause: Exception) -> RequestTimeout:
-    error = RequestTimeout(f"broker {node_id} did not answer within {seconds:g} s")
-    error.__cause__ = cause
-    return error
-
-
 class _Run(Generic[ItemT, ValueT, ResponseT]):
     """One call of `Fanout.ask`: the tasks that move the items of a `Progress`.
 
@@ -748,11 +761,12 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
 
     def in_flight(self) -> dict[ItemT, str]:
         """Return the items that brokers were asked for, with words that say so."""
-        return {
-            item: f"broker {node_id} has not answered"
-            for node_id, items in self._in_flight.items()
-            for item in items
-        }
+        stages: dict[ItemT, str] = {}
+        for node_id, items in self._in_flight.items():
+            held = self._routing.why_held(node_id, self._operation.connection_class)
+            stage = held or f"broker {node_id} has not answered"
+            stages |= dict.fromkeys(items, stage)
+        return stages
 
     def _route(self, group: TaskGroup) -> None:
         due = self._progress.take_due(now())

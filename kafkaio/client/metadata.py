@@ -89,6 +89,8 @@ class MetadataUpdater:
         # When the view was refreshed, and by whose clock.
         self._updated_at = -inf
         self._clock: Callable[[], float] = float
+        # Tells what keeps the request under way from being sent.
+        self._held: Callable[[], str] = str
         self._config = config
         self._nodes = nodes
         self._observer = observer
@@ -106,6 +108,11 @@ class MetadataUpdater:
             idle=config.metadata_max_idle_ms / 1000,
             rebootstrap_after=trigger if self._recovers else inf,
         )
+
+    @property
+    def failures(self) -> int:
+        """How many attempts in a row have failed."""
+        return self._schedule.failures
 
     @property
     def age(self) -> float:
@@ -275,12 +282,15 @@ class MetadataUpdater:
         self, connection: Connection, request: Request[ResponseT], version: int
     ) -> ResponseT:
         timeout = self._config.request_timeout_ms / 1000
+        self._held = connection.why_held
         try:
             return await connection.call(request, timeout=timeout, max_version=version)
         except (ConnectionLost, RequestTimeout) as error:
             raise ConnectionLost(
                 f"{_address(connection)}: fetch metadata: {error}"
             ) from error
+        finally:
+            self._held = str
 
     def _apply(
         self, ask: RefreshRequest, response: MetadataResponse, version: int
@@ -377,10 +387,17 @@ class MetadataUpdater:
                 return undescribed(topic, error)
         if self.failure is not None:
             return self.failure
+        named = ", ".join(map(repr, topics))
+        if held := self._held():
+            return RequestTimeout(f"the cluster did not describe {named}: {held}")
         return broker_error(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"the cluster did not describe {', '.join(map(repr, topics))}",
+            f"the cluster did not describe {named}",
         )
+
+    def why_late(self) -> str:
+        """Why the metadata is not fetched yet: the last failure, or what holds it."""
+        return self._held() or (str(self.failure) if self.failure else "")
 
 
 def _address(connection: Connection) -> str:

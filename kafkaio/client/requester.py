@@ -42,8 +42,10 @@ JOIN_MARGIN = 5.0
 class Requester:
     """Routes a request, sends it, and repeats it after errors of routing.
 
-    An answer is repeated only if it says, for each item in it, that the broker is the
-    wrong one: then nothing took effect (see `kafkaio._machines.routing.misrouted`).
+    A request is repeated after an answer only if the answer says, for each item in it,
+    that the broker is the wrong one: then nothing took effect (see
+    `kafkaio._machines.routing.misrouted`). The answer of a broker that was named by its
+    id is always returned.
 
     Args:
         config: the client's options.
@@ -94,7 +96,7 @@ class Requester:
     async def _attempt(
         self, request: Request[ResponseT], to: Destination, attempts: Attempts
     ) -> ResponseT:
-        attempts.stage = "it waits for a connection"
+        attempts.stage, attempts.held = "it waits for a connection", str
         node_id = await self._router.locate(to)
         connection = await self._router.connection(
             node_id,
@@ -102,6 +104,7 @@ class Requester:
         )
         broker = connection.broker
         attempts.stage = f"it waits for the answer of {broker.host}:{broker.port}"
+        attempts.held = connection.why_held
         if _is_oneway(request):
             connection.submit_oneway(request)
             # The broker sends no answer: success means that the request was sent.
@@ -111,7 +114,8 @@ class Requester:
         except NetworkError:
             self._router.unreachable(node_id)
             raise
-        code = misrouted(response)
+        # No look-up changes where a request to a named broker goes.
+        code = None if isinstance(to, Broker) else misrouted(response)
         if code is None:
             return response
         what = f"{attempts.what} ({broker.host}:{broker.port})"

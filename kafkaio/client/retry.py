@@ -111,6 +111,8 @@ class Attempts:
         due: the time of the loop's clock before which no attempt should begin.
         stage: how far the present attempt has come; told when the time is over before
             any attempt has failed.
+        held: tells what keeps the present attempt from being sent, such as a throttle;
+            an empty text for nothing. It is told beside the last failure.
     """
 
     __slots__ = (
@@ -123,6 +125,7 @@ class Attempts:
         "deadline",
         "due",
         "failures",
+        "held",
         "last",
         "stage",
         "what",
@@ -142,6 +145,7 @@ class Attempts:
         self.last: KafkaError | None = None
         self.due: float = 0.0
         self.stage: str = ""
+        self.held: Callable[[], str] = str
         self._policy = policy
         self._timeout = timeout
         self._surfaced = surfaced
@@ -274,20 +278,25 @@ class Attempts:
         """
         if isinstance(self.last, self._surfaced):
             return self.last
-        return timed_out(self.what, self._timeout or 0.0, self.last or self.stage)
+        why = self.last or self.stage
+        return timed_out(self.what, self._timeout or 0.0, why, self.held())
 
 
-def timed_out(what: str, timeout: float, why: KafkaError | str) -> RequestTimeout:
+def timed_out(
+    what: str, timeout: float, why: KafkaError | str, held: str = ""
+) -> RequestTimeout:
     """Make the error for an operation that had no success in time.
 
     Args:
         what: names the operation.
         timeout: seconds that it had.
         why: the last failure, which becomes the cause; or how far it had come.
+        held: what keeps it from being sent, in place of how far it had come.
     """
     is_failure = isinstance(why, KafkaError)
     last = f"the last failure: {why}" if is_failure else why
-    tail = f"; {last}" if last else ""
+    told = [held, last] if is_failure else [held or last]
+    tail = "".join(f"; {text}" for text in told if text)
     error = RequestTimeout(f"{what} did not succeed within {timeout:g} s{tail}")
     error.__cause__ = why if isinstance(why, KafkaError) else None
     return error

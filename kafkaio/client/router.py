@@ -232,6 +232,11 @@ class Router:
             self.unreachable(node_id)
             raise
 
+    def why_held(self, node_id: int, connection_class: ConnectionClass) -> str:
+        """Why nothing is sent to a broker now, for errors; an empty text if it is."""
+        connection = self._pool.ready(node_id, connection_class)
+        return "" if connection is None else connection.why_held()
+
     # ---- what to forget ------------------------------------------------------------
 
     def unreachable(self, node_id: int) -> None:

@@ -305,6 +305,14 @@ class ClientConfig:
         bounds=(1_024, 2**62),
         is_own=True,
     )
+    max_throttle_ms: int = option(
+        60_000,
+        "The longest pause that a broker's quota can demand of the client (KIP-219). A "
+        "broker that demands more is taken for a broken or hostile one. 0 ignores "
+        "quotas: the broker then delays what it reads.",
+        bounds=_FROM_0,
+        is_own=True,
+    )
     max_brokers: int = option(
         10_000,
         "The most brokers that a cluster may have. A broker that names more is taken "

@@ -71,6 +71,7 @@ class ClientOptions(TypedDict, total=False):
     max_response_size: int
     max_control_response_size: int
     receive_memory: int
+    max_throttle_ms: int
     max_brokers: int
     allowed_hosts: AllowedHosts | None
     send_buffer_bytes: int

@@ -380,9 +380,11 @@ class Sender:
             )
             self._transaction.sending([batch.partition for batch in batches])
         observer, at = self._cluster.observer, self._loop.time()
+        held = connection.why_held()
         for batch in batches:
             builder = batch.builder
             batch.sent(at)
+            batch.held = held
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
         if request.acks == 0:
             connection.submit_oneway(request, max_version=max_version)

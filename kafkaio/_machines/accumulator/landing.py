@@ -386,6 +386,8 @@ def _not_acknowledged(batch: ProduceBatch, limit: str) -> DeliveryTimeout:
     topic, partition = batch.partition
     if batch.is_on_wire:
         state = f"sent {batch.attempts} times, the last time without an answer yet"
+        if batch.held:
+            state = f"attempt {batch.attempts} was held back: {batch.held}"
     elif batch.attempts:
         state = f"sent {batch.attempts} times"
     else:

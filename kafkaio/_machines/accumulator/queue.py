@@ -73,6 +73,7 @@ class ProduceBatch:
         sent_to: leader and leader epoch of the last attempt.
         cause: why the last attempt did not succeed, or none could be made.
         charged: bytes of buffer memory that it is charged with.
+        held: what kept it from being sent at once the last time, for error messages.
     """
 
     __slots__ = (
@@ -83,6 +84,7 @@ class ProduceBatch:
         "charged",
         "created",
         "first_sent_at",
+        "held",
         "identity",
         "is_expired",
         "is_leased",
@@ -118,6 +120,7 @@ class ProduceBatch:
         self.is_leased: bool = False
         self.is_sealed: bool = False
         self.is_expired: bool = False
+        self.held: str = ""
         self.attempts: int = 0
         self.first_sent_at: float | None = None
         self.sent_at: float = 0.0

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Generator
 from typing import Final
 
+from kafkaio._machines.bounds import check_in_slices
 from kafkaio._machines.connection.pipeline import AnyTicket
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol.api_keys import ApiKey
@@ -88,18 +89,13 @@ class Backlog:
             If that was the last slice: its ticket, the answer, and its size in bytes.
 
         Raises:
-            ProtocolError: it cannot be decoded; it stays the oldest.
+            ProtocolError: it cannot be decoded, or has a number that makes no sense; it
+                stays the oldest.
         """
         ticket, frame = self._answers[0]
         if self._decoder is None:
-            self._decoder = decode_response_in_slices(
-                ticket.response_type,
-                ticket.version,
-                frame,
-                max_memory=min(
-                    _SMALL + _FACTOR * len(frame), _CEILING * self._max_control
-                ),
-            )
+            limit = min(_SMALL + _FACTOR * len(frame), _CEILING * self._max_control)
+            self._decoder = _read(ticket, frame, limit)
         try:
             next(self._decoder)
         except StopIteration as end:
@@ -117,6 +113,17 @@ class Backlog:
         self._decoder = None
         self.size = 0
         return tickets
+
+
+def _read(
+    ticket: AnyTicket, frame: Buffer, max_memory: int
+) -> Generator[None, None, Response]:
+    """Decode an answer, and check its numbers, in slices."""
+    response = yield from decode_response_in_slices(
+        ticket.response_type, ticket.version, frame, max_memory=max_memory
+    )
+    yield from check_in_slices(response)
+    return response
 
 
 def _has_records(ticket: AnyTicket) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.bounds import check
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
@@ -34,6 +35,7 @@ class Identity:
         request_timeout: seconds to wait for each answer of the handshake and of SASL.
         idle_timeout: seconds without use after which the connection is closed.
         max_control_response_size: the largest answer without records, in bytes.
+        max_throttle: the longest pause that a broker can demand, in seconds.
     """
 
     peer: str
@@ -44,6 +46,7 @@ class Identity:
     request_timeout: float
     idle_timeout: float
     max_control_response_size: int = 16_777_216
+    max_throttle: float = 60.0
 
 
 class VersionNegotiation:
@@ -79,6 +82,7 @@ class VersionNegotiation:
         """
         assert self.version is not None
         response = decode_api_versions(self.version, frame)
+        check(response)
         self.version = next_attempt(self.version, response)
         if self.version is None:
             self.versions = ApiVersions.from_response(response)

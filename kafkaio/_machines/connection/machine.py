@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.bounds import check
 from kafkaio._machines.connection.backlog import LARGE_ANSWER, Backlog
 from kafkaio._machines.connection.handshake import Identity, VersionNegotiation
 from kafkaio._machines.connection.pipeline import RESERVED_IDS, AnyTicket, Pipeline
@@ -63,7 +64,8 @@ class Answer(NamedTuple):
     Attributes:
         ticket: the request.
         response: its answer, of ``ticket.response_type``.
-        throttled: seconds that the broker tells the client to pause; 0 for none.
+        throttled: seconds for which the client pauses, because the broker tells it to;
+            0 for none.
         size: bytes of the answer, without the length before it.
     """
 
@@ -225,6 +227,7 @@ class ConnectionMachine:
             return None
         try:
             response = decode_response(ticket.response_type, ticket.version, frame)
+            check(response)
         except ProtocolError as error:
             self.pipeline.put_back(ticket)
             return self._undecodable(ticket, error)
@@ -263,10 +266,15 @@ class ConnectionMachine:
     def _answered(
         self, ticket: AnyTicket, response: Response, size: int, now: float
     ) -> Answer:
-        seconds = pause_after(response, ticket.version)
+        seconds = self._throttle(response, ticket.version, now)
+        return Answer(ticket, response, seconds, size)
+
+    def _throttle(self, response: Response, version: int, now: float) -> float:
+        """Pause if an answer demands it; return for how long."""
+        seconds = pause_after(response, version, self._identity.max_throttle)
         if seconds:
             self.pipeline.pause(seconds, now)
-        return Answer(ticket, response, seconds, size)
+        return seconds
 
     def expire(self, now: float) -> Closing | Renewal | None:
         """Look at the clock: send what was held back, end what is overdue.
@@ -336,8 +344,7 @@ class ConnectionMachine:
                 self._send(self._exchange, self._exchange.receive(frame), now)
             else:
                 response = self._negotiation.receive(frame)
-                if seconds := pause_after(response, ticket.version):
-                    self.pipeline.pause(seconds, now)
+                self._throttle(response, ticket.version, now)
                 self._negotiate(now)
         except KafkaError as error:
             return self.closed(error)

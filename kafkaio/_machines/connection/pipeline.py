@@ -273,9 +273,12 @@ class Pipeline:
     def pause(self, seconds: float, now: float) -> None:
         """Write nothing for a while, and give every request that much more time."""
         # Never shortened by a later answer with a smaller throttle.
-        self.throttled_until = max(self.throttled_until, now + seconds)
+        more = now + seconds - max(self.throttled_until, now)
+        if more <= 0:
+            return
+        self.throttled_until = now + seconds
         for pending in self.pending():
-            pending.deadline += seconds
+            pending.deadline += more
 
     def release(self, now: float) -> None:
         """Write what was held back, if nothing holds it back any more."""

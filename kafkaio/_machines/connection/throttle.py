@@ -3,7 +3,9 @@
 A broker that enforces a quota answers first, with the time by which the quota was
 exceeded, and then reads nothing more from the connection for that time. In older
 versions of an API it delays the answer instead, so the client has to do nothing. From
-the version in ``THROTTLED_FROM`` on it relies on the client to pause.
+the version in ``THROTTLED_FROM`` on it relies on the client to pause. The window of a
+quota is a second, and eleven are counted: no honest broker demands more than some
+minutes, and one that demands 24 days is wrong. So the pause has a limit.
 """
 
 from __future__ import annotations
@@ -60,9 +62,9 @@ THROTTLED_FROM: Final[Mapping[int, int]] = MappingProxyType(
 )
 
 
-def pause_after(response: Response, version: int) -> float:
-    """Seconds to pause after an answer of that version; 0 for none."""
+def pause_after(response: Response, version: int, longest: float) -> float:
+    """Seconds to pause after an answer of that version, at most ``longest``."""
     throttle_ms: int = getattr(response, "throttle_time_ms", 0)
     if throttle_ms <= 0 or version < THROTTLED_FROM.get(response.API_KEY, 0):
         return 0.0
-    return throttle_ms / 1000
+    return min(throttle_ms / 1000, longest)

@@ -19,6 +19,7 @@ from itertools import groupby
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
 from kafkaio._dataclass import dataclass
+from kafkaio._machines.bounds import check
 from kafkaio._machines.membership.layout import Layout
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol import codec
@@ -254,4 +255,6 @@ def _decode(kind: type[DataT], blob: bytes) -> DataT:
     if version < 0:
         raise ProtocolError(f"{kind.NAME}: version {version} is negative")
     known = min(version, kind.MAX_VERSION)
-    return codec.decode(kind, known, memoryview(blob)[_VERSION.size :], exact=False)
+    data = codec.decode(kind, known, memoryview(blob)[_VERSION.size :], exact=False)
+    check(data)
+    return data

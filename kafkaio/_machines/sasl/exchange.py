@@ -24,6 +24,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from kafkaio._machines.api_versions import ApiVersions
+from kafkaio._machines.bounds import seconds
 from kafkaio._machines.sasl.mechanism import Mechanism, Outcome, Work
 from kafkaio.errors import AuthenticationError, InternalError, UnsupportedVersion
 from kafkaio.protocol.error_codes import ErrorCode
@@ -253,7 +254,7 @@ class SaslExchange:
             if answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED:
                 raise self._refused(words or "the broker refuses the credentials")
             raise self._refused(f"{_code(answer.error_code)} {words}".rstrip())
-        self.lifetime = max(0, answer.session_lifetime_ms) / 1000
+        self.lifetime = seconds("session_lifetime_ms", answer.session_lifetime_ms)
         try:
             outcome = self._mechanism.receive(answer.auth_bytes)
         except AuthenticationError as error:

@@ -17,6 +17,7 @@ from uuid import UUID
 
 import anyio
 
+from kafkaio._machines.bounds import seconds
 from kafkaio._machines.telemetry import Ledger, Step, Subscription, TelemetryMachine
 from kafkaio._net.connection import Connection
 from kafkaio._runtime.broadcast import Broadcast
@@ -291,7 +292,7 @@ class Telemetry:
             instance_id=answer.client_instance_id,
             subscription_id=answer.subscription_id,
             accepted=answer.accepted_compression_types,
-            interval=answer.push_interval_ms / 1000,
+            interval=_interval(answer.push_interval_ms),
             max_bytes=answer.telemetry_max_bytes,
             is_delta=answer.delta_temporality,
             prefixes=answer.requested_metrics,
@@ -452,3 +453,8 @@ def _key_of(metric: object) -> tuple[str, Attributes]:
     for text in (metric.name, *itertools.chain(*metric.attributes.items())):
         _check_text(text)
     return metric.name, tuple(sorted(metric.attributes.items()))
+
+
+def _interval(milliseconds: int) -> float:
+    """Seconds between two pushes; 0 if the broker says no time."""
+    return seconds("push_interval_ms", milliseconds) if milliseconds > 0 else 0.0

@@ -29,6 +29,10 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
 from kafkaio.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicResult,
@@ -112,7 +116,7 @@ async def test_any_spreads_concurrent_requests(cluster: FakeCluster) -> None:
 
 
 async def test_connection_classes(cluster: FakeCluster) -> None:
-    cluster.on(ApiKey.JOIN_GROUP, JoinGroupResponse())
+    cluster.on(ApiKey.JOIN_GROUP, JoinGroupResponse(generation_id=1))
     cluster.on(ApiKey.PRODUCE, ProduceResponse())
     async with client_of(cluster) as client:
         await client.request(JoinGroupRequest(), ANY)
@@ -143,6 +147,42 @@ async def test_one_attempt_has_the_request_timeout(cluster: FakeCluster) -> None
     async with client_of(cluster, request_timeout_ms=2_000) as client:
         await client.request(ListGroupsRequest(), Broker(1))
         assert 2 < now() < 2.5
+
+
+@pytest.mark.parametrize(
+    "code", [E.NOT_COORDINATOR, E.COORDINATOR_LOAD_IN_PROGRESS, E.NOT_CONTROLLER]
+)
+async def test_a_broker_that_was_named_has_the_last_word(
+    cluster: FakeCluster, code: E
+) -> None:
+    cluster.on(ApiKey.HEARTBEAT, HeartbeatResponse(error_code=code))
+    async with client_of(cluster) as client:
+        began = now()
+        answer = await client.request(HeartbeatRequest(group_id="g"), Broker(1))
+        assert answer.error_code == code
+        assert now() == began
+    assert nodes_of(cluster, ApiKey.HEARTBEAT) == [1]
+
+
+async def test_a_leader_that_was_named_by_its_id_has_the_last_word(
+    cluster: FakeCluster,
+) -> None:
+    answer = ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name="t",
+                partitions=[
+                    ListOffsetsPartitionResponse(
+                        partition_index=0, error_code=E.NOT_LEADER_OR_FOLLOWER
+                    )
+                ],
+            )
+        ]
+    )
+    cluster.on(ApiKey.LIST_OFFSETS, answer)
+    async with client_of(cluster) as client:
+        assert await client.request(ListOffsetsRequest(), Broker(2)) == answer
+    assert nodes_of(cluster, ApiKey.LIST_OFFSETS) == [2]
 
 
 async def test_all_attempts_together_have_the_timeout(cluster: FakeCluster) -> None:
@@ -305,7 +345,7 @@ async def test_produce_without_acknowledgement(cluster: FakeCluster) -> None:
 
 
 async def test_a_join_may_take_as_long_as_a_rebalance(cluster: FakeCluster) -> None:
-    cluster.on(ApiKey.JOIN_GROUP, JoinGroupResponse())
+    cluster.on(ApiKey.JOIN_GROUP, JoinGroupResponse(generation_id=1))
     cluster.delay(ApiKey.JOIN_GROUP, 50)
     request = JoinGroupRequest(session_timeout_ms=10_000, rebalance_timeout_ms=50_000)
     async with client_of(cluster) as client:
@@ -482,3 +522,57 @@ def test_clients_say_what_they_are_of() -> None:
         "Leader(partition=TopicPartition(topic='t', partition=1))"
     )
     assert Client("a:1").config.client_id in repr(Client("a:1"))
+
+
+# ---- throttles -------------------------------------------------------------------
+
+
+async def test_a_throttled_call_ends_in_time_and_says_why(
+    cluster: FakeCluster,
+) -> None:
+    throttled = ListGroupsResponse(throttle_time_ms=2**31 - 1)
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
+    cluster.on(ApiKey.LIST_GROUPS, throttled, times=1)
+    async with client_of(cluster) as client:
+        assert await client.request(ListGroupsRequest(), Broker(1)) == throttled
+        began = now()
+        why = (
+            r"ListGroups to broker 1 did not succeed within 5 s; broker1:9093 "
+            r"throttles "
+            r"this client, so that nothing is sent to it for another 55\.0 s"
+        )
+        with pytest.raises(RequestTimeout, match=why):
+            await client.request(ListGroupsRequest(), Broker(1), timeout=5)
+        assert now() == pytest.approx(began + 5)
+        # Others are not concerned, and the broker itself is asked when it is over.
+        await client.request(ListGroupsRequest(), Broker(2), timeout=1)
+        await client.request(ListGroupsRequest(), Broker(1))
+        assert now() == pytest.approx(began + 60, abs=2)
+    assert nodes_of(cluster, ApiKey.LIST_GROUPS) == [1, 2, 1]
+
+
+async def test_the_limit_of_a_throttle_is_an_option(cluster: FakeCluster) -> None:
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse(throttle_time_ms=2**31 - 1))
+    async with client_of(cluster, max_throttle_ms=1_500) as client:
+        for _ in range(3):
+            await client.request(ListGroupsRequest(), Broker(1))
+        assert now() == pytest.approx(3, abs=0.5)
+    async with client_of(cluster, max_throttle_ms=0) as client:
+        began = now()
+        for _ in range(3):
+            await client.request(ListGroupsRequest(), Broker(1))
+        assert now() == pytest.approx(began, abs=0.5)
+
+
+async def test_a_throttle_at_the_start_is_named(cluster: FakeCluster) -> None:
+    def throttled(*_: object) -> ApiVersionsResponse:
+        found = cluster._api_versions(cluster.nodes[0], None, ApiVersionsRequest())
+        found.throttle_time_ms = 20_000
+        return found
+
+    cluster.on(ApiKey.API_VERSIONS, throttled)
+    client = client_of(cluster)
+    with pytest.raises(BrokerNotAvailable, match="throttles this client"):
+        await client.start(3)
+    async with client_of(cluster) as client:
+        assert now() == pytest.approx(23, abs=1)

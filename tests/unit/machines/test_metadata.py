@@ -165,6 +165,29 @@ def test_an_old_epoch_never_leads_even_when_nothing_is_cached() -> None:
     assert stale.unsettled == {"t"}
 
 
+def test_an_epoch_that_nobody_confirms_is_dropped() -> None:
+    known = Known()
+    known.take(topic(partition(1, 5)))
+    known.take(topic(partition(2, 2**31 - 1)))  # a lie
+    for _ in range(19):
+        assert known.take(topic(partition(1, 5))).unsettled == {"t"}
+        assert known.view.leader(T0) == 2
+    assert not known.take(topic(partition(1, 5))).unsettled
+    assert known.view.leader(T0) == 1
+    known.take(topic(partition(0, 6)))
+    assert known.view.leader(T0) == 0
+
+
+def test_only_old_epochs_in_a_row_refute_the_newest() -> None:
+    known = Known()
+    known.take(topic(partition(1, 5)))
+    for _ in range(3):
+        for _ in range(15):
+            known.take(topic(partition(2, 4)))  # a broker that lags behind
+        known.take(topic(partition(1, 5)))
+        assert known.view.leader(T0) == 1
+
+
 def test_another_topic_of_the_same_name_starts_anew() -> None:
     known = Known()
     known.take(topic(partition(1, 5), topic_id=A))

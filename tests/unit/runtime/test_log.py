@@ -450,3 +450,17 @@ async def test_a_broker_that_is_down_is_told_at_once(
     assert warning.startswith("[kafkaio] cannot connect to bootstrap server 1: ")
     assert f"127.0.0.1:{unused_port}: " in warning
     assert "connect: [Errno " in warning
+
+
+def test_a_long_throttle_is_a_warning(
+    observer: LogObserver, caplog: pytest.LogCaptureFixture
+) -> None:
+    observer.throttled(1, 4.9, "Fetch")
+    assert not warnings(caplog)
+    for _ in range(3):
+        observer.throttled(1, 60.0, "Metadata")
+    (line,) = warnings(caplog)
+    assert line == (
+        "[me] broker 1 throttles this client: nothing is sent to it for 60.0 s, "
+        "because of a quota (the answer to Metadata says so)"
+    )

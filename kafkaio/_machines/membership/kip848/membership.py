@@ -28,6 +28,7 @@ from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.bounds import seconds
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.kip848.regex import to_re2
 from kafkaio._machines.membership.kip848.states import (
@@ -438,7 +439,7 @@ class Kip848Membership(Membership):
         self._not_before = now
         self.member_epoch = reply.member_epoch
         self.member_id = reply.member_id or self.member_id
-        self._interval = reply.heartbeat_interval_ms / 1000
+        self._interval = seconds("heartbeat_interval_ms", reply.heartbeat_interval_ms)
         self._acked_wanted = sent.wanted
         if sent.acks and sent.owned is not None:
             self._acked = sent.owned

@@ -436,6 +436,23 @@ def test_a_throttle_never_shrinks() -> None:
     assert machine.pipeline.throttled_until == 10.0
 
 
+def test_throttles_of_several_answers_do_not_add_up() -> None:
+    machine = ready()
+    tickets = [heartbeat(machine) for _ in range(4)]
+    for ticket in tickets[:3]:
+        machine.receive(answer_to(ticket, 10_000), 0.0)
+    assert tickets[3].deadline == 40.0
+
+
+def test_a_throttle_has_a_limit() -> None:
+    machine = ready()
+    first, second = heartbeat(machine), heartbeat(machine)
+    answer = machine.receive(answer_to(first, 2**31 - 1), 0.0)
+    assert isinstance(answer, Answer)
+    assert answer.throttled == 60.0
+    assert second.deadline == 90.0
+
+
 def test_an_old_version_is_not_throttled_by_us() -> None:
     machine = ready()
     ticket = send(machine, HeartbeatRequest(), now=0.0, timeout=1.0, max_version=1)

@@ -31,5 +31,14 @@ def test_throttled_versions_exist() -> None:
 def test_a_pause_follows_the_rule(
     response: Response, version: int, seconds: float
 ) -> None:
-    assert pause_after(response, version) == seconds
+    assert pause_after(response, version, 60.0) == seconds
     assert ApiKey.CONSUMER_GROUP_HEARTBEAT not in THROTTLED_FROM
+
+
+@pytest.mark.parametrize(
+    ("told", "longest", "seconds"),
+    [(2**31 - 1, 60.0, 60.0), (59_999, 60.0, 59.999), (500, 0.0, 0.0)],
+)
+def test_a_pause_has_a_limit(told: int, longest: float, seconds: float) -> None:
+    response = HeartbeatResponse(throttle_time_ms=told)
+    assert pause_after(response, 4, longest) == seconds

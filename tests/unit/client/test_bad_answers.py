@@ -1,0 +1,159 @@
+"""One answer with numbers that no broker says, and what works after it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafkaio._net.transport import DialOptions, FrameSink, Transport, dial_tcp
+from kafkaio.client import Broker, Client, Leader
+from kafkaio.config import ClientConfig
+from kafkaio.errors import BrokerNotAvailable, KafkaError
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from kafkaio.protocol.messages.metadata import MetadataResponse
+from kafkaio.types import TopicPartition
+from tests.fakes.broker import FakeCluster
+from tests.unit.client.support import client_of
+
+T0 = TopicPartition("t", 0)
+Change = Callable[[MetadataResponse], None]
+
+
+def lie(cluster: FakeCluster, change: Change, times: int) -> None:
+    """Change the next answers to Metadata."""
+
+    def answer(node: Any, header: Any, request: Any) -> MetadataResponse:
+        answered = cluster._metadata(node, header, request)
+        change(answered)
+        return answered
+
+    cluster.on(ApiKey.METADATA, answer, times=times)
+
+
+def port(number: int) -> Change:
+    def change(answer: MetadataResponse) -> None:
+        for broker in answer.brokers:
+            broker.port = number
+
+    return change
+
+
+def host(name: str) -> Change:
+    def change(answer: MetadataResponse) -> None:
+        for broker in answer.brokers:
+            broker.host = name
+
+    return change
+
+
+def ids(answer: MetadataResponse) -> None:
+    for broker in answer.brokers:
+        broker.node_id = -1 - broker.node_id
+
+
+def partitions(answer: MetadataResponse) -> None:
+    for topic in answer.topics:
+        for part in topic.partitions:
+            part.partition_index = -1 - part.partition_index
+
+
+def epochs(answer: MetadataResponse) -> None:
+    for topic in answer.topics:
+        for part in topic.partitions:
+            part.leader_epoch, part.leader_id = 2**31 - 1, 99
+
+
+def throttle(answer: MetadataResponse) -> None:
+    answer.throttle_time_ms = 2**31 - 1
+
+
+LIES: dict[str, Change] = {
+    **{f"port {n}": port(n) for n in (0, -1, 65_536, 2**31 - 1, -(2**31))},
+    **{f"host {n[:9]!a}": host(n) for n in ("", "\0", "a\nb", "a." * 5_000)},
+    "ids": ids,
+    "partitions": partitions,
+    "epochs": epochs,
+    "throttle": throttle,
+}
+
+
+class Dialler:
+    """Dials the fake cluster, and for all that is not in it the real network."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
+        self._known = set(cluster.bootstrap_servers)
+
+    async def __call__(
+        self, host: str, port: int, sink: FrameSink, options: DialOptions
+    ) -> Transport:
+        if (host, port) in self._known:
+            return await self._cluster.dial(host, port, sink, options)
+        return await dial_tcp(host, port, sink, options)
+
+
+@pytest.mark.parametrize("name", LIES)
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_lie_is_over_when_the_answers_are_right_again(
+    cluster: FakeCluster, name: str, times: int
+) -> None:
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
+    lie(cluster, LIES[name], times)
+    servers = cluster.bootstrap_servers
+    config = ClientConfig(bootstrap_servers=servers, default_api_timeout_ms=90_000)
+    client = Client.from_config(config, dial=Dialler(cluster))
+    async with client:
+        for partition in range(3):
+            to = Leader(TopicPartition("t", partition))
+            await client.request(ListGroupsRequest(), to)
+            await client.request(ListGroupsRequest(), Broker(partition))
+    assert len(cluster.logged(ApiKey.LIST_GROUPS)) == 6
+
+
+async def test_one_broker_with_an_impossible_address_harms_no_other(
+    cluster: FakeCluster,
+) -> None:
+    def change(answer: MetadataResponse) -> None:
+        answer.brokers[1].port = 70_000
+
+    class Heard:
+        def __init__(self) -> None:
+            self.lost: list[str] = []
+
+        def connection_lost(self, node_id: int, kind: str, cause: object) -> None:
+            if node_id == 1:
+                self.lost.append(str(cause))
+
+    heard = Heard()
+    lie(cluster, change, 10_000)
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
+    async with client_of(cluster, heard) as client:
+        for node_id in (0, 2):
+            await client.request(ListGroupsRequest(), Broker(node_id))
+        what = "broker 1 is said to be at broker1:70000: port 70000 is not within 1 to"
+        with pytest.raises(KafkaError, match=what):
+            await client.request(ListGroupsRequest(), Broker(1), timeout=5)
+    assert len(heard.lost) == 1  # told once, not with each attempt
+    assert what in heard.lost[0]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [OverflowError("port"), ValueError("null byte"), UnicodeError("idna"), OSError(99)],
+)
+async def test_what_dialling_raises_is_a_broker_that_is_not_available(
+    cluster: FakeCluster, failure: Exception
+) -> None:
+    async def dial(*_: object) -> Transport:
+        raise failure
+
+    config = ClientConfig(bootstrap_servers=cluster.bootstrap_servers)
+    client = Client.from_config(config, dial=dial)
+    with pytest.raises(BrokerNotAvailable, match="connect: "):
+        await client.start(2)
+    await client.close()
+    assert asyncio.get_running_loop().time() < 3
