@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -25,6 +26,7 @@ nox.options.sessions = [
     "codegen",
     "unit",
     "crowded",
+    "uvloop",
     "oldest",
     "newest",
     "simulated",
@@ -259,6 +261,31 @@ def crowded(session: nox.Session) -> None:
     ]
     overrides = [word for option in options for word in ("-o", option)]
     session.run("pytest", *overrides, "tests/crowded", *session.posargs)
+
+
+#: What runs on the real clock, and so depends on how a loop's timers round.
+LOOP_TESTS = [
+    "tests/unit/net/test_transport.py",
+    "tests/unit/net/test_transport_tls.py",
+    "tests/unit/producer/test_real_loops.py",
+    "tests/unit/runtime/test_timer.py",
+    "tests/integration/test_embedded_clients.py",
+    *("-k", "not test_embedded_clients or lost_or_repeated or killed"),
+]
+
+
+@nox.session
+def uvloop(session: nox.Session) -> None:
+    """Producer, compression, faults and transactions on uvloop; less than a minute."""
+    if sys.platform == "win32":
+        session.skip("there is no uvloop for Windows")
+    install(session, "[kafka,uvloop]")
+    groups(session, "test")
+    run = ["pytest", "-p", "tests.support.on_uvloop", *BROKERS, *session.posargs]
+    debug = {"PYTHONASYNCIODEBUG": "1"}
+    session.run(*run, *LOOP_TESTS, env=debug)
+    whole = ["tests/integration/test_producer.py"]
+    session.run(*run, *whole, env={**debug, "KAFKAIO_KAFKA": "embedded"})
 
 
 @nox.session

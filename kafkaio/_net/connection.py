@@ -35,6 +35,7 @@ from kafkaio._net.transport import Dial, DialOptions, Transport
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child, TaskScope
+from kafkaio._runtime.timer import Timer
 from kafkaio.errors import (
     AuthenticationError,
     BrokerNotAvailable,
@@ -182,7 +183,7 @@ class Connection:
         # The transport while it closes, and the end of it.
         self._closing: Transport | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = Timer(self._expire)
         self._requests = 0
         self._bytes_sent = 0
         # Requests without an answer when the connection ended; None before that.
@@ -610,7 +611,6 @@ class Connection:
         self.close(cause)
 
     def _expire(self) -> None:
-        self._timer = None
         # A request that a throttle holds back is not sent at all if it was cancelled.
         gone = [ticket for ticket, future in self._waiters.items() if future.done()]
         for ticket in gone:
@@ -632,13 +632,8 @@ class Connection:
             self._transport.write(output)
             self._bytes_sent += sum(map(len, output))
         deadline = self._pipeline.next_deadline
-        if deadline is None:
-            return
-        if self._timer is not None:
-            if self._timer.when() <= deadline:
-                return
-            self._timer.cancel()
-        self._timer = self._loop.call_at(deadline, self._expire)
+        if deadline is not None and deadline < self._timer.when:
+            self._timer.set(deadline)
 
     def _answer(self, answer: Answer, at: float) -> None:
         ticket = answer.ticket
@@ -657,9 +652,7 @@ class Connection:
 
     def _perform(self, closing: Closing) -> None:
         """Close the transport, and fail everything that waits for an answer."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
         if self._turn is not None:
             self._turn.cancel()
             self._turn = None

@@ -29,6 +29,7 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import roll
 from kafkaio._runtime.supervisor import TaskScope
+from kafkaio._runtime.timer import Timer
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.cluster import Cluster
 from kafkaio.client.retry import RetryPolicy
@@ -144,7 +145,7 @@ class Sender:
         self._has_others = False
         self._failed = Wakeup()
         # Fires no later than needed; to fire early is harmless.
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = Timer(self.wake)
         self._look_at_topics_at = 0.0
         self._is_stopping = False
         self._failure: BaseException | None = None
@@ -236,8 +237,7 @@ class Sender:
             raise
         finally:
             self._is_stopping = True
-            if self._timer is not None:
-                self._timer.cancel()
+            self._timer.cancel()
         if self._failure is not None:
             raise self._failure
 
@@ -253,19 +253,12 @@ class Sender:
         except Exception as failure:  # noqa: BLE001 - the task raises it
             self._fail(failure)
             return
-        timer = self._timer
-        if wake_at != _NEVER and (timer is None or wake_at < timer.when()):
-            if timer is not None:
-                timer.cancel()
-            self._timer = self._loop.call_at(wake_at, self._timer_fired)
+        if wake_at < self._timer.when:
+            self._timer.set(wake_at)
 
     def _fail(self, failure: BaseException) -> None:
         self._failure = failure
         self._failed.notify()
-
-    def _timer_fired(self) -> None:
-        self._timer = None
-        self.wake()
 
     def _send_ready(self, at: float) -> float:
         """Send all that can be sent now; return when to look again."""

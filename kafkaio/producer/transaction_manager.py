@@ -60,6 +60,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.supervisor import Child, start_detached
+from kafkaio._runtime.timer import Timer
 from kafkaio.client.cluster import Cluster
 from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio.client.retry import Attempts
@@ -269,7 +270,7 @@ class TransactionManager:
         # Told whenever the state has changed, or a group was added.
         self._changed = Broadcast()
         # Fires no later than needed; to fire early is harmless. It serves many runs.
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = Timer(self._time_passed)
         # When the probes of the run are given up.
         self._probes_until = inf
         # Commits of offsets follow one another. No run ends while it has one under way,
@@ -339,7 +340,7 @@ class TransactionManager:
         machine = self._machine
         if machine.state not in OVER:
             self._perform(machine.fail(error))
-        self._stop_timer()
+        self._timer.cancel()
         if self._run is not None and self._run.outcome is not None:
             # A rewind may be cut short before its first step, with the cluster.
             self._done(self._run)
@@ -723,7 +724,7 @@ class TransactionManager:
                     accumulator.gate.admitted = partitions
                 case Started(deadline=deadline):
                     accumulator.expire_at(deadline)
-                    self._look_at(deadline)
+                    self._timer.set(deadline)
                 case DropUnsent():
                     self._drop_unsent()
                 case Ended(outcome=outcome):
@@ -732,16 +733,7 @@ class TransactionManager:
         if self._interrupt is not None and self._machine.state not in ADDING:
             self._interrupt()
 
-    def _look_at(self, when: float) -> None:
-        timer = self._timer
-        if timer is None or when < timer.when():
-            if timer is not None:
-                timer.cancel()
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_at(when, self._time_passed)
-
     def _time_passed(self) -> None:
-        self._timer = None
         run, machine = self._run, self._machine
         if run is None or run.outcome is not None:
             return
@@ -762,12 +754,7 @@ class TransactionManager:
         times = machine.deadline, run.late_at, self._probes_until, inf
         ahead = min(when for when in times if when > at)
         if ahead < inf:
-            self._look_at(ahead)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+            self._timer.set(ahead)
 
     def _drop_unsent(self) -> None:
         run = self._run
@@ -877,7 +864,7 @@ class TransactionManager:
             case Probe():
                 # Also where the coordinator is silent: it holds nothing up for longer.
                 self._probes_until = self._now() + _PROBE_LIMIT
-                self._look_at(self._probes_until)
+                self._timer.set(self._probes_until)
                 self._probe(request, 1)
 
     def _start(self, step: Child, name: str) -> None:
@@ -1133,7 +1120,7 @@ class TransactionManager:
         run, at = self._run, self._now()
         assert run is not None
         run.late_at = at + self._max_block
-        self._look_at(run.late_at)
+        self._timer.set(run.late_at)
         connection = self._rpc.ready(ConnectionClass.SHARED)
         if connection is None or not self._can_end(connection, request):
             self._start(partial(self._end, request, is_sent=False), "EndTxn")

@@ -2,18 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from importlib.util import find_spec
 
 import pytest
 
+from tests.support.loops import REAL_LOOPS
 from tests.virtual_loop import VirtualClockLoop
-
-REAL_LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
-    "asyncio": asyncio.new_event_loop
-}
-if find_spec("uvloop") is not None:  # an optional dependency
-    REAL_LOOPS["uvloop"] = import_module("uvloop").new_event_loop
 
 
 def pytest_asyncio_loop_factories(
