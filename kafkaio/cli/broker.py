@@ -16,10 +16,14 @@ from typing import TYPE_CHECKING, Final, TextIO
 from kafkaio.cli.exits import CommandFailed
 from kafkaio.cli.output import Output
 from kafkaio.cli.parsing import add_formats
+from kafkaio.errors import ConfigurationError
+from kafkaio.security.loopback import is_loopback
+from kafkaio.security.references import resolve
 from kafkaio.testing.broker.configs import base_name, facts
-from kafkaio.testing.broker.properties import read_properties
+from kafkaio.testing.broker.properties import EVERYWHERE, read_properties
 from kafkaio.testing.broker.refusal import Refusal
 from kafkaio.testing.embedded import Broker
+from kafkaio.testing.security.config import AUTHORIZER_CONFIGS
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -40,15 +44,7 @@ def add_command(commands: _SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "broker", help="run a Kafka cluster for development and tests"
     )
-    parser.add_argument("--host", help=f"address to listen at (default: {_HOST})")
-    parser.add_argument(
-        "--port",
-        type=_port,
-        help=(
-            f"port of the first node, the others take the next ports (default: {_PORT};"
-            " 0 takes free ports)"
-        ),
-    )
+    _add_addresses(parser)
     parser.add_argument(
         "--nodes", type=_count, default=1, help="number of nodes (default: 1)"
     )
@@ -82,8 +78,65 @@ def add_command(commands: _SubParsersAction[Parser]) -> None:
         metavar="FILE",
         help="configs of the brokers, in the format of a server.properties",
     )
+    _add_security(parser)
     add_formats(parser)
     parser.set_defaults(run=_run, command=_COMMAND)
+
+
+def _add_addresses(parser: Parser) -> None:
+    parser.add_argument(
+        "--host",
+        help=f"address to listen at (default: {_HOST}; 0.0.0.0 for all interfaces)",
+    )
+    parser.add_argument(
+        "--port",
+        type=_port,
+        help=(
+            f"port of the first node, the others take the next ports (default: {_PORT};"
+            " 0 takes free ports)"
+        ),
+    )
+
+
+def _add_security(parser: Parser) -> None:
+    parser.add_argument(
+        "--sasl",
+        action="store_true",
+        help="open the listener SASL, too: PLAIN, SCRAM and OAUTHBEARER",
+    )
+    parser.add_argument(
+        "--tls",
+        action="store_true",
+        help="open the listeners SSL and MTLS, too, and with --sasl SASL_SSL",
+    )
+    parser.add_argument(
+        "--user",
+        action="append",
+        default=[],
+        type=_user,
+        metavar="NAME:PASSWORD",
+        help=(
+            "a user of --sasl, and of a client certificate of --tls; can be repeated"
+            " (default: alice:alice-secret). A password can be ${env:NAME} or"
+            " ${file:PATH:KEY}"
+        ),
+    )
+    parser.add_argument(
+        "--acls",
+        action="store_true",
+        help=(
+            "check rights by ACLs; clients of the listener PLAINTEXT may do everything,"
+            " unless --config super.users=User:NAME names others"
+        ),
+    )
+
+
+def _user(text: str) -> tuple[str, str]:
+    name, colon, password = text.partition(":")
+    if not name or not colon or not password:
+        # The text may be a password without a name.
+        raise argparse.ArgumentTypeError("it is not NAME:PASSWORD")
+    return name, password
 
 
 def _port(text: str) -> int:
@@ -129,15 +182,71 @@ async def _serve(chosen: argparse.Namespace, out: TextIO) -> None:
 
 def _announce(broker: Broker, out: TextIO, output_format: str) -> None:
     """Print where the cluster listens, in one line: it may be read while it runs."""
-    warning = "kafkaio broker: for development and tests only, not for production\n"
-    if not output_format:
+    warning = f"{_COMMAND}: for development and tests only, not for production\n"
+    if output_format:
+        sys.stderr.write(warning)
+        document = _document(broker)
+        Output(out, output_format, is_terminal=False).emit(document, ())
+    else:
         out.write(warning)
-        out.write(f"listening at {broker.bootstrap_servers}\n")
+        out.writelines(_listening(broker, name) for name in broker.listeners)
+        if broker.has_tls:
+            files = _certificates(broker)
+            out.writelines(f"{user}: {file}\n" for user, file in files.items())
         out.flush()
-        return
-    sys.stderr.write(warning)
-    document = {"bootstrap_servers": broker.bootstrap_servers, "errors": []}
-    Output(out, output_format, is_terminal=False).emit(document, ())
+    _warn_of_strangers(broker)
+
+
+def _listening(broker: Broker, name: str) -> str:
+    """The line of a listener, without the name of the one that is always there."""
+    bound, told = broker.bound(name), broker.bootstrap(name)
+    lead = "" if name == broker.listeners[0] else f"{name} "
+    tail = f"; clients connect to {told}"
+    if _host(bound) in EVERYWHERE:
+        tail = f" (all interfaces); clients on this machine connect to {told}"
+    elif bound == told:
+        tail = ""
+    return f"{lead}listening at {bound}{tail}\n"
+
+
+def _host(addresses: str) -> str:
+    """The host of the first address."""
+    return addresses.split(",")[0].rpartition(":")[0].strip("[]")
+
+
+def _certificates(broker: Broker) -> dict[str, str]:
+    """The files for clients, by what they are for."""
+    files = broker.certificates
+    found = {"certificate to trust": str(files.authority)}
+    users = {f"client {user}": str(file) for user, file in files.clients.items()}
+    return found | users
+
+
+def _document(broker: Broker) -> dict[str, object]:
+    document: dict[str, object] = {
+        "bootstrap_servers": broker.bootstrap_servers,
+        "listeners": {
+            name: {"bound": broker.bound(name), "servers": broker.bootstrap(name)}
+            for name in broker.listeners
+        },
+    }
+    if broker.has_tls:
+        files = broker.certificates
+        document["certificates"] = {
+            "authority": str(files.authority),
+            "clients": {user: str(file) for user, file in files.clients.items()},
+        }
+    return document | {"errors": []}
+
+
+def _warn_of_strangers(broker: Broker) -> None:
+    """Warn if others than this machine reach the listener that has no login."""
+    bound = broker.bound()
+    if not is_loopback(_host(bound)):
+        sys.stderr.write(
+            f"{_COMMAND}: everybody who reaches {bound} over the network can read,"
+            f" write and delete: this listener has no login\n"
+        )
 
 
 async def _started(chosen: argparse.Namespace) -> Broker:
@@ -152,10 +261,6 @@ async def _started(chosen: argparse.Namespace) -> Broker:
     if chosen.data_dir is not None and chosen.data_dir.is_file():
         raise CommandFailed(f"{chosen.data_dir}: not a directory")
     port = _PORT if chosen.port is None else chosen.port
-    if port and port + chosen.nodes > _PORTS:
-        raise CommandFailed(
-            f"{chosen.nodes} nodes from port {port} need ports above {_PORTS - 1}"
-        )
     try:
         broker = Broker(
             nodes=chosen.nodes,
@@ -165,6 +270,10 @@ async def _started(chosen: argparse.Namespace) -> Broker:
             host=_HOST if chosen.host is None else chosen.host,
             port=port,
             config=config,
+            sasl=chosen.sasl,
+            tls=chosen.tls,
+            users=_users(chosen),
+            acls=chosen.acls,
         )
         return await broker.__aenter__()
     except Refusal as refusal:
@@ -172,8 +281,26 @@ async def _started(chosen: argparse.Namespace) -> Broker:
     except OSError as error:
         where = error.filename or chosen.host or _HOST
         raise CommandFailed(f"{where}: {error.strerror or error}") from None
+    except ConfigurationError as error:
+        raise CommandFailed(f"--user: {error}") from None
     except ValueError as error:
         raise CommandFailed(" ".join(str(error).split())) from None
+    except ImportError as error:
+        # Only TLS needs a package that is not always there.
+        raise CommandFailed(f"--tls: {error}; pip install trustme") from None
+
+
+def _users(chosen: argparse.Namespace) -> dict[str, str] | None:
+    """The users that were given; None for the default.
+
+    Raises:
+        CommandFailed: they have no effect.
+        ConfigurationError: a reference to a password cannot be resolved.
+    """
+    if chosen.user and not (chosen.sasl or chosen.tls):
+        raise CommandFailed("--user needs --sasl or --tls")
+    users = {name: resolve("NAME:PASSWORD", secret) for name, secret in chosen.user}
+    return users or None
 
 
 def _chosen_config(chosen: argparse.Namespace) -> dict[str, str]:
@@ -190,7 +317,7 @@ def _chosen_config(chosen: argparse.Namespace) -> dict[str, str]:
             raise CommandFailed(text) from None
     config |= dict(chosen.config)
     for name in config:
-        if base_name(name) not in facts().brokers:
+        if base_name(name) not in facts().brokers and name not in AUTHORIZER_CONFIGS:
             near = get_close_matches(name, facts().brokers, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             sys.stderr.write(f"{_COMMAND}: Kafka has no config {name}{hint}\n")

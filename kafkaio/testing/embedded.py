@@ -9,6 +9,8 @@ This module puts the parts together. The state that all nodes share is in
 from __future__ import annotations
 
 import asyncio
+import re
+import socket
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +31,8 @@ from kafkaio.testing.broker.group_config import GroupConfig
 from kafkaio.testing.broker.listener import Listener, MemoryListener, TcpListener
 from kafkaio.testing.broker.node import Endpoint, LoggedRequest, Node
 from kafkaio.testing.broker.properties import (
+    EVERYWHERE,
+    LARGEST_PORT,
     Address,
     changed_config,
     checked_config,
@@ -52,6 +56,7 @@ _MTLS: Final = "MTLS"
 _WITH_TLS: Final = frozenset({"SSL", _MTLS, "SASL_SSL"})
 _USERS: Final[Mapping[str, str]] = {"alice": "alice-secret"}
 _FIRST_MEMORY_PORT: Final = 9092
+_ALL: Final = "0.0.0.0"  # noqa: S104  (listeners=PLAINTEXT://:9092 says so)
 _MIN_ISR: Final = "min.insync.replicas"
 _LOGGED: Final = 10_000
 # How often logs flush what is due, and after how many flushes retention and compaction
@@ -86,7 +91,9 @@ class Broker:
         data_dir: directory for logs and metadata; None keeps them in memory.
         as_version: the release of Kafka whose API versions are served: "2.1", "2.8",
             "3.9", "4.0" or "4.3".
-        host: the address to listen at and to advertise.
+        host: the address to listen at and to advertise. With ``""``, ``0.0.0.0`` or
+            ``::`` the broker listens on all interfaces, and every client is told the
+            address that it has connected to.
         port: port of the first node, the other nodes take the next ones; 0 takes free
             ports.
         auto_create_topics: whether a Metadata request for an unknown topic creates it.
@@ -121,9 +128,10 @@ class Broker:
             for no limit. Or such numbers by listener, by mechanism or by both:
             ``{"PLAIN": 2000, "SASL_SSL.OAUTHBEARER": 5000}``.
         security: further settings of SASL, TLS, delegation tokens and ACLs.
-        acls: whether rights are checked by ACLs, as Kafka's authorizer does. Whoever
-            comes by PLAINTEXT is a super user, unless ``security`` says otherwise; all
-            others may do what CreateAcls allows them.
+        acls: whether rights are checked by ACLs, as Kafka's authorizer does; the config
+            ``authorizer.class.name`` says so, too. Whoever comes by PLAINTEXT is a
+            super user, unless ``security`` or the config ``super.users`` says
+            otherwise; all others may do what CreateAcls allows them.
         telemetry: whether clients may push their metrics (KIP-714), as to a Kafka with
             a plug-in that receives them; from "3.9" on.
 
@@ -139,8 +147,8 @@ class Broker:
     Raises:
         ValueError: ``nodes`` is below 1, ``as_version`` is no known release,
             ``config`` has a value that Kafka does not accept, or ``features`` names
-            a feature or level that the release does not have; or ``tls`` is asked for
-            in memory.
+            a feature or level that the release does not have; the nodes need ports
+            above 65535; or ``tls`` is asked for in memory.
     """
 
     def __init__(  # noqa: PLR0913  (settings by name, as a fixture writes them)
@@ -192,18 +200,22 @@ class Broker:
         self._network = MemoryNetwork() if memory_transport is True else None
         if isinstance(memory_transport, MemoryNetwork):
             self._network = memory_transport
-        store = MemoryStore() if data_dir is None else DiskStore(Path(data_dir))
+        self._store = MemoryStore() if data_dir is None else DiskStore(Path(data_dir))
+        self._is_open = False
         first_node_id = int(given.get("node.id", given.get("broker.id", first_node_id)))
         self._cluster = Cluster(
             [first_node_id + index for index in range(nodes)],
             clock or Clock(),
             metadata_delay,
-            store,
+            self._store,
             configs,
         )
         self._cluster.has_eligible_replicas = as_version in _WITH_ELIGIBLE_REPLICAS
         self._supervisor = Supervisor("embedded broker", self._clean_up_failed)
-        self._set_security(users, reauth_ms, security, sasl=sasl, tls=tls, acls=acls)
+        self._has_sasl = sasl
+        users = _USERS if users is None else users
+        self._files = TlsFiles(users, _hosts(given, host)) if tls else None
+        self._set_security(users, reauth_ms, security, given, acls=acls)
         self._cluster.group_config = groups
         self._set_features(features or {})
         self.telemetry: Telemetry = Telemetry(configs, self._cluster.clock.now)
@@ -232,27 +244,23 @@ class Broker:
 
     def _set_security(
         self,
-        users: Mapping[str, str] | None,
+        accounts: Mapping[str, str],
         reauth_ms: int | Mapping[str, int],
         config: SecurityConfig | None,
+        given: Mapping[str, str],
         *,
-        sasl: bool,
-        tls: bool,
         acls: bool,
     ) -> None:
-        if tls and self._network is not None:
+        if self._files is not None and self._network is not None:
             raise ValueError("tls=True: there is no TLS in memory")
-        accounts = _USERS if users is None else users
-        self._has_sasl = sasl
-        self._files = TlsFiles(accounts) if tls else None
         clock = self._cluster.clock
         self.security: Security = Security(
-            config or SecurityConfig(),
+            (config or SecurityConfig()).with_configs(given),
             accounts,
             reauth_ms,
             clock.now,
             clock.wall_ms,
-            has_acls=acls,
+            has_acls=acls or bool(given.get("authorizer.class.name")),
         )
 
     def _set_features(self, levels: Mapping[str, int]) -> None:
@@ -280,16 +288,25 @@ class Broker:
         """Create the nodes; each port is one above that of the node before."""
         bound = listener(config, "listeners") or address
         advertised = listener(config, "advertised.listeners")
-        # Clients of a broker on all interfaces are taken to be on this machine, unless
-        # advertised.listeners says otherwise.
-        host = advertised.host if advertised else bound.host or "localhost"
+        # A broker on all interfaces tells each client the address that it came by; the
+        # name localhost is for `bootstrap`, where no client has come yet.
+        told = advertised.host if advertised else bound.host
+        host = "localhost" if told in EVERYWHERE else told
+        needed = len(self._cluster.node_ids) * len(self.listeners)
+        if bound.port and bound.port + needed - 1 > LARGEST_PORT:
+            raise ValueError(
+                f"{needed} listeners from port {bound.port} need ports above"
+                f" {LARGEST_PORT}"
+            )
         for index, node_id in enumerate(self._cluster.node_ids):
             endpoints = []
             for number, (name, protocol) in enumerate(self._listener_names()):
                 # The ports of the second listener follow those of the first.
                 offset = index + number * len(self._cluster.node_ids)
                 at = self._listener(name, bound, offset)
-                endpoints.append(Endpoint(name, protocol, host, at))
+                one = Endpoint(name, protocol, host, at, bound.host or _ALL)
+                one.follows_client = told in EVERYWHERE
+                endpoints.append(one)
             if advertised is not None and advertised.port:
                 endpoints[0].advertised_port = advertised.port + index
             yield Node(node_id, endpoints, self._cluster, self)
@@ -327,7 +344,7 @@ class Broker:
         return CoordinatorControl(self._transactions())
 
     def _listener(self, name: str, bound: Address, offset: int) -> Listener:
-        host = bound.host or "0.0.0.0"  # noqa: S104  (listeners=PLAINTEXT://:9092 says so)
+        host = bound.host or _ALL
         if self._network is not None:
             port = (bound.port or _FIRST_MEMORY_PORT) + offset
             return MemoryListener(self._network, host, port)
@@ -359,7 +376,31 @@ class Broker:
             KeyError: there is no such listener.
         """
         found = [node.endpoints[listener] for node in self.nodes.values()]
-        return ",".join(f"{one.host}:{one.port}" for one in found)
+        return ",".join(one.address for one in found)
+
+    @property
+    def listeners(self) -> tuple[str, ...]:
+        """The names of the listeners that each node has."""
+        return tuple(name for name, _ in self._listener_names())
+
+    def bound(self, listener: str = _PLAINTEXT) -> str:
+        """The addresses that the nodes listen at, ``0.0.0.0`` for all interfaces.
+
+        They are no addresses for clients: `bootstrap` has those.
+
+        Args:
+            listener: one of `listeners`.
+
+        Raises:
+            KeyError: there is no such listener.
+        """
+        found = [node.endpoints[listener] for node in self.nodes.values()]
+        return ",".join(one.bound for one in found)
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether there are listeners with TLS, and so `certificates`."""
+        return self._files is not None
 
     @property
     def certificates(self) -> Certificates:
@@ -381,9 +422,12 @@ class Broker:
         """Start the nodes and create the topics; clients can connect when it returns.
 
         Raises:
-            OSError: an address or the directory cannot be used.
+            OSError: an address or the directory cannot be used, for example because
+                another broker uses it.
             ValueError: the directory holds the files of something else.
         """
+        self._store.acquire()
+        self._is_open = True
         try:
             self._cluster.load()
             if self._files is not None:
@@ -424,6 +468,16 @@ class Broker:
         )
 
     async def _stop(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        try:
+            await self._close()
+        finally:
+            # The last of all: what is written without the lock harms another broker.
+            self._store.release()
+
+    async def _close(self) -> None:
         await self._supervisor.aclose()
         for node in self.nodes.values():
             await node.stop()
@@ -486,3 +540,17 @@ class Broker:
     def record(self, request: LoggedRequest) -> None:
         """Add to the request log."""
         self.requests.append(request)
+
+
+def _hosts(config: Mapping[str, str], host: str) -> list[str]:
+    """The names and addresses that a server's certificate has to be valid for."""
+    given = (listener(config, name) for name in ("listeners", "advertised.listeners"))
+    found = [host, *(one.host for one in given if one is not None)]
+    if not EVERYWHERE.isdisjoint(found):
+        found.append(socket.gethostname())
+    # Systems have names, with "_" for example, for which no certificate can be issued.
+    return [
+        name
+        for name in found
+        if name not in EVERYWHERE and re.fullmatch(r"[A-Za-z0-9.:-]+", name)
+    ]

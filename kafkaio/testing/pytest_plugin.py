@@ -86,11 +86,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers, and the fixtures for pytest-asyncio if it is installed."""
+    """Register the markers, and the fixtures on which the public ones are built."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
-    if config.pluginmanager.hasplugin("asyncio"):
-        config.pluginmanager.register(_for_asyncio(), "kafkaio-asyncio-fixtures")
+    if not config.getoption("showfixtures", default=False):
+        # `pytest --fixtures` runs no test, and shows users what they can request.
+        config.pluginmanager.register(_private_fixtures(config), "kafkaio-fixtures")
 
 
 def _chosen(config: pytest.Config) -> str:
@@ -152,8 +153,7 @@ def _settings(request: pytest.FixtureRequest) -> dict[str, object]:
     return settings
 
 
-@pytest.fixture
-def _kafka_kind(request: pytest.FixtureRequest) -> str:
+def _kind(request: pytest.FixtureRequest) -> str:
     return str(getattr(request, "param", _EMBEDDED))
 
 
@@ -269,18 +269,26 @@ def _fixtures(runner: str, decorate: _Decorate, **options: str) -> dict[str, obj
     return {name: fixture(name, open_) for name, open_ in names.items()}
 
 
-def _for_asyncio() -> ModuleType:
-    """Make the fixtures for pytest-asyncio: one for each scope of an event loop."""
-    import pytest_asyncio
+def _private_fixtures(config: pytest.Config) -> ModuleType:
+    """Make the fixtures that only the public ones request.
 
-    plugin = ModuleType("kafkaio fixtures for pytest-asyncio")
-    for scope in _LOOP_SCOPES:
-        vars(plugin).update(_fixtures(scope, pytest_asyncio.fixture, loop_scope=scope))
+    Those on an event loop are there once for anyio's plugin and, if pytest-asyncio is
+    installed, once for each of its scopes.
+    """
+    plugin = ModuleType("private fixtures of kafkaio")
+    found = vars(plugin)
+    found["kind"] = pytest.fixture(_kind, name="_kafka_kind")
+    found["cluster"] = pytest.fixture(
+        _shared_cluster, scope="session", name="_shared_kafka_cluster"
+    )
+    found.update(_fixtures("anyio", pytest.fixture))
+    if config.pluginmanager.hasplugin("asyncio"):
+        import pytest_asyncio
+
+        for scope in _LOOP_SCOPES:
+            decorate = pytest_asyncio.fixture
+            found.update(_fixtures(scope, decorate, loop_scope=scope))
     return plugin
-
-
-# The fixtures for anyio's plugin.
-globals().update(_fixtures("anyio", pytest.fixture))
 
 
 def _on_loop(request: pytest.FixtureRequest, what: str) -> Any:
@@ -368,8 +376,7 @@ def real_kafka(kafka_version: str, request: pytest.FixtureRequest) -> Iterator[K
         yield kafka
 
 
-@pytest.fixture(scope="session")
-def _shared_kafka_cluster(
+def _shared_cluster(
     kafka_version: str, request: pytest.FixtureRequest
 ) -> Iterator[Kafka]:
     from kafkaio.testing.kafka import real_kafka as choose

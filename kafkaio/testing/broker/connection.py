@@ -104,6 +104,7 @@ class Peer:
         sasl: its authentication; None if the listener has no SASL.
         refusal_delay: seconds until a refusal is told and the connection closed.
         max_receive_bytes: the largest request before it has authenticated.
+        reached: the address of this machine that it connected to; empty in memory.
     """
 
     host: str
@@ -113,6 +114,7 @@ class Peer:
     sasl: SaslSession | None = None
     refusal_delay: float = 0.0
     max_receive_bytes: int = 524_288
+    reached: str = ""
 
 
 @dataclass(slots=True)

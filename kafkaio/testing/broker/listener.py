@@ -38,10 +38,12 @@ class Client:
     Attributes:
         host: the client's address.
         principal: the principal of its certificate; None without one.
+        reached: the address of this machine that it connected to; empty in memory.
     """
 
     host: str
     principal: str | None = None
+    reached: str = ""
 
 
 #: Called with a new connection and its client; returns the connection's sink.
@@ -86,7 +88,8 @@ class _Accepted(TcpTransport):
         super().connection_made(transport)
         fault = self._fault()
         stream = self if fault is None else CutTransport(self, fault)
-        self._sink = self._accept(stream, Client(_host(transport)))
+        client = Client(_host(transport), reached=_host(transport, "sockname"))
+        self._sink = self._accept(stream, client)
 
 
 class _AcceptedTls(asyncio.Protocol):
@@ -196,7 +199,9 @@ class _AcceptedTls(asyncio.Protocol):
         self._shaking.discard(self)
         assert self._transport is not None
         subject = self._tls_settings.principal(self._tls.getpeercert(binary_form=True))
-        self._sink = self._accept(self, Client(_host(self._transport), subject))
+        reached = _host(self._transport, "sockname")
+        client = Client(_host(self._transport), subject, reached)
+        self._sink = self._accept(self, client)
 
     def _read(self) -> None:
         while True:
@@ -222,9 +227,9 @@ class _AcceptedTls(asyncio.Protocol):
             self._sink.frame_received(frame)
 
 
-def _host(transport: asyncio.BaseTransport) -> str:
-    peer = transport.get_extra_info("peername")
-    return peer[0] if peer else ""
+def _host(transport: asyncio.BaseTransport, side: str = "peername") -> str:
+    address = transport.get_extra_info(side)
+    return address[0] if address else ""
 
 
 class TcpListener:

@@ -117,21 +117,43 @@ class Endpoint:
         protocol: its security protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         host: the advertised host.
         listener: accepts the connections.
+        bound_host: the address that it listens at.
         advertised_port: the port to advertise, if it is not the one listened at.
+        follows_client: whether each client is told the address that it connected to
+            itself, in place of ``host``. A broker that listens on all interfaces has no
+            single address that everybody can reach.
         port: the advertised port; 0 until the node has started.
+        bound_port: the port that it listens at; 0 until the node has started.
     """
 
     name: str
     protocol: str
     host: str
     listener: Listener
+    bound_host: str
     advertised_port: int | None = None
+    follows_client: bool = False
     port: int = 0
+    bound_port: int = 0
+
+    @property
+    def address(self) -> str:
+        """The advertised address, as a client's configuration has it."""
+        return _address(self.host, self.port)
+
+    @property
+    def bound(self) -> str:
+        """The address that it listens at."""
+        return _address(self.bound_host, self.bound_port)
 
     @property
     def has_sasl(self) -> bool:
         """Whether clients have to authenticate by SASL."""
         return self.protocol.startswith("SASL")
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class Peers(Protocol):
@@ -209,7 +231,7 @@ class Node:
 
     def __repr__(self) -> str:
         state = "up" if self.is_up else "down"
-        return f"<Node {self.node_id} {self.host}:{self.port} {state}>"
+        return f"<Node {self.node_id} {self._main.address} {state}>"
 
     @property
     def clock(self) -> Clock:
@@ -239,7 +261,9 @@ class Node:
     def address(self, connection: ServerConnection) -> tuple[str, int]:
         """The host and port to tell a client: of the listener that it connected to."""
         endpoint = self.endpoints[connection.peer.listener]
-        return endpoint.host, endpoint.port
+        reached = connection.peer.reached
+        host = reached if endpoint.follows_client and reached else endpoint.host
+        return host, endpoint.port
 
     # ---- start, pause, stop ------------------------------------------------------
 
@@ -252,6 +276,7 @@ class Node:
             port = await endpoint.listener.open(
                 partial(self._accept, endpoint), partial(self._stream_fault, endpoint)
             )
+            endpoint.bound_port = port
             endpoint.port = endpoint.advertised_port or port
 
     def pause(self) -> None:
@@ -303,6 +328,7 @@ class Node:
 
     def _peer(self, endpoint: Endpoint, client: Client) -> Peer:
         peer = Peer(client.host, endpoint.name, endpoint.protocol, client.principal)
+        peer.reached = client.reached
         if endpoint.has_sasl:
             security = self.broker.security
             peer.sasl = security.session(endpoint.name)
@@ -326,7 +352,7 @@ class Node:
         """The static configs of this node alone, as in its ``server.properties``."""
         node_id = str(self.node_id)
         address = ",".join(
-            f"{one.name}://{one.host}:{one.port}" for one in self.endpoints.values()
+            f"{one.name}://{one.address}" for one in self.endpoints.values()
         )
         configs = {
             "node.id": node_id,

@@ -10,8 +10,18 @@ from typing import Final, NamedTuple
 from kafkaio.testing.broker.configs import base_name, facts
 from kafkaio.testing.broker.settings import mismatch
 
-__all__ = ["Address", "changed_config", "checked_config", "listener", "read_properties"]
+__all__ = [
+    "EVERYWHERE",
+    "LARGEST_PORT",
+    "Address",
+    "changed_config",
+    "checked_config",
+    "listener",
+    "read_properties",
+]
 
+#: Hosts that mean all interfaces: one can listen there, and nobody can connect there.
+EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PAIR: Final = re.compile(
@@ -20,9 +30,10 @@ _PAIR: Final = re.compile(
 _LISTENER: Final = re.compile(
     r"(?P<name>\w+)://\[?(?P<host>[^\]/]*?)\]?:(?P<port>\d+)$"
 )
+_ADVERTISED: Final = "advertised.listeners"
 _CONTROLLER: Final = "CONTROLLER"
 _SECURED: Final = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
-_LARGEST_PORT: Final = 65535
+LARGEST_PORT: Final = 65535
 
 
 class Address(NamedTuple):
@@ -65,19 +76,24 @@ def listener(config: Mapping[str, str], name: str) -> Address | None:
         name: ``listeners`` or ``advertised.listeners``.
 
     Raises:
-        ValueError: it cannot be parsed, or asks for TLS or SASL, which arguments of the
-            embedded broker open.
+        ValueError: it cannot be parsed, it advertises all interfaces, or it asks for
+            TLS or SASL, which arguments of the embedded broker open.
     """
     for entry in config.get(name, "").split(","):
         if not entry.strip() or entry.strip().startswith(f"{_CONTROLLER}:"):
             continue
         found = _LISTENER.match(entry.strip())
-        if found is None or int(found["port"]) > _LARGEST_PORT:
+        if found is None or int(found["port"]) > LARGEST_PORT:
             raise ValueError(f"{name}={entry}: not of the form PLAINTEXT://host:9092")
         if found["name"] in _SECURED:
             raise ValueError(
                 f"{name}={entry}: only PLAINTEXT can be set here; Broker(sasl=True) and"
-                " Broker(tls=True) open the others"
+                " Broker(tls=True), or --sasl and --tls, open the others"
+            )
+        if name == _ADVERTISED and found["host"] in EVERYWHERE - {""}:
+            raise ValueError(
+                f"{name}={entry}: no client can connect to {found['host']}; give an"
+                " address of this machine"
             )
         return Address(found["host"], int(found["port"]))
     return None

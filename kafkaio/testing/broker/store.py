@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Final, NotRequired, Protocol, TypedDict
 
+from kafkaio.testing.broker.lock import DirectoryLock
 from kafkaio.testing.broker.quotas import SavedQuota
 from kafkaio.testing.log import DiskStorage, MemoryStorage, Storage
 
@@ -39,6 +40,16 @@ class SavedCluster(TypedDict):
 class Store(Protocol):
     """Keeps the logs and the metadata of a cluster."""
 
+    def acquire(self) -> None:
+        """Take the store for one cluster alone.
+
+        Raises:
+            OSError: another cluster uses it.
+        """
+
+    def release(self) -> None:
+        """Let others use it. May be called again."""
+
     def partition(self, topic: str, index: int) -> Storage:
         """The storage of a partition's log."""
 
@@ -57,6 +68,12 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], MemoryStorage] = {}
+
+    def acquire(self) -> None:
+        """Do nothing: nobody else can reach it."""
+
+    def release(self) -> None:
+        """Do nothing."""
 
     def partition(self, topic: str, index: int) -> Storage:
         """The storage of a partition's log."""
@@ -87,6 +104,19 @@ class DiskStore:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
+        self._lock = DirectoryLock(directory)
+
+    def acquire(self) -> None:
+        """Lock the directory.
+
+        Raises:
+            OSError: another broker uses it, of this process or of another one.
+        """
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """Unlock the directory. May be called again."""
+        self._lock.release()
 
     def partition(self, topic: str, index: int) -> Storage:
         """The storage of a partition's log."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from kafkaio.testing.security.oauthbearer import VerifyToken, unsecured
 
-__all__ = ["MECHANISMS", "SecurityConfig", "reauth_ms_of"]
+__all__ = ["AUTHORIZER_CONFIGS", "MECHANISMS", "SecurityConfig", "reauth_ms_of"]
+
+_SUPER_USERS: Final = "super.users"
+_ALLOW: Final = "allow.everyone.if.no.acl.found"
+#: Configs that Kafka's authorizer reads, which are none of the broker itself.
+AUTHORIZER_CONFIGS: Final = frozenset({_SUPER_USERS, _ALLOW})
 
 #: Every mechanism that the embedded broker has, in the order in which Kafka lists them.
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-512", "SCRAM-SHA-256", "OAUTHBEARER")
@@ -58,11 +63,46 @@ class SecurityConfig:
     super_users: tuple[str, ...] = ("User:ANONYMOUS",)
     allow_if_no_acl: bool = False
 
+    def with_configs(self, configs: Mapping[str, str]) -> SecurityConfig:
+        """Return these settings with the authorizer's configs, which take precedence.
+
+        Args:
+            configs: configs of a broker, by Kafka's names.
+
+        Raises:
+            ValueError: a config has a value that Kafka does not accept.
+        """
+        changes: dict[str, Any] = {}
+        if _SUPER_USERS in configs:
+            changes["super_users"] = _principals(configs[_SUPER_USERS])
+        if _ALLOW in configs:
+            text = configs[_ALLOW].lower()
+            if text not in {"true", "false"}:
+                raise ValueError(f"{_ALLOW}={configs[_ALLOW]}: must be true or false")
+            changes["allow_if_no_acl"] = text == "true"
+        return replace(self, **changes)
+
     def __post_init__(self) -> None:
         for name in self.mechanisms:
             if name not in MECHANISMS:
                 known = ", ".join(MECHANISMS)
                 raise ValueError(f"mechanism {name!r}: must be one of {known}")
+
+
+def _principals(text: str) -> tuple[str, ...]:
+    """Read ``super.users``: principals with semicolons between them.
+
+    Raises:
+        ValueError: one of them has no type.
+    """
+    found = tuple(one.strip() for one in text.split(";") if one.strip())
+    for principal in found:
+        kind, colon, name = principal.partition(":")
+        if not (kind and colon and name):
+            raise ValueError(
+                f"{_SUPER_USERS}={text}: {principal!r} is not of the form User:NAME"
+            )
+    return found
 
 
 def reauth_ms_of(

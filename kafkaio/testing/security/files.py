@@ -14,7 +14,7 @@ from kafkaio.testing.security.principals import PrincipalRules
 
 __all__ = ["Certificates", "ListenerTls", "TlsFiles"]
 
-_HOSTS: Final = ("localhost", "127.0.0.1")
+_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +42,13 @@ class TlsFiles:
 
     Args:
         users: who gets a client certificate; its CN is the name.
+        hosts: names and addresses for which the brokers' certificate is valid, beside
+            those of this machine's loopback.
     """
 
-    def __init__(self, users: Iterable[str]) -> None:
+    def __init__(self, users: Iterable[str], hosts: Iterable[str] = ()) -> None:
         self._users = tuple(users)
+        self._hosts = tuple(dict.fromkeys((*_HOSTS, *hosts)))
         self._directory: Path | None = None
         self._certificates: Certificates | None = None
         self._server: Path | None = None
@@ -77,7 +80,7 @@ class TlsFiles:
             clients[user] = directory / f"client-{number}.pem"
             chain = b"".join(part.bytes() for part in leaf.cert_chain_pems)
             clients[user].write_bytes(_pkcs8(leaf.private_key_pem.bytes()) + chain)
-        server = authority.issue_cert(*_HOSTS, common_name="localhost")
+        server = authority.issue_cert(*self._hosts, common_name="localhost")
         self._server = directory / "server.pem"
         server.private_key_and_cert_chain_pem.write_to_path(self._server)
         self._certificates = Certificates(authority=trust, clients=clients)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import socket
 import sys
@@ -98,6 +99,84 @@ async def test_where_it_listens_is_a_document_of_one_line(option: str) -> None:
     assert b"for development and tests only" in said
 
 
+async def test_security_is_switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOBS", "pass:word")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "kafkaio", "broker", "--port", "0", "--json"),
+        *("--sasl", "--tls", "--acls", "--topic", "t"),
+        *("--user", "bob:${env:BOBS}", "--user", "carol:c"),
+        *("--config", "super.users=User:bob"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(30):
+            document = json.loads(await process.stdout.readline())
+        validate(document, "broker")
+        listeners = document["listeners"]
+        assert set(listeners) == {"PLAINTEXT", "SASL", "SSL", "MTLS", "SASL_SSL"}
+        files = document["certificates"]
+        assert set(files["clients"]) == {"bob", "carol"}
+        login = {"sasl_mechanism": "SCRAM-SHA-256", "security_protocol": "SASL_SSL"}
+        trust = {"ssl_truststore_location": files["authority"]}
+        for name, password, is_allowed in [
+            ("bob", "pass:word", True),
+            ("carol", "c", False),
+        ]:
+            async with kafkaio.Producer(
+                listeners["SASL_SSL"]["servers"],
+                sasl_username=name,
+                sasl_password=password,
+                **login,
+                **trust,
+            ) as producer:
+                if is_allowed:
+                    assert (await producer.send("t", b"v")).offset == 0
+                else:
+                    with pytest.raises(kafkaio.AuthorizationError):
+                        await producer.send("t", b"v")
+        # The listener without a login is one of strangers, who are no super users here.
+        async with kafkaio.Producer(document["bootstrap_servers"]) as producer:
+            with pytest.raises(kafkaio.AuthorizationError):
+                await producer.send("t", b"v")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(30):
+            _, said = await process.communicate()
+    assert process.returncode == 0
+    assert b"no config" not in said
+
+
+async def test_it_says_that_it_listens_on_all_interfaces() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "kafkaio", "broker", "--port", "0"),
+        *("--host", "0.0.0.0", "--sasl"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(30):
+            lines = [await process.stdout.readline() for _ in range(3)]
+        _, plain, sasl = (line.decode() for line in lines)
+        found = re.fullmatch(
+            r"listening at 0\.0\.0\.0:(\d+) \(all interfaces\); "
+            r"clients on this machine connect to localhost:\1\n",
+            plain,
+        )
+        assert found is not None
+        assert sasl.startswith("SASL listening at 0.0.0.0:")
+        async with kafkaio.Producer(f"localhost:{found[1]}") as producer:
+            assert (await producer.send("orders", b"v")).offset == 0
+    finally:
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(30):
+            _, said = await process.communicate()
+    assert process.returncode == 0
+    assert f"everybody who reaches 0.0.0.0:{found[1]}" in said.decode()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_ends_it_where_the_loop_cannot_watch_signals(
     number: signal.Signals,
@@ -132,6 +211,15 @@ async def test_topics_and_configs_are_given(tmp_path: Path) -> None:
         assert values["auto.create.topics.enable"] == "false"
 
 
+@pytest.mark.parametrize("words", [["s3cret"], ["bob:"], [":s3cret"]])
+def test_a_password_is_never_repeated(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refusal(capsys, "--sasl", "--user", *words)
+    assert "it is not NAME:PASSWORD" in line
+    assert "s3cret" not in line
+
+
 @pytest.fixture
 def taken() -> Iterator[int]:
     """A port that something listens at."""
@@ -161,7 +249,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (["--port", "http"], "'http' is not a port"),
         (
             ["--port", "65535", "--nodes", "2"],
-            "2 nodes from port 65535 need ports above 65535",
+            "2 listeners from port 65535 need ports above 65535",
         ),
         (["--nodes", "0"], "'0' is not a number of at least 1"),
         (["--nodes", "many"], "'many' is not a number of at least 1"),
@@ -169,6 +257,10 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (["--host", "192.0.2.1"], "192.0.2.1: "),
         (["--host", "host.invalid"], "host.invalid: "),
         (["--topic", "a/b"], "invalid name 'a/b'"),
+        (["--user", "bob:x"], "--user needs --sasl or --tls"),
+        (["--sasl", "--user", "b:${env:KAFKAIO_NO_SUCH}"], "cannot be resolved"),
+        (["--config", "advertised.listeners=PLAINTEXT://0.0.0.0:1"], "no client can"),
+        (["--config", "super.users=bob"], "not of the form User:NAME"),
         (["--topic", "a:none"], "'none' is not a number of at least 1"),
         (["--config", "num.partitions"], "'num.partitions' is not NAME=VALUE"),
         (["--config", "num.partitions=x"], "num.partitions=x: "),

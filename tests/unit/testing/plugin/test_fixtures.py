@@ -256,3 +256,17 @@ def topics(kafka: Kafka) -> set[str | None]:
             return {topic.name for topic in answer.topics}
 
     return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("options", [(), ("-v",)])
+def test_only_public_fixtures_are_shown(
+    pytester: pytest.Pytester, options: tuple[str, ...]
+) -> None:
+    source = "def test_it(kafka_topic): ..."
+    result = run(pytester, source, "--fixtures", *STRICT, *options)
+    shown = {line.split(" ")[0] for line in result.outlines if " -- " in line}
+    ours = {name for name in shown if "kafka" in name}
+    assert ours == {
+        *("kafka_broker", "kafka_topic", "kafka_topics", "kafka_producer"),
+        *("kafka_consumer", "kafka_version", "real_kafka", "real_kafka_cluster"),
+    }
