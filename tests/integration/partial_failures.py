@@ -7,7 +7,6 @@ others whole, which no test shows that kills whole brokers of a replicated clust
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections.abc import (
@@ -25,9 +24,6 @@ from typing import Final
 
 import kafkaio
 from kafkaio import (
-    AclBinding,
-    AclOperation,
-    AclResourceType,
     ErrorCode,
     NewTopic,
     TopicPartition,
@@ -158,7 +154,7 @@ class Stage:
 
     async def place(self) -> None:
         """Give each broker its task."""
-        nodes = {tp: LEADER for tp in (*SPARED, *MIXED[1:])}
+        nodes = dict.fromkeys((*SPARED, *MIXED[1:]), LEADER)
         nodes |= dict.fromkeys((STRUCK, MIXED[0]), STRUCK_LEADER)
         replicas: dict[str, dict[int, list[int]]] = {}
         for (topic, number), node in nodes.items():

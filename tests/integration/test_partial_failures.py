@@ -376,7 +376,7 @@ async def admin(on: Stage, fault: str, cell: Cell) -> None:
             judge(cell, on, outcome)
             if outcome.error is not None:
                 results = getattr(outcome.error, "results", {})
-                assert {tp for tp in results} >= {*SPARED}
+                assert set(results) >= {*SPARED}
 
 
 Act = Callable[[Stage, str, Cell], Awaitable[None]]
