@@ -49,7 +49,7 @@ OF_GROUPS: Final = (
     *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "ConsumerGroupHeartbeat"),
     *("OffsetCommit", "OffsetFetch", "TxnOffsetCommit"),
 )
-OF_TRANSACTIONS: Final = ("InitProducerId", "AddPartitionsToTxn", "EndTxn")
+OF_TRANSACTIONS: Final = ("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn")
 
 
 class Told:
