@@ -20,6 +20,7 @@ from collections.abc import (
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Final
 
 import kafkaio
@@ -285,7 +286,7 @@ class Cell:
     """
 
     goes_on: str
-    told: str = "nothing: nothing is missing"
+    told: str = "nothing"
     says: str = ""
     raises: type[kafkaio.KafkaError] | None = None
     by: By = By.AT_ONCE
@@ -629,8 +630,12 @@ CELLS: Final[Mapping[tuple[str, str], Cell]] = {
 }
 
 
+#: The page for users.
+PAGE: Final = Path(__file__).parents[2] / "docs/guide/partial-failures.md"
+
+
 def page() -> str:
-    """Return the tables of docs/guide/partial-failures.md."""
+    """Return the tables of the page."""
     parts = []
     for act in ACTS:
         parts += [
@@ -646,3 +651,8 @@ def page() -> str:
             )
         parts.append("")
     return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    before = PAGE.read_text().partition("\n## ")[0].rstrip()
+    PAGE.write_text(before + "\n\n" + page())

@@ -20,11 +20,13 @@ from tests.integration.partial_failures import (
     CELLS,
     FAULTS,
     MIXED,
+    PAGE,
     RECORDS,
     SPARED,
     STRUCK,
     Cell,
     Stage,
+    page,
     stage,
 )
 
@@ -397,6 +399,11 @@ OF_OTHERS: Final[Mapping[str, Act]] = {
 def test_every_cell_is_there() -> None:
     assert set(CELLS) == {(fault, act) for fault in FAULTS for act in ACTS}
     assert {*OF_MEMBERS, *OF_OTHERS} == {*ACTS}
+
+
+def test_the_page_for_users_has_the_cells() -> None:
+    # python -m tests.integration.partial_failures writes them.
+    assert PAGE.read_text().endswith("\n" + page())
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

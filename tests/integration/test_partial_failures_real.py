@@ -7,7 +7,7 @@ and the transactional id are coordinated elsewhere than where the failure is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import uuid4
