@@ -270,10 +270,10 @@ _REJOIN = Reaction(retry=True, step=Step.REJOIN)
 _NEW_GENERATION = Reaction(step=Step.RESET_GENERATION)
 _NEW_MEMBER = Reaction(step=Step.RESET_MEMBER)
 
-#: Refused permanently by a group, whatever the request was.
+#: Refused permanently by a group, whatever the request was. A right that is missing
+#: may be granted later: that is no reason to end.
 _GROUP_FATAL = {
     _E.INVALID_GROUP_ID: _FATAL,
-    _E.GROUP_AUTHORIZATION_FAILED: _FATAL,
     _E.FENCED_INSTANCE_ID: _FATAL,
 }
 #: What the group coordinator tells a member of the classic protocol.
@@ -354,7 +354,6 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         # No coordinator was found yet, so there is none to find again.
         _E.COORDINATOR_NOT_AVAILABLE: _LOADING,
         _E.NOT_COORDINATOR: _LOADING,
-        _E.GROUP_AUTHORIZATION_FAILED: _FATAL,
         _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _FATAL,
         _E.INVALID_GROUP_ID: _FATAL,
     },
@@ -363,7 +362,6 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.MEMBER_ID_REQUIRED: _REJOIN,
         _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL,
         _E.INVALID_SESSION_TIMEOUT: _FATAL,
-        _E.GROUP_MAX_SIZE_REACHED: _FATAL,
         _E.UNSUPPORTED_VERSION: _FATAL,
     },
     ApiKey.SYNC_GROUP: {**_CLASSIC_MEMBER, _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL},
@@ -396,9 +394,11 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.UNRELEASED_INSTANCE_ID: _FATAL,
         _E.UNSUPPORTED_ASSIGNOR: _FATAL,
         _E.INVALID_REQUEST: _FATAL,
-        _E.GROUP_MAX_SIZE_REACHED: _FATAL,
         _E.INVALID_REGULAR_EXPRESSION: _FATAL,
         _E.UNSUPPORTED_VERSION: _FATAL,
+        # This group, or this cluster, has the other protocol.
+        _E.GROUP_ID_NOT_FOUND: _FATAL,
+        _E.INCONSISTENT_GROUP_PROTOCOL: _FATAL,
     },
     ApiKey.SHARE_GROUP_HEARTBEAT: {
         **_GROUP_FATAL,

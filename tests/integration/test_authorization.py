@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from kafkaio import (
+    Admin,
     AuthorizationError,
     Consumer,
     Producer,
@@ -22,6 +23,7 @@ from tests.support.acls import (
     TRANSACTIONAL_ID,
     WRITE,
     allow,
+    forbid,
 )
 
 pytestmark = [
@@ -99,6 +101,39 @@ async def test_who_may_not_join_a_group(
         async with Consumer(**options, group_id=group, topics="granted"):
             pass
     assert (caught.value.resource_type, caught.value.resource) == ("group", group)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_a_right_on_the_group_that_is_taken_away_and_given_back(
+    guarded: Kafka, protocol: str
+) -> None:
+    right = (GROUP, f"passing-{protocol}", READ)
+    await allow(guarded, "bob", right)
+    options = secured(guarded, "bob") | {
+        "group_protocol": protocol,
+        "group_id": right[1],
+        "topics": "granted",
+        "enable_auto_commit": False,
+    }
+    if protocol == "classic":
+        options["heartbeat_interval_ms"] = 500
+    async with Consumer(**options) as consumer:
+        identity = consumer.group_metadata
+        await forbid(guarded, "bob", right)
+        told = good = 0
+        while good < 3:
+            try:
+                await consumer.poll(timeout=2)
+                good += bool(told)
+            except AuthorizationError:
+                if not told:
+                    await allow(guarded, "bob", right)
+                told, good = told + 1, 0
+        assert consumer.group_metadata == identity
+        assert len(consumer.assignment) == 1
+    async with Admin(guarded.bootstrap_servers) as admin:
+        found = await admin.describe_consumer_groups([right[1]])
+    assert not found[right[1]].members
 
 
 async def test_who_may_not_read_a_topic(guarded: Kafka) -> None:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from kafkaio import AclBinding, AclOperation, AclResourceType, Admin
+from kafkaio import AclBinding, AclBindingFilter, AclOperation, AclResourceType, Admin
 from kafkaio.testing.kafka import Kafka
 
-__all__ = ["DESCRIBE", "GROUP", "READ", "TOPIC", "TRANSACTIONAL_ID", "WRITE", "allow"]
+__all__ = [
+    "DESCRIBE",
+    "GROUP",
+    "READ",
+    "TOPIC",
+    "TRANSACTIONAL_ID",
+    "WRITE",
+    "allow",
+    "forbid",
+]
 
 TOPIC = AclResourceType.TOPIC
 GROUP = AclResourceType.GROUP
@@ -24,3 +33,21 @@ async def allow(
     ]
     async with Admin(kafka.bootstrap_servers) as admin:
         await admin.create_acls(bindings)
+
+
+async def forbid(
+    kafka: Kafka, user: str, *rights: tuple[AclResourceType, str, AclOperation]
+) -> None:
+    """Take back what `allow` has given."""
+    async with Admin(kafka.bootstrap_servers) as admin:
+        for kind, name, operation in rights:
+            await admin.delete_acls(
+                [
+                    AclBindingFilter(
+                        resource_type=kind,
+                        resource_name=name,
+                        principal=f"User:{user}",
+                        operation=operation,
+                    )
+                ]
+            )

@@ -13,6 +13,14 @@ The theory of both machines: an input changes only the facts that it concerns. T
 longer changes. No order of inputs can therefore leave a member stuck between two
 states.
 
+What a coordinator refuses has three ends (`kafkaio._machines.reactions`). A passing
+reason is not told: the request is sent again. What only somebody else can change (a
+right that is missing, a group that is full, an error that the client does not know) is
+raised from the application's next call, and the request is sent again as well; if no
+request is accepted for the time of a session, everything is lost, because the
+coordinator has removed the member by then. What no repetition can change ends the
+membership: the member leaves, and has to be replaced.
+
 Every request gets a ticket, which comes back with its answer. A machine keeps the
 tickets of the answers that it still needs and ignores all others, so a late answer
 cannot change anything.
@@ -31,7 +39,9 @@ from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.heartbeat import PollTimer
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.ledger import Claim, RevokeLedger
-from kafkaio.errors import AuthenticationError, KafkaError
+from kafkaio._machines.reactions import Step, reaction
+from kafkaio.errors import AuthenticationError, BrokerError, KafkaError
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.types import TopicPartition
 
 __all__ = ["NEVER", "Effects", "Membership"]
@@ -67,6 +77,7 @@ class Membership(ABC):
 
     __slots__ = (
         "_closing_ticket",
+        "_denied_until",
         "_out",
         "_poll",
         "_tickets",
@@ -84,6 +95,9 @@ class Membership(ABC):
         self._tickets = 0
         # Ticket of the request that leaves the group permanently, 0 for none.
         self._closing_ticket = 0
+        # When the coordinator has removed this member, whose requests it refuses; NEVER
+        # while it accepts them.
+        self._denied_until = NEVER
         # Partitions that no member may own until they are removed from this set.
         self._withheld = frozenset[TopicPartition]()
         self._out: list[fx.Effect] = []
@@ -305,12 +319,12 @@ class Membership(ABC):
             return self.leave_ended(ticket, now)
         if not self.awaits(ticket):
             return ()
-        is_refused = isinstance(error, AuthenticationError)
-        if is_refused:
+        is_denied = _is_denied(error)
+        if is_denied:
             # The application learns of it. The place in the group is not lost before
-            # the session ends: the credentials may be put right until then.
-            self._emit(fx.Report(error))
-        if error.retriable or is_refused:
+            # the session ends: the credentials or rights may be put right until then.
+            self._deny(error, now)
+        if error.retriable or is_denied:
             self._emit(fx.ForgetCoordinator())
             self._retry_request(ticket, now, roll)
         else:
@@ -322,6 +336,14 @@ class Membership(ABC):
     @abstractmethod
     def _left(self, now: float) -> None:
         """The member has left the group permanently."""
+
+    @abstractmethod
+    def _session_end(self, now: float) -> float:
+        """When the coordinator removes this member, if it accepts no request any more.
+
+        It counts from the last request that it accepted, or from ``now`` if there was
+        none.
+        """
 
     @abstractmethod
     def _retry_request(self, ticket: int, now: float, roll: float) -> None:
@@ -349,6 +371,17 @@ class Membership(ABC):
             self._proceed(now)
         self._send_due(now)
         return self._take_effects()
+
+    def _deny(self, error: KafkaError, now: float) -> None:
+        self._emit(fx.Report(error))
+        self._denied_until = min(self._denied_until, self._session_end(now))
+
+    def _has_been_removed(self, now: float) -> bool:
+        # Whether a session has passed in which nothing was accepted; true once.
+        if now < self._denied_until:
+            return False
+        self._denied_until = NEVER
+        return True
 
     def _request_all(self, now: float) -> None:
         # Revocations requested before this need no further step. Those that are only
@@ -397,3 +430,11 @@ class Membership(ABC):
         out = tuple(self._out)
         self._out.clear()
         return out
+
+
+def _is_denied(error: KafkaError) -> bool:
+    # Whether somebody has to act before the request can succeed, but it can.
+    if isinstance(error, BrokerError):  # of the look-up of the coordinator
+        found = reaction(ApiKey.FIND_COORDINATOR, error.code)
+        return not found.retry and found.step is not Step.FATAL
+    return isinstance(error, AuthenticationError)

@@ -370,16 +370,18 @@ class GroupMember:
         self._lose_all()
         while self._tasks is not None and not self._has_left:
             await self._leaving.wait()
-        await self.finish_leaving()
+        if self._tasks is None:
+            await self.finish_leaving()
 
     async def finish_leaving(self) -> None:
-        """Leave the group after `run` has ended, if the coordinator may not know yet.
+        """Leave the group after a failure, if the coordinator may not know of it yet.
 
         A failure ends `run` at once, and the coordinator would otherwise keep the
         partitions from the other members until the session ends. Returns when the
         coordinator has answered, or when that is given up. If the call is cancelled,
         the request may have been sent.
         """
+        await self._wait_ended()
         leave = self._leave_request
         if self._has_ended and leave is not None:
             await self._perform_leave(leave)

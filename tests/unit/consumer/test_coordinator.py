@@ -20,7 +20,6 @@ from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commits.committer import OffsetCommitter
 from kafkaio.consumer.group.member import GroupMember
 from kafkaio.errors import (
-    AuthorizationError,
     BrokerError,
     ClosedError,
     Fenced,
@@ -478,7 +477,7 @@ async def test_old_brokers() -> None:
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        (ErrorCode.GROUP_AUTHORIZATION_FAILED, AuthorizationError),
+        (ErrorCode.INVALID_GROUP_ID, GroupError),
         (ErrorCode.INVALID_SESSION_TIMEOUT, GroupError),
     ],
 )

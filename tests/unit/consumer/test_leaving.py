@@ -17,6 +17,7 @@ from kafkaio._runtime.clock import now
 from kafkaio.client.client import Client
 from kafkaio.config import ClientConfig
 from kafkaio.consumer import Consumer
+from kafkaio.errors import AuthorizationError, BrokerError, InternalError, KafkaError
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing import Broker, delay, disconnect_before_write, error, throttle
 from tests.unit.consumer.group_fakes import until, virtual
@@ -222,3 +223,148 @@ async def test_who_does_not_poll_leaves_a_coordinator_that_has_moved(
             broker.faults.on("LeaveGroup", error(E.NOT_COORDINATOR, times=3))
         await until(lambda: one.statistics().group == "STALLED", limit=60)
         await until(lambda: not broker.control.members("g"), limit=10)
+
+
+# ---- what ends the membership, and what does not -------------------------------------
+
+BEATS = {
+    "consumer": "ConsumerGroupHeartbeat",
+    "cooperative": "Heartbeat",
+    "eager": "Heartbeat",
+}
+DENIED = E.GROUP_AUTHORIZATION_FAILED
+
+
+async def failure(consumer: Consumer, within: float) -> KafkaError:
+    """The first error of polls, within so many seconds."""
+    async with asyncio.timeout(within):
+        while True:
+            try:
+                await consumer.poll(timeout=0.5)
+            except KafkaError as error:
+                return error
+
+
+async def denials(consumer: Consumer, seconds: float) -> int:
+    """How many polls raise that a right is missing, within so many seconds."""
+    until, count = now() + seconds, 0
+    while now() < until:
+        try:
+            await consumer.poll(timeout=0.5)
+        except AuthorizationError:
+            count += 1
+    return count
+
+
+@virtual
+@protocols
+async def test_a_right_that_is_missing_for_seconds_costs_nothing(protocol: str) -> None:
+    async with group_of_one(protocol) as (broker, consumer):
+        identity = consumer.group_metadata
+        broker.faults.on(BEATS[protocol], error(DENIED))
+        assert await denials(consumer, 20.0) > 3  # each refusal is told
+        broker.faults.clear()
+        await denials(consumer, 2.0)
+        assert await denials(consumer, 60.0) == 0
+        assert consumer.group_metadata == identity
+        await consumer.close()
+        assert not broker.control.members("g")
+
+
+@virtual
+@protocols
+async def test_who_lacks_it_for_a_session_joins_again_when_it_is_back(
+    protocol: str,
+) -> None:
+    async with group_of_one(protocol) as (broker, consumer):
+        for api in (BEATS[protocol], "JoinGroup", "FindCoordinator"):
+            broker.faults.on(api, error(DENIED))
+        begun = now()
+        while consumer.assignment:
+            await denials(consumer, 1.0)
+        # Others may own the partitions then: a session is 45 s.
+        assert 40 < now() - begun < 50
+        assert not broker.control.members("g")
+        assert await denials(consumer, 30.0) > 10
+        broker.faults.clear()
+        await until(lambda: len(consumer.assignment) == 4, limit=10)
+        await denials(consumer, 2.0)
+        assert await denials(consumer, 60.0) == 0
+
+
+@virtual
+@pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
+@pytest.mark.parametrize("protocol", ["cooperative", "eager"])
+@pytest.mark.parametrize("code", [DENIED, E.UNKNOWN_SERVER_ERROR])
+async def test_a_refused_rebalance_is_told_and_made_again(
+    protocol: str, api: str, code: E
+) -> None:
+    async with group_of_one(protocol) as (broker, consumer):
+        broker.faults.on(api, error(code, times=3))
+        broker.control.force_rebalance("g")
+        assert "'g' was refused" in str(await failure(consumer, 30))
+        generation = consumer.group_metadata.generation
+        told = 0
+        while consumer.group_metadata.generation == generation or told < 2:
+            try:
+                await consumer.poll(timeout=0.5)
+            except KafkaError:
+                told += 1
+            assert now() < 60
+        await until(lambda: len(consumer.assignment) == 4, limit=30)
+
+
+FINAL = {
+    "consumer": E.UNSUPPORTED_ASSIGNOR,
+    "cooperative": E.INVALID_GROUP_ID,
+    "eager": E.INVALID_GROUP_ID,
+}
+
+
+@virtual
+@protocols
+async def test_who_has_failed_leaves_at_once(protocol: str) -> None:
+    async with group_of_one(protocol) as (broker, consumer):
+        broker.faults.on(BEATS[protocol], error(FINAL[protocol], times=1))
+        first = await failure(consumer, 30)
+        assert isinstance(first, BrokerError)
+        assert consumer.statistics().state == "failed"
+        # The failure itself sends the request, and does not wait for the answer.
+        await until(lambda: not broker.control.members("g"), limit=1)
+        assert await failure(consumer, 1) is first
+        begun = now()
+        await consumer.close()
+        assert now() - begun < 1
+
+
+@virtual
+@protocols
+async def test_who_has_failed_leaves_in_close_if_that_did_not_arrive(
+    protocol: str,
+) -> None:
+    async with group_of_one(protocol) as (broker, consumer):
+        broker.faults.on(BEATS[protocol], error(FINAL[protocol], times=1))
+        broker.faults.on("LeaveGroup", error(E.NOT_COORDINATOR, times=2))
+        if protocol == "consumer":  # its leave is a heartbeat, too
+            broker.faults.on(BEATS[protocol], error(E.NOT_COORDINATOR, times=2))
+        assert isinstance(await failure(consumer, 30), BrokerError)
+        await asyncio.sleep(5)
+        assert broker.control.members("g")
+        await consumer.close()
+        assert not broker.control.members("g")
+
+
+@virtual
+@protocols
+async def test_a_crash_leaves(protocol: str) -> None:
+    async with group_of_one(protocol) as (broker, consumer):
+        broker.faults.on("LeaveGroup", error(E.NOT_COORDINATOR, times=2))
+        consumer._core._supervisor.start_soon(crash, "crash")
+        with pytest.raises(InternalError):
+            await consumer.poll(timeout=30)
+        await consumer.close()
+        assert not broker.control.members("g")
+
+
+async def crash() -> None:
+    raise RuntimeError("a bug")

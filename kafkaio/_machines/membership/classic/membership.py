@@ -30,6 +30,7 @@ from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.classic.leader import Leadership
 from kafkaio._machines.membership.classic.states import (
     BLOCKED,
+    DEPARTING,
     ENDED,
     HEARTBEATING,
     TRANSITIONS,
@@ -49,7 +50,7 @@ from kafkaio._machines.membership.subscription import (
     encode_subscription,
 )
 from kafkaio._machines.reactions import Step, reaction
-from kafkaio.errors import KafkaError
+from kafkaio.errors import Fenced, KafkaError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
@@ -248,6 +249,9 @@ class ClassicMembership(Membership):
     def _revoke_timeout(self) -> float:
         return self.config.revoke_timeout
 
+    def _session_end(self, now: float) -> float:
+        return min(self._heartbeat.session_end, now + self.config.session)
+
     @property
     def is_leader(self) -> bool:
         """Whether this member computes the assignment of the current generation."""
@@ -359,6 +363,11 @@ class ClassicMembership(Membership):
             self._poll_expired(now)
         if now >= self._abandoned_until:
             self._abandoned_join, self._abandoned_until = 0, NEVER
+        if (
+            self._has_been_removed(now)
+            and (self.state, Event.MEMBER_LOST) in TRANSITIONS
+        ):
+            self._fire(Event.MEMBER_LOST, now)
         if self._awaits_handover() and now >= self._handover_due:
             self._handover_due = NEVER
             self._reason = "a member did not join again after a revocation"
@@ -370,6 +379,7 @@ class ClassicMembership(Membership):
         deadlines = [NEVER]
         if not self.has_ended:
             deadlines.append(self.ledger.next_deadline() or NEVER)
+            deadlines.append(self._denied_until)
         if self._abandoned_join:
             deadlines.append(self._abandoned_until)
         if self._may_expire():
@@ -492,6 +502,7 @@ class ClassicMembership(Membership):
         # A coordinator that asks for a rebalance has received the heartbeat as well.
         if code == ErrorCode.NONE or asked.step is Step.REJOIN:
             self._heartbeat_failures = 0
+            self._denied_until = NEVER
             self._heartbeat.answered()
             # If this process hung for longer than a session, the answer may be older
             # than the member's removal. To join on its word would be wrong: a group
@@ -500,7 +511,7 @@ class ClassicMembership(Membership):
             # once, tells whether the member is still in the group.
             if code == ErrorCode.NONE or self._heartbeat.is_expired(now):
                 return self._advance(now)
-        if asked.step is Step.NONE and asked.retry:
+        if asked.retry and asked.step not in _STEP_EVENTS:
             if asked.refind_coordinator:
                 self._emit(fx.ForgetCoordinator())
             self._retry_heartbeat(now, roll)
@@ -578,6 +589,7 @@ class ClassicMembership(Membership):
         assert name is not None
         self.member_id, self.generation = reply.member_id, reply.generation_id
         self.assignor_name = name
+        self._denied_until = NEVER
         self._heartbeat.start(now)
         if reply.leader != reply.member_id:
             self._fire(Event.JOINED, now)
@@ -654,8 +666,14 @@ class ClassicMembership(Membership):
             self._retry(event, now, roll)
         elif asked.retry:
             self._retry(Event.RETRY, now, roll)
-        else:
+        elif asked.step is Step.FATAL:
             self._refused(self._error(code, api.name), now)
+        else:
+            self._deny(self._error(code, api.name), now)
+            if api is ApiKey.HEARTBEAT:
+                self._retry_heartbeat(now, roll)
+            else:
+                self._retry(Event.RETRY, now, roll)
 
     def _retry(self, event: Event, now: float, roll: float) -> None:
         # The first rejoin after a reset is due at once: the group is waiting. Later
@@ -701,6 +719,9 @@ class ClassicMembership(Membership):
         self._fire(Event.LEAVE_ENDED, now)
 
     def _refused(self, error: KafkaError, now: float) -> None:
+        # One that was replaced has no place to give up.
+        if self.state not in DEPARTING and not isinstance(error, Fenced):
+            self._leave("the consumer has failed")
         self._fire(Event.REFUSED, now)
         if self.state is State.FATAL:
             self._emit(fx.Fail(error))

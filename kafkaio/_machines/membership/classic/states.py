@@ -23,6 +23,7 @@ from kafkaio._machines.membership.table import following, go, stay
 
 __all__ = [
     "BLOCKED",
+    "DEPARTING",
     "ENDED",
     "HEARTBEATING",
     "TRANSITIONS",
@@ -101,7 +102,8 @@ _JOINED_STATES: Final = (
     State.STABLE,
     State.RELEASING,
 )
-_DEPARTING: Final = (State.UNSUBSCRIBING, State.LEAVING)
+#: States in which the member releases everything, to leave then.
+DEPARTING: Final = (State.UNSUBSCRIBING, State.LEAVING)
 
 
 TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
@@ -111,18 +113,18 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
         # A JoinGroup under way carries the old topics: SYNCED_STALE, or the check after
         # SYNCED, finds out.
         **stay(Event.SUBSCRIBED, State.STALLED, State.PREPARING, State.JOINING),
-        **stay(Event.SUBSCRIBED, State.ASSIGNING, State.SYNCING, *_DEPARTING),
+        **stay(Event.SUBSCRIBED, State.ASSIGNING, State.SYNCING, *DEPARTING),
         **go(Event.SUBSCRIBED, State.PREPARING, State.STABLE, State.RELEASING),
         **go(Event.UNSUBSCRIBED, State.UNJOINED, State.UNJOINED, State.STALLED),
         **go(Event.UNSUBSCRIBED, State.UNSUBSCRIBING, *_JOINED_STATES),
-        **stay(Event.UNSUBSCRIBED, *_DEPARTING),
+        **stay(Event.UNSUBSCRIBED, *DEPARTING),
         **go(Event.POLLED, State.JOINING, State.STALLED),
         **go(Event.POLL_EXPIRED, State.STALLED, State.PREPARING, State.ASSIGNING),
         **go(Event.POLL_EXPIRED, State.STALLED, State.STABLE, State.RELEASING),
         **go(Event.CLOSED, State.LEFT, State.UNJOINED, State.STALLED),
-        **go(Event.CLOSED, State.LEAVING, *_JOINED_STATES, *_DEPARTING),
+        **go(Event.CLOSED, State.LEAVING, *_JOINED_STATES, *DEPARTING),
         # Rebalances.
-        **stay(Event.REBALANCE_NEEDED, State.PREPARING, State.JOINING, *_DEPARTING),
+        **stay(Event.REBALANCE_NEEDED, State.PREPARING, State.JOINING, *DEPARTING),
         **go(Event.REBALANCE_NEEDED, State.PREPARING, State.ASSIGNING, State.SYNCING),
         **go(Event.REBALANCE_NEEDED, State.PREPARING, State.STABLE, State.RELEASING),
         **go(Event.RELEASED, State.JOINING, State.PREPARING),
@@ -142,11 +144,11 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
         # Failures. A heartbeat that fails for a passing reason changes no state.
         **go(Event.RETRY, State.JOINING, State.JOINING, State.SYNCING),
         **go(Event.GENERATION_LOST, State.JOINING, *_JOINED_STATES),
-        **stay(Event.GENERATION_LOST, *_DEPARTING),
+        **stay(Event.GENERATION_LOST, *DEPARTING),
         **go(Event.MEMBER_LOST, State.JOINING, *_JOINED_STATES),
-        **stay(Event.MEMBER_LOST, *_DEPARTING),
+        **stay(Event.MEMBER_LOST, *DEPARTING),
         **go(Event.REFUSED, State.FATAL, *_JOINED_STATES),
-        **stay(Event.REFUSED, *_DEPARTING),
+        **stay(Event.REFUSED, *DEPARTING),
     }
 )
 

@@ -43,7 +43,7 @@ from kafkaio._machines.membership.kip848.states import (
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.membership.protocol import NEVER, Effects, Membership
 from kafkaio._machines.reactions import Step, reaction
-from kafkaio.errors import KafkaError, UnsupportedVersion
+from kafkaio.errors import Fenced, KafkaError, UnsupportedVersion
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
@@ -73,6 +73,9 @@ _TIMEOUT_SECONDS: Final = 2.0
 _SETTLING_INTERVALS: Final = 2
 _SETTLING_SECONDS: Final = 3.0
 _SETTLING_PACE: Final = 5
+#: Kafka's default of ``group.consumer.session.timeout.ms``, in seconds: a member is not
+#: told the session of its group.
+_SESSION: Final = 45.0
 #: Errors of a coordinator that refuses this protocol, and may accept the classic one.
 _NOT_THIS_PROTOCOL: Final = frozenset(
     {
@@ -151,6 +154,7 @@ class Kip848Membership(Membership):
     member_id: str
 
     __slots__ = (
+        "_accepted_at",
         "_acked",
         "_acked_wanted",
         "_failures",
@@ -201,6 +205,8 @@ class Kip848Membership(Membership):
         # When "no partition" counts as the first assignment, NEVER if it has come.
         self._settle_at = NEVER
         self._interval = 0.0
+        # When the last heartbeat that was accepted was sent; NEVER for none.
+        self._accepted_at = NEVER
         self._heartbeat_at = NEVER
         self._not_before = 0.0
         # Whether the next heartbeat says everything, and whether it is due at once.
@@ -244,6 +250,9 @@ class Kip848Membership(Membership):
         return self.config.rebalance - min(
             2 * self._interval, self.config.rebalance / 2
         )
+
+    def _session_end(self, now: float) -> float:
+        return min(self._accepted_at, now) + _SESSION
 
     def awaits(self, ticket: int) -> bool:
         """Whether the answer to that request still matters."""
@@ -336,6 +345,8 @@ class Kip848Membership(Membership):
         self._expire_revokes(now)
         if self._poll.is_expired(now):
             self._poll_expired(now)
+        if self._has_been_removed(now) and (self.state, Event.FENCED) in TRANSITIONS:
+            self._fire(Event.FENCED, now)
         self._settle(now)
         return self._advance(now)
 
@@ -344,6 +355,7 @@ class Kip848Membership(Membership):
         deadlines = [self._settle_at, self._next_heartbeat()]
         if not self.has_ended:
             deadlines.append(self.ledger.next_deadline() or NEVER)
+            deadlines.append(self._denied_until)
         if self.state in JOINED:
             deadlines.append(self._lookup_at)
         if self._may_expire():
@@ -435,6 +447,7 @@ class Kip848Membership(Membership):
         sent = self._sent
         assert sent is not None
         self._is_new = False
+        self._accepted_at, self._denied_until = sent.at, NEVER
         self._failures = 0
         self._not_before = now
         self.member_epoch = reply.member_epoch
@@ -470,15 +483,15 @@ class Kip848Membership(Membership):
             self._fence(now, roll)
         elif asked.retry:
             self._retry_heartbeat(now, roll)
-        elif code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            self._emit(fx.Report(self._error(reply)))
-            self._retry_heartbeat(now, roll)
         elif code == ErrorCode.INVALID_REGULAR_EXPRESSION and self.regex is not None:
             self._wanted = Wanted(is_open=True)
             self._send_full = self.member_epoch > 0
             self._emit(fx.MatchTopics())
-        else:
+        elif asked.step is Step.FATAL:
             self._end(self._error(reply), now, fits_classic=code in _NOT_THIS_PROTOCOL)
+        else:
+            self._deny(self._error(reply), now)
+            self._retry_heartbeat(now, roll)
 
     def _has_lost_group(self, code: int) -> bool:
         # The group was deleted while this member belonged to it. Joining again as a
@@ -501,6 +514,10 @@ class Kip848Membership(Membership):
     ) -> None:
         # ``fits_classic``: whether the classic protocol may succeed.
         falls_back = fits_classic and self.config.falls_back and self._is_new
+        # One that was replaced has no place to give up.
+        is_member = self.member_epoch > 0 and not isinstance(error, Fenced)
+        if is_member and self.state not in _DEPARTING:
+            self._leave()
         self._fire(Event.REFUSED, now)
         if self.state is State.FATAL:
             self._emit(fx.FallBack(error) if falls_back else fx.Fail(error))
@@ -529,6 +546,7 @@ class Kip848Membership(Membership):
         self._must_ack = self._send_full = self._send_now = False
         self._ticket = 0
         self._lookup_at = self._settle_at = self._heartbeat_at = NEVER
+        self._accepted_at = NEVER
         self._lose()
 
     def _poll_expired(self, now: float) -> None:

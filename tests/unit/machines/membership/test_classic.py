@@ -33,6 +33,7 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
+from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.join_group import (
     JoinGroupResponse,
@@ -276,19 +277,145 @@ def test_refused_credentials_are_told_and_tried_again() -> None:
     assert driver.state is State.STABLE
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        E.GROUP_AUTHORIZATION_FAILED,
-        E.INVALID_GROUP_ID,
+#: What no repetition of JoinGroup, SyncGroup or Heartbeat changes.
+FINAL = {
+    E.INVALID_GROUP_ID,
+    E.INVALID_SESSION_TIMEOUT,
+    E.INCONSISTENT_GROUP_PROTOCOL,
+    E.FENCED_INSTANCE_ID,
+    E.UNSUPPORTED_VERSION,
+}
+#: What somebody else may change, or nobody knows.
+DENIALS = [
+    E.GROUP_AUTHORIZATION_FAILED,
+    E.GROUP_MAX_SIZE_REACHED,
+    E.UNKNOWN_SERVER_ERROR,
+    12345,
+]
+denials = pytest.mark.parametrize("code", DENIALS)
+
+
+@denials
+def test_a_denied_join_is_told_and_tried_again(code: int) -> None:
+    driver = Driver()
+    driver.subscribe()
+    for delay in (0.1, 0.2, 0.4):
+        driver.refused(code, member_id="")
+        assert driver.kinds() == ["Report"]
+        assert "'g'" in str(driver.one(fx.Report).error)
+        assert driver.machine.next_deadline() == pytest.approx(driver.now + delay)
+        driver.wait(delay)
+    driver.joined()
+    driver.synced(tps(0))
+    assert driver.state is State.STABLE
+    assert driver.one(fx.Assign).added == tps(0)
+
+
+@denials
+def test_a_denied_sync_is_told_and_the_member_joins_again(code: int) -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.joined()
+    driver.synced(error_code=code)
+    assert driver.kinds() == ["Report"]
+    driver.wait(0.1)
+    assert driver.one(fx.SendJoin).member_id == "me"
+
+
+@denials
+def test_denied_heartbeats_keep_all_within_the_session(code: int) -> None:
+    driver = Driver().stable(tps(0, 1))
+    driver.wait(3.0)
+    began = driver.now
+    while driver.now < began + 6.0:
+        driver.beat(code)
+        assert driver.kinds() == ["Report"]
+        assert driver.machine.ledger.owned == tps(0, 1)
+        due = driver.machine.next_deadline()
+        assert due is not None
+        driver.wait(due - driver.now)
+    driver.beat()
+    assert driver.state is State.STABLE
+    driver.wait(3.0)
+    assert driver.machine.ledger.owned == tps(0, 1)
+
+
+@denials
+def test_who_is_denied_for_a_session_has_been_removed(code: int) -> None:
+    driver = Driver().stable(tps(0, 1))
+    driver.wait(3.0)
+    driver.beat(code)
+    began = driver.now
+    seen = list[fx.Effect]()
+    while driver.machine.ledger.owned:
+        due = driver.machine.next_deadline()
+        assert due is not None
+        seen += driver.wait(due - driver.now)
+        if "SendHeartbeat" in driver.kinds():
+            driver.beat(code)
+    assert driver.now == pytest.approx(began + 7.0)
+    assert [e.partitions for e in seen if isinstance(e, fx.Lose)] == [tps(0, 1)]
+    assert driver.state is State.JOINING
+    assert driver.one(fx.SendJoin).member_id == ""
+    driver.refused(code, member_id="")
+    driver.wait(1.0)
+    driver.joined(member_id="new")
+    driver.synced(tps(0))
+    assert driver.state is State.STABLE
+
+
+def test_a_right_that_the_look_up_lacks_is_a_denial() -> None:
+    driver = Driver().stable(tps(0))
+    driver.wait(3.0)
+    missing = broker_error(E.GROUP_AUTHORIZATION_FAILED, "find the coordinator of 'g'")
+    driver.failed(driver.one(fx.SendHeartbeat).ticket, missing)
+    assert driver.kinds() == ["Report", "ForgetCoordinator"]
+    assert driver.state is State.STABLE
+    driver.wait(0.1)
+    final = broker_error(E.INVALID_GROUP_ID, "find the coordinator of 'g'")
+    driver.failed(driver.one(fx.SendHeartbeat).ticket, final)
+    assert driver.state is State.FATAL
+
+
+@pytest.mark.parametrize("code", [int(code) for code in E])
+def test_every_code_has_an_answer(code: int) -> None:
+    for api in ("join", "sync", "heartbeat"):
+        driver = Driver()
+        if api == "join":
+            driver.subscribe()
+            driver.refused(code)
+        elif api == "sync":
+            driver.subscribe()
+            driver.joined()
+            driver.synced(error_code=code)
+        else:
+            driver.stable(tps(0)).wait(3.0)
+            driver.beat(code)
+        is_over = driver.state is State.FATAL
+        assert is_over == (code in FINAL - _UNUSUAL[api])
+        assert ("Fail" in driver.kinds()) == is_over
+        if is_over:
+            # One that was replaced has no place to give up.
+            left = "SendLeave" in driver.kinds()
+            had_place = api != "join" and code != E.FENCED_INSTANCE_ID
+            assert left == had_place
+        elif code != E.NONE:
+            assert driver.machine.next_deadline() is not None
+
+
+_UNUSUAL = {
+    "join": set[E](),
+    # These two check nothing that the first of these codes are about.
+    "sync": {E.INVALID_SESSION_TIMEOUT, E.UNSUPPORTED_VERSION},
+    "heartbeat": {
         E.INVALID_SESSION_TIMEOUT,
+        E.UNSUPPORTED_VERSION,
         E.INCONSISTENT_GROUP_PROTOCOL,
-        E.GROUP_MAX_SIZE_REACHED,
-        E.FENCED_INSTANCE_ID,
-        E.UNKNOWN_SERVER_ERROR,
-        12345,
-    ],
-)
+    },
+}
+
+
+@pytest.mark.parametrize("code", sorted(FINAL))
 def test_a_final_refusal_ends_it(code: int) -> None:
     driver = Driver()
     driver.subscribe()

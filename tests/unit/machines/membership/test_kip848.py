@@ -16,7 +16,6 @@ from kafkaio._machines.membership.kip848.membership import (
 from kafkaio._machines.membership.kip848.states import State
 from kafkaio.errors import (
     AuthenticationError,
-    AuthorizationError,
     ConnectionLost,
     Fenced,
     GroupError,
@@ -515,13 +514,111 @@ def test_failures_back_off() -> None:
 FATAL = [
     (E.UNRELEASED_INSTANCE_ID, GroupError),
     (E.UNSUPPORTED_ASSIGNOR, GroupError),
-    (E.GROUP_MAX_SIZE_REACHED, GroupError),
     (E.INVALID_REQUEST, KafkaError),
     (E.FENCED_INSTANCE_ID, Fenced),
-    (E.GROUP_AUTHORIZATION_FAILED, AuthorizationError),
     (E.UNSUPPORTED_VERSION, KafkaError),
     (E.GROUP_ID_NOT_FOUND, GroupError),
+    (E.INCONSISTENT_GROUP_PROTOCOL, GroupError),
+    (E.INVALID_GROUP_ID, GroupError),
+    (E.INVALID_REGULAR_EXPRESSION, GroupError),
 ]
+#: What somebody else may change, or nobody knows.
+DENIALS = [
+    E.GROUP_AUTHORIZATION_FAILED,
+    E.TOPIC_AUTHORIZATION_FAILED,
+    E.GROUP_MAX_SIZE_REACHED,
+    E.UNKNOWN_SERVER_ERROR,
+    12345,
+]
+denials = pytest.mark.parametrize("code", DENIALS)
+
+
+@denials
+def test_a_denied_join_is_told_and_tried_again(code: int) -> None:
+    driver = Driver()
+    driver.subscribe()
+    for delay in (0.1, 0.2, 0.4):
+        driver.refused(code)
+        assert driver.kinds() == ["Report"]
+        assert driver.machine.next_deadline() == pytest.approx(driver.now + delay)
+        driver.wait(delay)
+    driver.epoch = 1
+    driver.answer(slots(0))
+    driver.named()
+    assert driver.one(fx.Assign).added == tps(0)
+
+
+@denials
+def test_denied_heartbeats_keep_all_within_a_session(code: int) -> None:
+    driver = joined(0, 1)
+    driver.wait(5)
+    began = driver.now
+    while driver.now < began + 39:
+        driver.refused(code)
+        assert driver.kinds() == ["Report"]
+        assert driver.machine.ledger.owned == tps(0, 1)
+        due = driver.machine.next_deadline()
+        assert due is not None
+        driver.wait(due - driver.now)
+    driver.answer(slots(0, 1))
+    driver.wait(5)
+    assert driver.beat.member_epoch == 1
+    assert driver.machine.ledger.owned == tps(0, 1)
+    # It counts anew from the next refusal.
+    driver.machine.polled(driver.now)
+    driver.refused(code)
+    driver.wait(39)
+    assert driver.machine.ledger.owned == tps(0, 1)
+
+
+@denials
+def test_who_is_denied_for_a_session_has_been_removed(code: int) -> None:
+    driver = joined(0, 1)
+    driver.wait(5)
+    driver.refused(code)
+    began = driver.now
+    seen = list[fx.Effect]()
+    while driver.machine.ledger.owned:
+        due = driver.machine.next_deadline()
+        assert due is not None
+        seen += driver.wait(due - driver.now)
+        if "SendConsumerGroupHeartbeat" in driver.kinds() and driver.beat.member_epoch:
+            driver.refused(code)
+    assert driver.now == pytest.approx(began + 40)
+    assert [e.partitions for e in seen if isinstance(e, fx.Lose)] == [tps(0, 1)]
+    assert driver.state is State.JOINING
+    driver.wait(1)
+    assert (driver.beat.member_epoch, driver.beat.member_id) == (0, "me")
+    driver.epoch = 3
+    driver.answer(slots(0))
+    assert driver.one(fx.Assign).added == tps(0)
+
+
+@pytest.mark.parametrize("code", [int(code) for code in E])
+def test_every_code_has_an_answer(code: int) -> None:
+    final = {code for code, _ in FATAL}
+    for driver in (Driver(), joined(0)):
+        is_member = driver.state is State.STABLE
+        if is_member:
+            driver.wait(5)
+        else:
+            driver.subscribe()
+        driver.refused(code)
+        # Joining again creates a group that is gone.
+        is_lost = is_member and code == E.GROUP_ID_NOT_FOUND
+        is_over = driver.state is State.FATAL
+        assert is_over == (code in final and not is_lost)
+        assert ("Fail" in driver.kinds()) == is_over
+        if is_over:
+            # One that was replaced has no place to give up.
+            leaves = is_member and code != E.FENCED_INSTANCE_ID
+            assert driver.kinds() == [
+                *(["SendConsumerGroupHeartbeat"] if leaves else []),
+                *(["Lose"] if is_member else []),
+                "Fail",
+            ]
+        else:
+            assert driver.machine.next_deadline() is not None or driver.out
 
 
 @pytest.mark.parametrize(("code", "kind"), FATAL)
@@ -559,16 +656,8 @@ def test_who_was_a_member_does_not_fall_back() -> None:
     driver = joined(0, falls_back=True)
     driver.wait(5)
     driver.refused(E.UNSUPPORTED_VERSION)
-    assert driver.kinds() == ["Lose", "Fail"]
-
-
-def test_a_topic_that_may_not_be_read_is_reported_and_heartbeats_go_on() -> None:
-    driver = joined(0)
-    driver.wait(5)
-    driver.refused(E.TOPIC_AUTHORIZATION_FAILED)
-    assert isinstance(driver.one(fx.Report).error, AuthorizationError)
-    driver.wait(0.1)
-    assert driver.beat.member_epoch == 1
+    assert driver.beat.is_leave
+    assert driver.kinds() == ["SendConsumerGroupHeartbeat", "Lose", "Fail"]
 
 
 def test_who_does_not_poll_leaves_and_joins_at_the_next_poll() -> None:
