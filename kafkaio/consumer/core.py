@@ -484,6 +484,11 @@ class Core:
         if self.life.state in {State.CLOSING, State.CLOSED}:
             raise self.life.why_unusable()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the user has closed it, and no crash had ended it."""
+        return self.life.is_closed
+
     def check_wanted(self) -> None:
         """Raise UsageError if nothing is to be read, so that no record can come."""
         if self.wanted.is_nothing:
@@ -693,6 +698,7 @@ class Core:
 
     def stream(self, wait: Callable[[], Coroutine[Any, Any, Record]]) -> RecordStream:
         """Return an iterator over records, which calls ``wait`` if there is none."""
+        self.check_open()
         return RecordStream(self.reader.handout, wait)
 
     async def next_record(self) -> Record:
@@ -717,12 +723,14 @@ class Core:
 
     def batches(self, owner: object, limit: int, wait: float) -> BatchIterator:
         """Return an iterator over batches, which keeps ``owner`` alive."""
+        self.check_open()
         return BatchIterator(self, self.reader, limit, wait, owner)
 
     def tables(
         self, owner: object, limit: int, wait: float, *, headers: bool
     ) -> TableIterator:
         """Return an iterator over tables, which keeps ``owner`` alive."""
+        self.check_open()
         return TableIterator(
             self, self.reader, limit, wait, headers=headers, owner=owner
         )
