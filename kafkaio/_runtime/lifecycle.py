@@ -216,6 +216,11 @@ class Lifecycle:
         if self.state is not State.RUNNING and self.state not in also:
             raise self.why_unusable()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether somebody has closed it, or is about to, and nothing had crashed."""
+        return self.state in {State.CLOSING, State.CLOSED} and self.cause is None
+
     def why_unusable(self) -> KafkaError:
         """Return the error for a call that needs a running object.
 

@@ -390,6 +390,14 @@ class LogObserver:
         at = ", ".join(f"{t}-{p}: {o.offset}" for (t, p), o in sorted(offsets.items()))
         CONSUMER.debug("[%s] committed %s", self._client_id, at)
 
+    def new_partitions(self, partitions: Collection[TopicPartition]) -> None:
+        """Log it as INFO."""
+        CONSUMER.info(
+            "[%s] new to this group, so that auto_offset_reset_new_partitions says "
+            "where they begin: %s",
+            *(self._client_id, _names(partitions)),
+        )
+
     def positions_missing(self, reasons: Mapping[TopicPartition, str]) -> None:
         """Log it as a warning."""
         CONSUMER.warning(

@@ -208,6 +208,13 @@ class Observer:
         half a second later.
         """
 
+    def new_partitions(self, partitions: Collection[TopicPartition]) -> None:
+        """Partitions without a committed offset are new to the consumer's group.
+
+        They were added after it had subscribed, or while the group was down, and begin
+        where ``auto_offset_reset_new_partitions`` says.
+        """
+
     def positions_missing(self, reasons: Mapping[TopicPartition, str]) -> None:
         """Partitions of a consumer cannot be read: their positions are not found.
 

@@ -139,7 +139,11 @@ class CommittedOffsets:
             await attempts.pause(error)
 
     async def fetch_each(
-        self, wanted: Collection[TopicPartition], attempts: Attempts
+        self,
+        wanted: Collection[TopicPartition],
+        attempts: Attempts,
+        *,
+        requires_stable: bool = True,
     ) -> Results[TopicPartition, OffsetAndMetadata | None]:
         """Fetch offsets; a partition that is refused keeps no other from its offset.
 
@@ -149,6 +153,8 @@ class CommittedOffsets:
         Args:
             wanted: which partitions.
             attempts: the time that the call has.
+            requires_stable: False takes what was committed before a transaction that
+                is open.
 
         Raises:
             RequestTimeout: the time is over; the cause is the last failure.
@@ -157,7 +163,9 @@ class CommittedOffsets:
         while True:
             identity, found, error = self._identity(), _Fetched(), None
             try:
-                found = await self._fetch_once(identity, wanted, attempts)
+                found = await self._fetch_once(
+                    identity, wanted, attempts, requires_stable=requires_stable
+                )
             except KafkaError as failure:
                 if not failure.retriable:
                     raise
@@ -179,6 +187,8 @@ class CommittedOffsets:
         identity: GroupMetadata,
         partitions: Collection[TopicPartition] | None,
         attempts: Attempts,
+        *,
+        requires_stable: bool = True,
     ) -> _Fetched:
         timeout = attempts.within(self._request_timeout)
         connection = await self._rpc.connection(ConnectionClass.SHARED, now() + timeout)
@@ -190,7 +200,8 @@ class CommittedOffsets:
                 f"OffsetFetch {version} cannot return the offsets of all partitions"
             )
         request = _request(identity, partitions, version)
-        request.require_stable = self._requires_stable and version >= _STABLE_FROM
+        is_stable = requires_stable and self._requires_stable
+        request.require_stable = is_stable and version >= _STABLE_FROM
         reply = await self._rpc.call_on(
             connection, request, timeout=timeout, max_version=version
         )

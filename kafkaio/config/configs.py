@@ -755,6 +755,11 @@ class ConsumerConfig(ClientConfig):
         "Where to start without a valid offset: ``latest``, ``earliest``, ``none`` "
         "(raise an error) or ``by_duration:PT1H`` (KIP-1106).",
     )
+    auto_offset_reset_new_partitions: str = option(
+        "earliest",
+        "Where to start a partition that was added after this consumer had subscribed, "
+        "or while its group was down: a value of ``auto_offset_reset`` (KIP-1327).",
+    )
     isolation_level: str = option(
         "read_uncommitted",
         "``read_committed`` skips the records of aborted transactions and waits for "
@@ -843,8 +848,16 @@ class ConsumerConfig(ClientConfig):
             raise ConfigurationError("group_instance_id needs a group_id")
         self._check_store()
         self._check_protocol()
-        if self.auto_offset_reset not in {"latest", "earliest", "none"}:
-            self.reset_duration_ms()
+        for name in ("auto_offset_reset", "auto_offset_reset_new_partitions"):
+            _reset_duration_ms(name, getattr(self, name))
+
+    def reset_duration_ms(self) -> int | None:
+        """How far back ``by_duration:`` goes, in milliseconds; None otherwise.
+
+        Raises:
+            ConfigurationError: ``auto_offset_reset`` has none of its forms.
+        """
+        return _reset_duration_ms("auto_offset_reset", self.auto_offset_reset)
 
     def _check_store(self) -> None:
         if self.offset_store is None:
@@ -881,22 +894,18 @@ class ConsumerConfig(ClientConfig):
                 "partition_assignment_strategy for the classic one: give one of them"
             )
 
-    def reset_duration_ms(self) -> int | None:
-        """How far back ``by_duration:`` goes, in milliseconds; None otherwise.
 
-        Raises:
-            ConfigurationError: ``auto_offset_reset`` has none of its forms.
-        """
-        kind, colon, text = self.auto_offset_reset.partition(":")
-        if not colon and kind in {"latest", "earliest", "none"}:
-            return None
-        duration = iso_duration_ms(text) if kind == "by_duration" else None
-        if duration is None:
-            raise ConfigurationError(
-                f"auto_offset_reset={self.auto_offset_reset!r}: use latest, earliest, "
-                "none or by_duration: with an ISO 8601 duration such as PT1H"
-            )
-        return duration
+def _reset_duration_ms(name: str, policy: str) -> int | None:
+    kind, colon, text = policy.partition(":")
+    if not colon and kind in {"latest", "earliest", "none"}:
+        return None
+    duration = iso_duration_ms(text) if kind == "by_duration" else None
+    if duration is None:
+        raise ConfigurationError(
+            f"{name}={policy!r}: use latest, earliest, none or by_duration: with an "
+            "ISO 8601 duration such as PT1H"
+        )
+    return duration
 
 
 def _login_of(

@@ -126,6 +126,7 @@ class ConsumerOptions(ClientOptions, total=False):
     enable_auto_commit: bool
     auto_commit_interval_ms: int
     auto_offset_reset: str
+    auto_offset_reset_new_partitions: str
     isolation_level: Literal["read_uncommitted", "read_committed"]
     fetch_min_bytes: int
     fetch_max_bytes: int

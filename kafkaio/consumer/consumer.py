@@ -51,7 +51,12 @@ from kafkaio.consumer.parallel.dead_letter import DeadLetter
 from kafkaio.consumer.parallel.lanes import LaneIterator
 from kafkaio.consumer.parallel.ports import Transacting, Transacts
 from kafkaio.consumer.parallel.run import Handler, OnDead, Transactions
-from kafkaio.consumer.reading.iterators import BatchIterator, Poll, TableIterator
+from kafkaio.consumer.reading.iterators import (
+    BatchIterator,
+    Poll,
+    TableIterator,
+    until_closed,
+)
 from kafkaio.consumer.rebalance.callbacks import HeldCallbacks, PartitionsCallback
 from kafkaio.consumer.rebalance.events import RevokeRequested
 from kafkaio.consumer.rebalance.feed import Rebalances
@@ -320,7 +325,9 @@ class Consumer(Closeable):
         """Commit finished records (with auto-commit), leave the group, disconnect.
 
         May be called again, by several tasks, and in every state; each call returns
-        when everything has ended. A task that reads gets a ClosedError.
+        when everything has ended. Loops of other tasks over records, batches, tables
+        and lanes end, and `run` returns. A call that waits (`poll`, ``anext``) raises
+        ClosedError, and so does every call that comes later.
 
         If the call is cancelled, everything ends all the same: nothing is committed,
         the partitions are lost, running callbacks are cancelled, and the member leaves
@@ -355,14 +362,21 @@ class Consumer(Closeable):
     def __aiter__(self) -> AsyncIterator[Record]:
         """Return an iterator over records, which reads as ``__anext__`` does.
 
+        A loop over it ends when the consumer is closed, by another task or in its own
+        body. What was fetched and not handed out by then is read again, by the next
+        owner of its partition.
+
         While fetched records are there, a step makes no coroutine, future or task. The
         event loop gets a turn every millisecond all the same.
+
+        Raises:
+            ClosedError: the consumer is closed already.
         """
         return self._core.stream(self._next_record)
 
     def _next_record(self) -> Coroutine[Any, Any, Record]:
         # A method of this object, so that the iterator keeps the consumer alive.
-        return self._core.next_record()
+        return until_closed(self._core, self._core.next_record)
 
     async def __anext__(self) -> Record:
         """Return the next record. If cancelled, none was taken.
@@ -375,7 +389,8 @@ class Consumer(Closeable):
             UsageError: another task reads at the same time, or nothing is to be read:
                 no topics are subscribed to and no partitions are assigned. A read that
                 waits raises the latter when `unsubscribe` is called, too.
-            ClosedError: the consumer is not running.
+            ClosedError: the consumer is not running, or is closed meanwhile. Only
+                loops end by that (``async for``, `batches`, `arrow_batches`).
             Exception: what a callback or a deserializer raised, or the crash of a
                 background task.
         """
@@ -403,7 +418,9 @@ class Consumer(Closeable):
         Raises:
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: the timeout is negative, or ``max_records`` below 1.
-            KafkaError: as iterating does.
+            ClosedError: the consumer is not running, or another task closes it while
+                this call waits. It is no empty result, because there is no next one.
+            KafkaError: as ``__anext__`` does.
         """
         limit = count_of("max_records", max_records, self._config.max_poll_records)
         return await self._core.poll(limit, _limit(timeout))
@@ -415,13 +432,15 @@ class Consumer(Closeable):
 
         It returns a batch when a partition has ``max_records`` fetched records, or
         ``max_wait`` after the first fetched record. Asking for the next batch finishes
-        the one before. If cancelled, nothing was taken.
+        the one before. If cancelled, nothing was taken. The iteration ends when the
+        consumer is closed.
 
         Args:
             max_records: most records of a batch, ``max_poll_records`` by default.
             max_wait: seconds to wait for a full batch.
 
         Raises:
+            ClosedError: the consumer is closed already.
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: ``max_records`` is below 1, or ``max_wait`` negative.
         """
@@ -442,6 +461,7 @@ class Consumer(Closeable):
         in it, and in order. Asking for the next table finishes the one before. If
         cancelled, nothing was taken. `kafkaio.arrow` describes the columns; with
         deserializers, key and value have the types that Arrow infers for the objects.
+        The iteration ends when the consumer is closed.
 
         Args:
             max_records: most rows of a table, 32,768 by default.
@@ -450,6 +470,7 @@ class Consumer(Closeable):
 
         Raises:
             ImportError: pyarrow is not installed: ``pip install 'kafkaio[arrow]'``.
+            ClosedError: the consumer is closed already.
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: ``max_records`` is below 1, or ``max_wait`` negative.
         """

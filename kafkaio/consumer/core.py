@@ -52,6 +52,7 @@ from kafkaio.consumer.commits.committer import OffsetCommitter
 from kafkaio.consumer.fetch.answers import LogEnds
 from kafkaio.consumer.fetch.fetcher import Fetcher
 from kafkaio.consumer.fetch.positioner import Positioner
+from kafkaio.consumer.fetch.resets import NewcomerLookup
 from kafkaio.consumer.group.member import GroupMember
 from kafkaio.consumer.group.rewind import Rewinder
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
@@ -190,12 +191,18 @@ class Core:
         isolation_level = int(config.isolation_level == "read_committed")
         self.fetcher: Fetcher = Fetcher(self.cluster, config, self.reader, spawn)
         self._lookup = OffsetLookup(self.cluster, isolation_level)
+        is_grouped = config.group_id is not None
+        self._newcomers = NewcomerLookup(
+            self.cluster, config, self._with_offsets if is_grouped else None
+        )
+        self.reader.is_created_again = self._newcomers.is_created_again
         self._positioner = Positioner(
             self.cluster,
             config,
             self.reader,
             self._lookup,
-            None if config.group_id is None else self._fetch_committed,
+            self._fetch_committed if is_grouped else None,
+            self._newcomers,
             self.positions_changed,
             spawn,
         )
@@ -483,6 +490,11 @@ class Core:
         if self.life.state in {State.CLOSING, State.CLOSED}:
             raise self.life.why_unusable()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the user has closed it, and no crash had ended it."""
+        return self.life.is_closed
+
     def check_wanted(self) -> None:
         """Raise UsageError if nothing is to be read, so that no record can come."""
         if self.wanted.is_nothing:
@@ -530,6 +542,8 @@ class Core:
         if wanted.is_nothing:
             self.reader.tell()  # a read that waits would wait for ever
             self._assigner.start_over()
+        if self._newcomers.subscribe(wanted) and self.member is not None:
+            self._supervisor.start_soon(self._newcomers.list_topics, "list topics")
         if wanted.is_subscription and self.member is not None:
             self._subscribe(self.member)
             return
@@ -677,7 +691,7 @@ class Core:
         self.look()
 
     def _on_metadata(self, view: ClusterView) -> None:
-        del view  # the fetcher reads the cluster's
+        self._newcomers.described(view)
         self.look()
         self._assigner.wake()
 
@@ -690,6 +704,7 @@ class Core:
 
     def stream(self, wait: Callable[[], Coroutine[Any, Any, Record]]) -> RecordStream:
         """Return an iterator over records, which calls ``wait`` if there is none."""
+        self.check_open()
         return RecordStream(self.reader.handout, wait)
 
     async def next_record(self) -> Record:
@@ -714,12 +729,14 @@ class Core:
 
     def batches(self, owner: object, limit: int, wait: float) -> BatchIterator:
         """Return an iterator over batches, which keeps ``owner`` alive."""
+        self.check_open()
         return BatchIterator(self, self.reader, limit, wait, owner)
 
     def tables(
         self, owner: object, limit: int, wait: float, *, headers: bool
     ) -> TableIterator:
         """Return an iterator over tables, which keeps ``owner`` alive."""
+        self.check_open()
         return TableIterator(
             self, self.reader, limit, wait, headers=headers, owner=owner
         )
@@ -1083,6 +1100,12 @@ class Core:
                 for tp, at in results.found.items()
             }
         return results
+
+    async def _with_offsets(
+        self, partitions: Collection[TopicPartition], within: float
+    ) -> Collection[TopicPartition]:
+        found = await self.group_committer().last_committed(partitions, within)
+        return [tp for tp, at in found.items() if at is not None]
 
     async def rewind(
         self, to: Mapping[TopicPartition, OffsetAndMetadata | Reset], within: float

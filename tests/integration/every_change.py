@@ -111,6 +111,7 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_a_partition_moves_without_loss_or_repetition",
         "test_a_pattern_and_a_new_topic",
         "test_an_assignor_of_our_own",
+        "test_partitions_that_are_added_begin_at_their_start",
         "test_the_coordinator_dies",
         "test_the_tool_shows_our_member_and_its_offsets",
         "test_three_members_one_of_them_java",

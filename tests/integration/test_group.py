@@ -12,6 +12,7 @@ import pytest
 
 from kafkaio import Assignor, GroupError, Layout, Subscription
 from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio.admin import Admin
 from kafkaio.client import Client
 from kafkaio.consumer import Consumer
 from kafkaio.producer import Producer
@@ -191,6 +192,53 @@ async def test_a_pattern_and_a_new_topic(
         assert one.assignment == {TopicPartition(stem, 0)}
         await real_kafka.create_topic(f"{stem}-more", partitions=2)
         await until(lambda: len(one.assignment) == 3)
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        "classic",
+        pytest.param("consumer", marks=pytest.mark.kafka_versions("4.0", "4.3")),
+    ],
+)
+async def test_partitions_that_are_added_begin_at_their_start(
+    protocol: str, real_kafka: Kafka, topic: TopicFactory, group: str
+) -> None:
+    name = topic(partitions=1)
+    options: dict[str, object] = {
+        "group_protocol": protocol,
+        "auto_offset_reset": "latest",
+        "metadata_max_age_ms": 1000,
+    }
+
+    async def grow(admin: Admin, producer: Producer, size: int) -> None:
+        await admin.create_partitions({name: size})
+        for value in (b"1", b"2", b"3"):
+            await producer.send(name, value, partition=size - 1)
+
+    async with (
+        Admin(real_kafka.bootstrap_servers) as admin,
+        Producer(real_kafka.bootstrap_servers, metadata_max_age_ms=100) as producer,
+    ):
+        await producer.send(name, b"old", partition=0)
+        async with groups.member(real_kafka, name, group, **options) as one:
+            await grow(admin, producer, 2)
+            async with asyncio.timeout(60):
+                assert [(await anext(one)).value for _ in range(3)] == [
+                    b"1",
+                    b"2",
+                    b"3",
+                ]
+            await one.commit()
+        await grow(admin, producer, 3)  # while the group is down
+        async with groups.member(real_kafka, name, group, **options) as again:
+            async with asyncio.timeout(60):
+                found = [await anext(again) for _ in range(3)]
+            assert [(record.partition, record.value) for record in found] == [
+                (2, b"1"),
+                (2, b"2"),
+                (2, b"3"),
+            ]
 
 
 async def test_the_coordinator_dies(

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from kafkaio._machines.positions.new_partitions import (
+    KnownTopic,
+    NewPartitions,
+    follows_committed,
+)
 from kafkaio._machines.positions.overdue import PATIENCE, Overdue
 from kafkaio._machines.positions.positions import Positions
 from kafkaio._machines.positions.stages import (
@@ -22,6 +27,8 @@ __all__ = [
     "TRANSITIONS",
     "Event",
     "FetchPoint",
+    "KnownTopic",
+    "NewPartitions",
     "Overdue",
     "PartitionPosition",
     "Positions",
@@ -31,4 +38,5 @@ __all__ = [
     "Token",
     "Truncation",
     "Unvalidated",
+    "follows_committed",
 ]

@@ -13,6 +13,9 @@ A partition goes through stages::
     VALIDATING ---- the log is truncated, a policy -> FETCHING there, or RESETTING
     VALIDATING ---- the log is truncated, none -----> NO_OFFSET
 
+A new partition, which was added behind those that the group reads, has a reset policy
+of its own where there is no committed offset.
+
 A seek leads from every stage to FETCHING, a seek to the beginning or the end to
 RESETTING. A position whose leader epoch is known, from a commit, a seek or the record
 before it, is validated with every leader that it meets (KIP-320): after an unclean
@@ -33,6 +36,7 @@ old token is dropped before it reaches the table, so a seek during a look-up win
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Final
 
 from kafkaio._machines.positions.stages import (
     LOOKING_UP,
@@ -41,6 +45,7 @@ from kafkaio._machines.positions.stages import (
     FetchPoint,
     PartitionPosition,
     Reset,
+    ResetTo,
     Stage,
     Token,
     Truncation,
@@ -51,6 +56,8 @@ from kafkaio.types import TopicPartition
 
 __all__ = ["Positions"]
 
+_EARLIEST: Final = Reset(ResetTo.EARLIEST)
+
 
 class Positions:
     """Every assigned partition's position.
@@ -58,12 +65,16 @@ class Positions:
     Args:
         policy: where to reset to without a usable offset; None: the partition then has
             none, until a seek.
+        new_policy: the same for partitions that are new.
     """
 
-    __slots__ = ("_last_number", "_partitions", "_policy", "_stages")
+    __slots__ = ("_last_number", "_new_policy", "_partitions", "_policy", "_stages")
 
-    def __init__(self, policy: Reset | None) -> None:
+    def __init__(
+        self, policy: Reset | None, new_policy: Reset | None = _EARLIEST
+    ) -> None:
         self._policy = policy
+        self._new_policy = new_policy
         self._partitions: dict[TopicPartition, PartitionPosition] = {}
         # Invariant: each partition is in the dictionary of its stage, and in no other.
         self._stages: dict[Stage, dict[TopicPartition, PartitionPosition]] = {
@@ -98,19 +109,22 @@ class Positions:
 
     # Assignment
 
-    def assign(self, tp: TopicPartition, *, has_commits: bool) -> int:
+    def assign(
+        self, tp: TopicPartition, *, has_commits: bool, is_new: bool = False
+    ) -> int:
         """Begin a new assignment of a partition and return its number.
 
         Args:
             tp: the partition; if it is assigned already, its state is replaced.
             has_commits: whether there may be a committed offset to look up.
+            is_new: without commits: whether the partition is new.
         """
         self.unassign(tp)
         self._last_number += 1
         entry = PartitionPosition(self._last_number, self._policy)
         self._partitions[tp] = self._stages[entry.stage][tp] = entry
         if not has_commits:
-            self._reset_by_policy(tp, entry, Event.UNCOMMITTED)
+            self._reset(tp, entry, Event.UNCOMMITTED, self._policy_of(is_new=is_new))
         return entry.number
 
     def unassign(self, tp: TopicPartition) -> None:
@@ -153,8 +167,15 @@ class Positions:
         """A committed offset was found. Returns whether it still matters."""
         return self._found(tp, token, Event.COMMITTED, offset, epoch)
 
-    def committed_missing(self, tp: TopicPartition, token: Token) -> bool:
+    def committed_missing(
+        self, tp: TopicPartition, token: Token, *, is_new: bool = False
+    ) -> bool:
         """No offset is committed: reset, if there is a policy.
+
+        Args:
+            tp: the partition.
+            token: the token of the look-up.
+            is_new: whether the partition is new.
 
         Returns:
             Whether the partition has no usable offset now.
@@ -162,7 +183,7 @@ class Positions:
         entry = self._current(tp, token)
         if entry is None or entry.stage is not Stage.UNPOSITIONED:
             return False
-        return self._reset_by_policy(tp, entry, Event.UNCOMMITTED)
+        return self._reset(tp, entry, Event.UNCOMMITTED, self._policy_of(is_new=is_new))
 
     def reset_found(self, tp: TopicPartition, token: Token, offset: int) -> bool:
         """A reset's offset was found. Returns whether it still matters.
@@ -171,8 +192,16 @@ class Positions:
         """
         return self._found(tp, token, Event.FOUND, offset, -1)
 
-    def out_of_range(self, tp: TopicPartition, token: Token) -> bool:
+    def out_of_range(
+        self, tp: TopicPartition, token: Token, *, is_new: bool = False
+    ) -> bool:
         """The position is outside the log: reset, if there is a policy.
+
+        Args:
+            tp: the partition.
+            token: the token of the fetch.
+            is_new: whether this is the log of another topic than the position, which
+                has the same name. Without a policy that is an error like any other.
 
         Returns:
             Whether the partition has no usable offset now.
@@ -180,9 +209,9 @@ class Positions:
         entry = self._current(tp, token)
         if entry is None or entry.stage is not Stage.FETCHING:
             return False
-        entry.reset = self._policy
+        policy = None if self._policy is None else self._policy_of(is_new=is_new)
         outside = entry.position
-        has_no_offset = self._reset_by_policy(tp, entry, Event.OUT_OF_RANGE)
+        has_no_offset = self._reset(tp, entry, Event.OUT_OF_RANGE, policy)
         entry.outside = outside
         return has_no_offset
 
@@ -241,11 +270,10 @@ class Positions:
             return None
         truncation = Truncation(entry.position, end)
         if self._policy is None:
-            self._reset_by_policy(tp, entry, Event.OUT_OF_RANGE)
+            self._reset(tp, entry, Event.OUT_OF_RANGE, None)
             entry.truncation = truncation
         elif end < 0:
-            entry.reset = self._policy
-            self._reset_by_policy(tp, entry, Event.OUT_OF_RANGE)
+            self._reset(tp, entry, Event.OUT_OF_RANGE, self._policy)
         else:
             self._fire(tp, entry, Event.TRUNCATED)
             self._put(entry, end, epoch)
@@ -387,12 +415,20 @@ class Positions:
         self._set(tp, entry, offset, epoch)
         return True
 
-    def _reset_by_policy(
-        self, tp: TopicPartition, entry: PartitionPosition, event: Event
+    def _policy_of(self, *, is_new: bool) -> Reset | None:
+        return self._new_policy if is_new else self._policy
+
+    def _reset(
+        self,
+        tp: TopicPartition,
+        entry: PartitionPosition,
+        event: Event,
+        policy: Reset | None,
     ) -> bool:
-        self._fire(tp, entry, Event.NO_POLICY if self._policy is None else event)
+        entry.reset = policy
+        self._fire(tp, entry, Event.NO_POLICY if policy is None else event)
         self._unset(entry)
-        return self._policy is None
+        return policy is None
 
     def _fire(self, tp: TopicPartition, entry: PartitionPosition, event: Event) -> None:
         try:

@@ -200,6 +200,26 @@ class OffsetCommitter:
         found = await self._fetch_from_store(self._store, wanted, attempts)
         return Results(found=found)
 
+    async def last_committed(
+        self, partitions: Collection[TopicPartition], within: float
+    ) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
+        """What was committed last, whatever an open transaction may change.
+
+        Partitions that the coordinator refuses to tell of are left out.
+
+        Args:
+            partitions: which ones.
+            within: seconds; failures that concern them all are retried until then.
+
+        Raises:
+            KafkaError: as in `fetch`, if it concerns them all.
+        """
+        wanted, attempts = frozenset(partitions), self._fetch_attempts(within)
+        if self._store is not None:
+            return await self._fetch_from_store(self._store, wanted, attempts)
+        results = await self._kafka.fetch_each(wanted, attempts, requires_stable=False)
+        return results.found
+
     def _fetch_attempts(self, timeout: float) -> Attempts:
         what = f"the look-up of offsets of {self._rpc.name}"
         return Attempts(what, self._policy, timeout)

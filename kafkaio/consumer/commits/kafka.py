@@ -454,10 +454,16 @@ class KafkaOffsets:
         return await self._stored.fetch(wanted, attempts)
 
     async def fetch_each(
-        self, wanted: frozenset[TopicPartition], attempts: Attempts
+        self,
+        wanted: frozenset[TopicPartition],
+        attempts: Attempts,
+        *,
+        requires_stable: bool = True,
     ) -> Results[TopicPartition, OffsetAndMetadata | None]:
-        """Fetch committed offsets, as `OffsetCommitter.fetch_each` does."""
-        return await self._stored.fetch_each(wanted, attempts)
+        """Fetch committed offsets, as `CommittedOffsets.fetch_each` does."""
+        return await self._stored.fetch_each(
+            wanted, attempts, requires_stable=requires_stable
+        )
 
     def _fetching_as(self) -> GroupMetadata:
         # OffsetFetch is fenced by a member epoch alone. Without one it is anonymous.

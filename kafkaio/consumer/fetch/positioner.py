@@ -1,7 +1,8 @@
 """The task that finds a position for every partition that has none, and validates it.
 
 Committed offsets are looked up first, all in one request. A partition without one is
-reset by ``auto_offset_reset``: each leader is asked for all of its partitions in one
+reset by ``auto_offset_reset``, or by the policy of new partitions if it is one
+(`NewcomerLookup`): each leader is asked for all of its partitions in one
 request, and the leaders at the same time, so that a slow one delays no partition of
 another. Partitions that fail together are asked for again together. A partition
 without a known leader waits for metadata instead of a back-off.
@@ -41,6 +42,7 @@ from kafkaio.client import offsets
 from kafkaio.client.fanout import Results
 from kafkaio.client.offsets import OffsetLookup
 from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.fetch.resets import NewcomerLookup
 from kafkaio.errors import KafkaError, KafkaTimeout, MembershipError
 from kafkaio.fetching.epochs import EpochEnd, EpochLookup
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
@@ -106,6 +108,7 @@ class Positioner:
         reader: knows which partitions need a position.
         lookup: asks leaders for offsets.
         committed: looks committed offsets up; None without a group.
+        newcomers: says which partitions without a committed offset are new.
         on_found: called when a partition got its position.
         start_soon: starts a task in the background.
     """
@@ -117,6 +120,7 @@ class Positioner:
         reader: Reader,
         lookup: OffsetLookup,
         committed: FetchCommitted | None,
+        newcomers: NewcomerLookup,
         on_found: Callable[[], None],
         start_soon: Callable[[Child, str], None],
     ) -> None:
@@ -125,6 +129,7 @@ class Positioner:
         self._lookup = lookup
         self._epochs = EpochLookup(cluster, config.request_timeout_ms / 1000)
         self._committed = committed
+        self._newcomers = newcomers
         self._on_found = on_found
         self._start_soon = start_soon
         self._wakeup = Wakeup()
@@ -270,18 +275,35 @@ class Positioner:
                 self._reader.fail(failure)
         failures = {**offsets.failed, **offsets.again}
         self._retry({(tp, tokens[tp]): e for tp, e in failures.items() if tp in tokens})
+        missing: dict[TopicPartition, Token] = {}
         for tp, token in tokens.items():
-            if tp not in failures:
-                self._on_committed(tp, token, offsets.found.get(tp))
+            found = offsets.found.get(tp)
+            if found is not None:
+                self._on_committed(tp, token, found)
+            elif tp not in failures:
+                missing[tp] = token
+        if missing:
+            await self._on_uncommitted(missing)
+
+    async def _on_uncommitted(self, missing: Mapping[TopicPartition, Token]) -> None:
+        reader = self._reader
+        why = KafkaError("the metadata does not have its topic yet")
+        try:
+            are_new = await self._newcomers.among(missing)
+        except KafkaError as error:
+            if not error.retriable:
+                reader.fail(error)
+            are_new, why = {}, error
+        for tp, is_new in are_new.items():
+            if reader.positions.committed_missing(tp, missing[tp], is_new=is_new):
+                reader.interrupt()
+        left = missing.keys() - are_new.keys()
+        self._retry({(tp, missing[tp]): why for tp in missing if tp in left})
 
     def _on_committed(
-        self, tp: TopicPartition, token: Token, found: OffsetAndMetadata | None
+        self, tp: TopicPartition, token: Token, found: OffsetAndMetadata
     ) -> None:
         reader = self._reader
-        if found is None:
-            if reader.positions.committed_missing(tp, token):
-                reader.interrupt()
-            return
         epoch = found.leader_epoch
         if epoch >= 0:
             self._cluster.learned_epoch(tp, epoch)

@@ -1,7 +1,8 @@
 """What users iterate over: records, batches and tables.
 
 The iterators are classes with ``__anext__``, not async generators, so leaving a loop
-with ``break`` leaves nothing suspended.
+with ``break`` leaves nothing suspended. A loop that has begun ends when the consumer is
+closed (`until_closed`); one that begins on a closed consumer raises.
 
 `RecordStream` is what ``async for record in consumer`` drives. The compiled stream is
 its own awaitable: while there are records in the handout, a step of the loop makes no
@@ -11,7 +12,7 @@ never suspends; it is the reference for the compiled one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 from weakref import ref
 
@@ -28,12 +29,20 @@ from kafkaio.consumer.batch import (
     to_table,
 )
 from kafkaio.consumer.reading.reader import Reader
+from kafkaio.errors import ClosedError
 from kafkaio.types import Record, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BatchIterator", "PlainStream", "Poll", "RecordStream", "TableIterator"]
+__all__ = [
+    "BatchIterator",
+    "PlainStream",
+    "Poll",
+    "RecordStream",
+    "TableIterator",
+    "until_closed",
+]
 
 T = TypeVar("T")
 
@@ -95,7 +104,30 @@ class Poll:
     lost: frozenset[TopicPartition] = frozenset()
 
 
-class Reads(Protocol):
+class Closable(Protocol):
+    """What is closed by its user, perhaps while it is iterated over."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, and not ended by a crash."""
+        ...
+
+
+async def until_closed(it: Closable, step: Callable[[], Awaitable[T]]) -> T:
+    """Take a step of a loop, which ends when the consumer is closed.
+
+    Raises:
+        StopAsyncIteration: it was closed, in this step or before.
+    """
+    try:
+        return await step()
+    except ClosedError:
+        if it.is_closed:
+            raise StopAsyncIteration from None
+        raise
+
+
+class Reads(Closable, Protocol):
     """Runs reads one at a time, for iterators that wait."""
 
     async def read(
@@ -131,6 +163,9 @@ class _Gathering(Generic[T]):
 
     async def __anext__(self) -> T:
         """Return the next one. If cancelled, nothing was taken."""
+        return await until_closed(self._core, self._next)
+
+    async def _next(self) -> T:
         while True:
             taken = await self._core.read(self._take, self._deadline)
             if taken is not None:

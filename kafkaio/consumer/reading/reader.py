@@ -47,6 +47,7 @@ class Reader:
         on_room: called when there is room to fetch more.
         allowance: returns how many records may be handed out before the event loop
             gets a turn; 0 if it should get one now.
+        is_created_again: whether a partition's topic was deleted and created again.
         errors: what background tasks reported; may be looked at in any thread.
         deserialize: deserializes a record; None without deserializers.
         handout: what iteration takes records from, one by one.
@@ -60,7 +61,10 @@ class Reader:
         on_news: Callable[[], None],
     ) -> None:
         self.policy: Reset | None = Reset.of(config.auto_offset_reset)
-        self.positions: Positions = Positions(self.policy)
+        self.positions: Positions = Positions(
+            self.policy, Reset.of(config.auto_offset_reset_new_partitions)
+        )
+        self.is_created_again: Callable[[TopicPartition], bool] = lambda _: False
         self.ledger: OffsetLedger = OffsetLedger()
         self.buffers: Buffers = Buffers()
         self.wake_below: int = -1
@@ -161,10 +165,12 @@ class Reader:
 
     # What group and user decide
 
-    def assign(self, tp: TopicPartition, *, has_commits: bool) -> int:
+    def assign(
+        self, tp: TopicPartition, *, has_commits: bool, is_new: bool = False
+    ) -> int:
         """Begin a new assignment of a partition, and return its number."""
         self.unassign(tp)
-        number = self.positions.assign(tp, has_commits=has_commits)
+        number = self.positions.assign(tp, has_commits=has_commits, is_new=is_new)
         self.ledger.open(tp, number)
         if (divider := self._progress.divider) is not None:
             divider.assigned(tp)
@@ -412,7 +418,8 @@ class Reader:
     def reset_position(self, tp: TopicPartition) -> None:
         """Apply the reset policy: the position of a partition is outside the log."""
         self._progress.leave_partition(tp)
-        self.positions.out_of_range(tp, self.positions[tp].token)
+        is_new = self.is_created_again(tp)
+        self.positions.out_of_range(tp, self.positions[tp].token, is_new=is_new)
         self.ledger.unpositioned(tp)
         self._on_change()
         self.tell()

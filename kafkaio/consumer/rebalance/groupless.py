@@ -1,7 +1,8 @@
 """Assigns every partition of the topics that are read without a group.
 
-A partition that appears while the consumer reads is new: it is read from its start,
-whatever ``auto_offset_reset`` says, so that nothing that is written to it is missed.
+A partition that appears while the consumer reads is new: it begins where
+``auto_offset_reset_new_partitions`` says, at its start by default, so that nothing that
+is written to it is missed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from contextlib import contextmanager
 
 import anyio
 
-from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.refresh import ALL_TOPICS
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.cluster import Cluster
@@ -122,16 +122,16 @@ class GrouplessAssigner:
                 self._cluster.view,
                 with_internal=not self._config.exclude_internal_topics,
             )
-            await self._assign(frozenset(there), from_start=not is_new)
+            await self._assign(frozenset(there), are_new=not is_new)
 
     async def _assign(
-        self, partitions: frozenset[TopicPartition], *, from_start: bool
+        self, partitions: frozenset[TopicPartition], *, are_new: bool
     ) -> None:
         """Read exactly these partitions, all of the topics wanted; none has commits.
 
         Args:
             partitions: every partition there is.
-            from_start: whether those added are new, and so are read from their start.
+            are_new: whether those added came after the subscription.
         """
         reader = self._reader
         gone = frozenset(tp for tp in reader.positions if tp not in partitions)
@@ -139,9 +139,7 @@ class GrouplessAssigner:
         self._of_topics = partitions
         self._assignment.drop(gone)
         for tp in sorted(added):
-            reader.assign(tp, has_commits=False)
-            if from_start:
-                reader.seek_to(tp, Reset(ResetTo.EARLIEST))
+            reader.assign(tp, has_commits=False, is_new=are_new)
         await self._assignment.announce(added, gone)
 
     @contextmanager

@@ -213,12 +213,18 @@ class ThreadedCore:
     # Reading
 
     @property
+    def is_closed(self) -> bool:
+        """Whether the user has closed it, and no crash had ended it."""
+        return self.life.is_closed
+
+    @property
     def source(self) -> Handoff:
         """What records are taken from without waiting."""
         return self._handoff
 
     def stream(self, wait: Callable[[], Coroutine[Any, Any, Record]]) -> PlainStream:
         """Return an iterator over records, which calls ``wait`` if there is none."""
+        self._core.check_open()
         return PlainStream(self._handoff, wait)
 
     async def next_record(self) -> Record:
@@ -260,12 +266,14 @@ class ThreadedCore:
 
     def batches(self, owner: object, limit: int, wait: float) -> BatchIterator:
         """Return an iterator over batches, which keeps ``owner`` alive."""
+        self._core.check_open()
         return BatchIterator(self._reads(), self._core.reader, limit, wait, owner)
 
     def tables(
         self, owner: object, limit: int, wait: float, *, headers: bool
     ) -> TableIterator:
         """Return an iterator over tables, which keeps ``owner`` alive."""
+        self._core.check_open()
         reads, reader = self._reads(), self._core.reader
         return TableIterator(reads, reader, limit, wait, headers=headers, owner=owner)
 

@@ -186,6 +186,11 @@ class ReadCrossing:
         transit = Transit(handoff, read, take_back)
         self._crossing = Crossing(thread, settle, transit)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the consumer was closed, and not ended by a crash."""
+        return self._core.is_closed
+
     async def read(
         self, take: Callable[[], T | None], until: Callable[[], float | None]
     ) -> T | None:

@@ -261,6 +261,7 @@ def test_every_event_has_its_line(
         "group_protocol": ("g", "classic", OSError("too old")),
         "offsets_committed": ({ONE: offset}, 0.1),
         "commit_failed": ("g", OSError("x")),
+        "new_partitions": ((ONE,),),
         "positions_missing": ({ONE: "it has no leader"},),
         "query_lag": ("q", {ONE: 7}),
         "telemetry_ended": (ValueError("no"),),

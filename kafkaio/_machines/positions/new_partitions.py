@@ -1,0 +1,147 @@
+"""Which partitions are new to a consumer: they came after it had subscribed.
+
+`NewPartitions` remembers what the cluster had of the topics subscribed to: the number
+of partitions of each topic, and the topic's id. A partition is new
+
+* if its number is beyond that;
+* if its topic did not exist then, or was deleted and created again since: it has
+  another id.
+
+Topics that are named are remembered as soon as the metadata describes them, or says
+that they do not exist. With a pattern the caller lists the topics of the cluster once.
+What a subscription shares with the one before it stays as it was remembered.
+
+A consumer that has just started cannot tell in this way what was added while its whole
+group was down. `follows_committed` can: partitions are only ever added behind those
+that are there, so one behind all of which the group has offsets came after them. One
+that is not behind them existed when they were read, and is not new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from kafkaio._machines.metadata import ClusterView
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.types import TopicPartition
+
+__all__ = ["KnownTopic", "NewPartitions", "follows_committed"]
+
+
+class KnownTopic(NamedTuple):
+    """A topic as it was when it was subscribed to.
+
+    Attributes:
+        topic_id: its id; None if it did not exist, or brokers (before 2.8) have none.
+        size: number of its partitions; 0 if it did not exist.
+    """
+
+    topic_id: UUID | None
+    size: int
+
+
+_ABSENT = KnownTopic(None, 0)
+
+
+class NewPartitions:
+    """Remembers what there was when topics were subscribed to."""
+
+    __slots__ = ("_known", "_lists_all", "_names", "_since")
+
+    def __init__(self) -> None:
+        self._known: dict[str, KnownTopic] = {}
+        # Topics that are there, or named by the user, and not described yet.
+        self._names: frozenset[str] = frozenset()
+        # Whether every topic that matches and is not known did not exist.
+        self._lists_all = False
+        # The number of the view at the subscription: what that one does not have may
+        # have been created since.
+        self._since = 0
+
+    def subscribed(
+        self,
+        matches: Callable[[str], bool],
+        names: Collection[str],
+        view: ClusterView,
+    ) -> None:
+        """Topics were subscribed to, in place of others.
+
+        Args:
+            matches: whether a topic is subscribed to.
+            names: the topics that are named; none for a pattern, which needs `listed`.
+            view: what is known of the cluster.
+        """
+        self._known = {name: t for name, t in self._known.items() if matches(name)}
+        self._lists_all = False
+        self._names = frozenset(names) - self._known.keys()
+        self._since = view.number
+        self.described(view)
+
+    def described(self, view: ClusterView) -> None:
+        """There is new metadata."""
+        if not self._names:
+            return
+        for name in self._names:
+            count = view.partition_count(name)
+            error = view.topic_error(name)
+            if count is not None:
+                self._known[name] = KnownTopic(view.topic_id(name), count)
+            elif (
+                error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                and view.number > self._since
+            ):
+                self._known[name] = _ABSENT
+        self._names -= self._known.keys()
+
+    def listed(self, topics: Mapping[str, KnownTopic | None]) -> None:
+        """These are all topics that match the pattern subscribed to.
+
+        Args:
+            topics: by name; None for one that the broker could not describe.
+        """
+        known = {name: topic for name, topic in topics.items() if topic is not None}
+        self._known = {**known, **self._known}
+        self._names = frozenset(topics) - self._known.keys()
+        self._lists_all = True
+
+    def is_new(self, tp: TopicPartition, view: ClusterView) -> bool | None:
+        """Whether a partition came after the subscription; None if unknown so far."""
+        known = self._known.get(tp.topic)
+        if known is None:
+            is_later = self._lists_all and tp.topic not in self._names
+            return True if is_later else None
+        return self.is_created_again(tp.topic, view) or tp.partition >= known.size
+
+    def sisters(self, topic: str) -> frozenset[TopicPartition]:
+        """Return what the topic had when it was subscribed to."""
+        known = self._known.get(topic, _ABSENT)
+        return frozenset(TopicPartition(topic, n) for n in range(known.size))
+
+    def is_created_again(self, topic: str, view: ClusterView) -> bool:
+        """Whether a topic is another one than at the subscription."""
+        known, topic_id = self._known.get(topic), view.topic_id(topic)
+        return (
+            known is not None
+            and known.topic_id is not None
+            and topic_id is not None
+            and topic_id != known.topic_id
+        )
+
+
+def follows_committed(
+    partitions: Collection[TopicPartition], committed: Collection[TopicPartition]
+) -> frozenset[TopicPartition]:
+    """Return the partitions that came after those of which a group has offsets.
+
+    Args:
+        partitions: partitions of which the group has no offset.
+        committed: those of the same topics of which it has one.
+    """
+    last: dict[str, int] = {}
+    for tp in committed:
+        last[tp.topic] = max(tp.partition, last.get(tp.topic, -1))
+    return frozenset(
+        tp for tp in partitions if tp.partition > last.get(tp.topic, tp.partition)
+    )

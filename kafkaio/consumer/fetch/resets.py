@@ -1,0 +1,192 @@
+"""Which partitions without a committed offset are new, and so begin at their start.
+
+``auto_offset_reset="latest"`` is where a group begins that has read nothing yet. A
+partition that was added later is found some time after the producers have found it; at
+its end, all that was written to it meanwhile would be skipped. So new partitions have a
+policy of their own, ``auto_offset_reset_new_partitions`` (KIP-1327). `NewPartitions`
+says which came since the subscription. Of the others the group's offsets tell: if it
+has some of the topic, those behind were added while it was down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Protocol
+
+import anyio
+
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.positions import (
+    KnownTopic,
+    NewPartitions,
+    follows_committed,
+)
+from kafkaio._runtime.clock import roll
+from kafkaio._runtime.observer import Observer
+from kafkaio.config import ConsumerConfig
+from kafkaio.consumer.wanted import Wanted
+from kafkaio.errors import KafkaError
+from kafkaio.protocol.message import ZERO_UUID, Request, ResponseT
+from kafkaio.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponseTopic,
+)
+from kafkaio.types import TopicPartition
+
+__all__ = ["NewcomerLookup"]
+
+#: Returns those of some partitions of which the group has an offset, in some seconds.
+WithOffsets = Callable[
+    [Collection[TopicPartition], float], Awaitable[Collection[TopicPartition]]
+]
+
+
+class Cluster(Protocol):
+    """What this needs of the cluster."""
+
+    @property
+    def view(self) -> ClusterView:
+        """What is known of the cluster now."""
+        ...
+
+    @property
+    def observer(self) -> Observer:
+        """Hears of retries."""
+        ...
+
+    async def request(
+        self,
+        request: Request[ResponseT],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ResponseT:
+        """Ask any broker."""
+        ...
+
+
+class NewcomerLookup:
+    """Says which partitions are new to this consumer, or to its group.
+
+    Args:
+        cluster: the way to the cluster.
+        config: the consumer's options.
+        with_offsets: finds the partitions of which the group has offsets; None without
+            a group.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        with_offsets: WithOffsets | None,
+    ) -> None:
+        self._cluster = cluster
+        self._with_offsets = with_offsets
+        self._timeout = config.request_timeout_ms / 1000
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        policy = config.auto_offset_reset
+        # Whether it makes a difference.
+        self._matters = policy != config.auto_offset_reset_new_partitions
+        # An inference from offsets is no reason to be silent where the user wants to
+        # hear of every offset that is missing.
+        self._infers = policy != "none"
+        self._machine = NewPartitions()
+        # What the machine remembers.
+        self._subscribed: Wanted | None = None
+
+    def subscribe(self, wanted: Wanted) -> bool:
+        """Remember what there is of the topics subscribed to.
+
+        Returns:
+            Whether the topics have to be listed (`list_topics`).
+        """
+        if not self._matters or wanted == self._subscribed:
+            return False
+        self._subscribed = wanted
+        self._machine.subscribed(
+            wanted.matches, wanted.topics or (), self._cluster.view
+        )
+        return wanted.pattern is not None
+
+    def described(self, view: ClusterView) -> None:
+        """There is new metadata."""
+        self._machine.described(view)
+
+    async def list_topics(self) -> None:
+        """List the topics that match the pattern, until that succeeds."""
+        wanted, attempts = self._subscribed, 0
+        while wanted is not None and wanted == self._subscribed:
+            try:
+                answer = await self._cluster.request(
+                    MetadataRequest(topics=None), timeout=self._timeout
+                )
+            except KafkaError as error:
+                delay = self._backoff.delay(attempts, roll())
+                attempts += 1
+                self._cluster.observer.retrying(
+                    "list the topics", attempts, delay, error
+                )
+                await anyio.sleep(delay)
+                continue
+            if wanted == self._subscribed:
+                self._machine.listed(
+                    {
+                        topic.name: _known(topic)
+                        for topic in answer.topics
+                        if topic.name is not None and wanted.matches(topic.name)
+                    }
+                )
+            return
+
+    def is_created_again(self, tp: TopicPartition) -> bool:
+        """Whether a partition's topic was deleted and created again meanwhile."""
+        return self._machine.is_created_again(tp.topic, self._cluster.view)
+
+    async def among(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, bool]:
+        """Return of each partition without a committed offset whether it is new.
+
+        Partitions of which that is not known yet are left out: ask again.
+
+        Raises:
+            KafkaError: the group's offsets could not be looked up.
+        """
+        wanted = self._subscribed
+        if not self._matters or wanted is None:
+            return dict.fromkeys(partitions, False)
+        found, old = dict[TopicPartition, bool](), list[TopicPartition]()
+        for tp in partitions:
+            if not wanted.matches(tp.topic):  # named by hand, or not wanted any more
+                found[tp] = False
+            elif (is_new := self._machine.is_new(tp, self._cluster.view)) is not None:
+                found[tp] = is_new
+                if not is_new:
+                    old.append(tp)
+        if self._infers:
+            found |= dict.fromkeys(await self._added_while_down(old, partitions), True)
+        if new := [tp for tp, is_new in found.items() if is_new]:
+            self._cluster.observer.new_partitions(new)
+        return found
+
+    async def _added_while_down(
+        self,
+        partitions: Collection[TopicPartition],
+        uncommitted: Collection[TopicPartition],
+    ) -> frozenset[TopicPartition]:
+        sisters = frozenset[TopicPartition]().union(
+            *(self._machine.sisters(topic) for topic in {tp.topic for tp in partitions})
+        )
+        others = sisters.difference(uncommitted)
+        if not others or self._with_offsets is None:
+            return frozenset()
+        committed = await self._with_offsets(others, self._timeout)
+        return follows_committed(partitions, committed)
+
+
+def _known(topic: MetadataResponseTopic) -> KnownTopic | None:
+    if topic.error_code:
+        return None
+    topic_id = None if topic.topic_id == ZERO_UUID else topic.topic_id
+    return KnownTopic(topic_id, len(topic.partitions))
