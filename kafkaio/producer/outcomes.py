@@ -9,7 +9,7 @@ not, because the sequence numbers depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kafkaio._machines.accumulator import Landing, ProduceBatch
@@ -35,7 +35,7 @@ from kafkaio.protocol.messages.produce import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["Outcomes", "in_doubt"]
+__all__ = ["Outcomes", "forgotten", "in_doubt"]
 
 #: Errors after which the batch may have been appended nevertheless.
 _MAY_BE_WRITTEN = frozenset(
@@ -206,8 +206,8 @@ class Outcomes:
             api=ApiKey.PRODUCE,
             topic=topic,
         )
-        if code is ErrorCode.INVALID_PRODUCER_EPOCH and self._transaction is not None:
-            self._fail(batch, in_doubt(error))
+        if code in _ABORTED_BY and self._transaction is not None:
+            self._fail(batch, _ABORTED_BY[code](error))
             return
         if code in _LEADS_ELSEWHERE and answer.current_leader.leader_id >= 0:
             self._leaders.apply_leader_hint(
@@ -340,3 +340,26 @@ def in_doubt(error: KafkaError) -> TransactionAborted:
     )
     aborted.__cause__ = error
     return aborted
+
+
+def forgotten(error: KafkaError) -> TransactionAborted:
+    """Return the error of a transaction whose producer id a coordinator has forgotten.
+
+    The next transaction has another id.
+    """
+    aborted = TransactionAborted(
+        f"{error}: the coordinator does not know the producer's id any more, because it "
+        "was idle for longer than transactional.id.expiration.ms, or because another "
+        "producer with this transactional id was started",
+        reason="forgotten by the coordinator",
+    )
+    aborted.__cause__ = error
+    return aborted
+
+
+#: Codes by which a leader says that its coordinator refuses the producer: the body can
+#: be run again, unless the end of the transaction tells that the producer is over.
+_ABORTED_BY: Mapping[ErrorCode, Callable[[KafkaError], TransactionAborted]] = {
+    ErrorCode.INVALID_PRODUCER_EPOCH: in_doubt,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: forgotten,
+}
