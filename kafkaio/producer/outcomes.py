@@ -421,9 +421,9 @@ def forgotten(error: KafkaError) -> TransactionAborted:
     The next transaction has another id.
     """
     aborted = TransactionAborted(
-        f"{error}: the coordinator does not know the producer's id any more, because it "
-        "was idle for longer than transactional.id.expiration.ms, or because another "
-        "producer with this transactional id was started",
+        f"{error}: the coordinator does not know the producer's id any more, because "
+        "it was idle for longer than transactional.id.expiration.ms, or because "
+        "another producer with this transactional id was started",
         reason="forgotten by the coordinator",
     )
     aborted.__cause__ = error
