@@ -29,6 +29,13 @@ request. Invariants:
 - Where a write of an ended transaction may still arrive, the epoch must change before
   the next one begins. TV2 changes it with each end; TV1 needs a bump, for example when
   a batch expired on the wire, or an EndTxn got no answer.
+- A coordinator that does not know the producer id (*forgotten*: it was idle for longer
+  than ``transactional.id.expiration.ms``) has no transaction of it, so nothing is open
+  and nothing of it can be committed. It gives a new id to a bump. If it does not know
+  the id because another producer has the transactional id under a newer one, it refuses
+  the bump and leaves that producer alone. There is one exception: a bump from the last
+  epoch of an id counts as repeated, and would abort the other's transaction. So a
+  producer that is forgotten at its last epoch is over.
 - A bump alone keeps no late write out: a log learns the epoch from the next write or
   marker. Until then, brokers before 3.6 take the late write, and the marker of the next
   transaction commits it. So, where a write or a commit of offsets may still arrive, an
@@ -57,6 +64,7 @@ __all__ = [
     "ADDING",
     "ENDING",
     "FENCING",
+    "FORGOTTEN",
     "OVER",
     "TRANSITIONS",
     "AddOffsets",
@@ -174,6 +182,11 @@ ENDING: Final = frozenset({_S.COMMITTING, _S.ABORTING})
 FENCING: Final = frozenset(
     {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
 )
+
+#: The coordinator does not know the producer id (any more).
+FORGOTTEN: Final = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+#: The last epoch of a producer id.
+_LAST_EPOCH: Final = 2**15 - 2
 
 #: Where each event leads. A pair that is not listed is a bug: it raises InternalError
 #: and changes nothing.
@@ -338,6 +351,7 @@ class TransactionMachine:
         "_has_late",
         "_has_run",
         "_is_drained",
+        "_is_forgotten",
         "_is_probed",
         "_is_start_uncertain",
         "_last_end_at",
@@ -394,6 +408,8 @@ class TransactionMachine:
         self._asked_at = 0.0
         # Whether nothing is on the wire: EndTxn may be sent.
         self._is_drained = False
+        # Whether the coordinator has answered EndTxn as if it did not know the id.
+        self._is_forgotten = False
         self._is_probed = True
         self._verdict = False
 
@@ -478,7 +494,17 @@ class TransactionMachine:
         self.request = None
         return self._next_of_seal()
 
+    def forgotten_in_seal(self, error: KafkaError) -> Effects:
+        """Note that the coordinator does not know the producer id, while SEALING."""
+        self.request = None
+        if self._is_last_epoch:
+            return self.fail(error)
+        self._go(Event.SEALED_WITH_HARM)
+        return self._send(Initialise(self.identity))
+
     def _sealed(self, error: KafkaError | None, code: int) -> Effects:
+        if error is not None and code == FORGOTTEN:
+            return self.forgotten_in_seal(error)
         if error is not None:
             is_fenced = code in FENCING
             return self.fence(error) if is_fenced else self.fail(error)
@@ -786,6 +812,8 @@ class TransactionMachine:
         self.request = None
         if self.state is State.SEALING:
             return self._sealed(error, code)
+        if error is not None and code == FORGOTTEN:
+            return self._forgotten(end, error)
         if error is None or self._is_nothing_there(code):
             return self._ended(now, end, identity)
         if code in FENCING:
@@ -793,6 +821,26 @@ class TransactionMachine:
         if self._verdict and self._can_ask_again(code):
             return self._denied(error, code)
         return self.fail(error)
+
+    def _forgotten(self, end: End, error: KafkaError) -> Effects:
+        # Of a commit that was sent before and not answered, this says nothing.
+        if (end.is_commit and self.is_end_uncertain) or self._is_last_epoch:
+            return self.fail(error)
+        if not self._is_forgotten:
+            # An abort tells for sure: where something is open after all, it must be
+            # ended before the bump.
+            self._is_forgotten = True
+            return self._denied(error, FORGOTTEN)
+        if self._refusal is not None:
+            return self.fence(self._refusal)
+        self._has_late = False  # what is late is refused, like what came in time
+        self._go(Event.ENDED_WITH_HARM)
+        ended = Ended(TransactionOutcome.ABORTED)
+        return (ended, *self._send(Initialise(self.identity)))
+
+    @property
+    def _is_last_epoch(self) -> bool:
+        return self.identity is not None and self.identity.epoch >= _LAST_EPOCH
 
     def _is_nothing_there(self, code: int) -> bool:
         # The request that would have begun the transaction was lost on its way.
@@ -815,8 +863,8 @@ class TransactionMachine:
 
     def _denied(self, error: KafkaError, code: int) -> Effects:
         self._go(Event.DENIED)
-        self.cause = error
-        self._has_harm |= code == ErrorCode.UNKNOWN_PRODUCER_ID
+        self.cause = error if self.cause is None else self.cause
+        self._has_harm |= code in {ErrorCode.UNKNOWN_PRODUCER_ID, FORGOTTEN}
         assert self.identity is not None
         return self._end(self.identity)
 

@@ -9,10 +9,10 @@ not, because the sequence numbers depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from kafkaio._machines.accumulator import Landing, ProduceBatch
+from kafkaio._machines.accumulator import Landing, NodeState, ProduceBatch
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import Endpoint
 from kafkaio._machines.reactions import Harm, Reaction, Step, known_code, reaction
@@ -21,6 +21,7 @@ from kafkaio._runtime.observer import AcknowledgedBatch, Observer, observes
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import (
     BrokerError,
+    ConnectionLost,
     KafkaError,
     ProtocolError,
     RecordTooLarge,
@@ -35,7 +36,7 @@ from kafkaio.protocol.messages.produce import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["Outcomes", "in_doubt"]
+__all__ = ["Outcomes", "forgotten", "in_doubt"]
 
 #: Errors after which the batch may have been appended nevertheless.
 _MAY_BE_WRITTEN = frozenset(
@@ -56,6 +57,11 @@ _LEADS_ELSEWHERE = frozenset(
 )
 
 
+#: So often a connection breaks under the same batch before smaller requests are tried.
+#: Brokers that restart, or networks that fail, seldom do that.
+_BREAKS = 3
+#: Bytes of a batch that is small enough for any service.
+_SMALL = 16_384
 #: Seconds until a batch is sent again to a leader that waits for the markers of the
 #: transaction before; the leader has waited 100 ms already.
 _MARKERS = 0.02
@@ -141,15 +147,65 @@ class Outcomes:
             else:
                 self._acknowledged(node_id, batch, answer_to_batch)
 
-    def unanswered(self, batches: Sequence[ProduceBatch], error: Exception) -> None:
-        """Land the batches of a request that was lost, timed out or not sent."""
+    def unanswered(
+        self,
+        batches: Sequence[ProduceBatch],
+        error: Exception,
+        node: NodeState | None = None,
+    ) -> None:
+        """Land the batches of a request that was lost, timed out or not sent.
+
+        Args:
+            batches: the batches of the request.
+            error: why there is no answer.
+            node: the broker, if the request was sent.
+        """
         is_retriable = isinstance(error, KafkaError) and error.retriable
+        if node is not None and isinstance(error, ConnectionLost):
+            error = self._broken(batches, error, node)
         for batch in batches:
-            if is_retriable:
+            if self._is_to_divide(batch, batches):
+                self._divide(batch, error)
+            elif is_retriable:
                 self._again(batch, error, may_be_written=True)
                 self._leaders.request_refresh(batch.partition.topic)
             else:
                 self._fail(batch, error)
+
+    def _broken(
+        self, batches: Sequence[ProduceBatch], error: ConnectionLost, node: NodeState
+    ) -> ConnectionLost:
+        """Note under which request a connection broke; return the error with its size.
+
+        Services with a limit of their own close the connection on a larger request. So
+        after some breaks later requests have fewer batches, then smaller ones.
+        """
+        size = sum(batch.wire_size for batch in batches)
+        for batch in batches:
+            batch.breaks += 1
+        if size > _SMALL and max(batch.breaks for batch in batches) >= _BREAKS:
+            node.largest = min(node.largest, size // 2)
+        sized = ConnectionLost(f"{error}; the request had {size} bytes of records")
+        sized.__cause__ = error
+        return sized
+
+    def _is_to_divide(
+        self, batch: ProduceBatch, batches: Sequence[ProduceBatch]
+    ) -> bool:
+        return (
+            len(batches) == 1
+            and batch.breaks >= _BREAKS
+            and batch.attempts <= self._retries
+            and batch.count > 1
+            and batch.wire_size > _SMALL
+        )
+
+    def _divide(self, batch: ProduceBatch, error: Exception) -> None:
+        """Split a batch under which, alone in its request, connections break."""
+        batch.retry_at = self._retry_at(batch, error)
+        batch.breaks -= 1  # for the parts: the next break leads to smaller ones
+        self._observer.batch_split(batch.partition, batch.count)
+        self._landing.split(batch, error, may_be_written=self._is_idempotent)
 
     def unacknowledged(self, node_id: int, batches: Sequence[ProduceBatch]) -> None:
         """Land the batches of a request that has no answer (``acks=0``)."""
@@ -193,6 +249,7 @@ class Outcomes:
         answer: PartitionProduceResponse,
         response: ProduceResponse,
     ) -> None:
+        batch.breaks = 0
         code = known_code(answer.error_code)
         what = reaction(ApiKey.PRODUCE, code)
         if what.step is Step.SUCCESS:
@@ -206,8 +263,8 @@ class Outcomes:
             api=ApiKey.PRODUCE,
             topic=topic,
         )
-        if code is ErrorCode.INVALID_PRODUCER_EPOCH and self._transaction is not None:
-            self._fail(batch, in_doubt(error))
+        if code in _ABORTED_BY and self._transaction is not None:
+            self._fail(batch, _ABORTED_BY[code](error))
             return
         if code in _LEADS_ELSEWHERE and answer.current_leader.leader_id >= 0:
             self._leaders.apply_leader_hint(
@@ -274,10 +331,17 @@ class Outcomes:
     def _check_sequence(
         self, batch: ProduceBatch, answer: PartitionProduceResponse, error: BrokerError
     ) -> None:
+        is_out_of_order = (
+            known_code(answer.error_code) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        )
+        if is_out_of_order and batch.is_ambiguous:
+            # To number it anew could write its records twice.
+            self._fail(batch, _ambiguous(error))
+            return
         # A gap is never caused by the records, so retries do not count here. The
         # delivery timeout is the limit.
         retry_at = self._retry_at(batch, error)
-        if known_code(answer.error_code) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+        if is_out_of_order:
             self._landing.out_of_order(batch, error, retry_at)
         elif answer.log_start_offset == -1:
             self._landing.refused(batch, error, retry_at)
@@ -327,6 +391,15 @@ class Outcomes:
             self._transaction.failed(error, harm=harm)
 
 
+def _ambiguous(error: KafkaError) -> KafkaError:
+    found = KafkaError(
+        f"{error}: it is not known whether the record was written: connections broke "
+        "while its batch was on them, and it was sent again in a smaller one"
+    )
+    found.__cause__ = error
+    return found
+
+
 def in_doubt(error: KafkaError) -> TransactionAborted:
     """Return the error of a transaction whose epoch a broker has refused.
 
@@ -340,3 +413,26 @@ def in_doubt(error: KafkaError) -> TransactionAborted:
     )
     aborted.__cause__ = error
     return aborted
+
+
+def forgotten(error: KafkaError) -> TransactionAborted:
+    """Return the error of a transaction whose producer id a coordinator has forgotten.
+
+    The next transaction has another id.
+    """
+    aborted = TransactionAborted(
+        f"{error}: the coordinator does not know the producer's id any more, because "
+        "it was idle for longer than transactional.id.expiration.ms, or because "
+        "another producer with this transactional id was started",
+        reason="forgotten by the coordinator",
+    )
+    aborted.__cause__ = error
+    return aborted
+
+
+#: Codes by which a leader says that its coordinator refuses the producer: the body can
+#: be run again, unless the end of the transaction tells that the producer is over.
+_ABORTED_BY: Mapping[ErrorCode, Callable[[KafkaError], TransactionAborted]] = {
+    ErrorCode.INVALID_PRODUCER_EPOCH: in_doubt,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: forgotten,
+}

@@ -466,7 +466,7 @@ class Sender:
             self._outbox.node(node).answered(self._loop.time())
             if isinstance(answer, Exception):
                 self._accumulator.availability.node_failed(node)
-                self._outcomes.unanswered(batches, answer)
+                self._outcomes.unanswered(batches, answer, self._outbox.node(node))
             else:
                 self._accumulator.availability.node_answered(node)
                 self._outcomes.answered(node, batches, names, answer)

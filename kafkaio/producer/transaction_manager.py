@@ -37,6 +37,7 @@ from kafkaio._machines.transaction import (
     ADDING,
     ENDING,
     FENCING,
+    FORGOTTEN,
     OVER,
     AddOffsets,
     AddPartitions,
@@ -79,7 +80,7 @@ from kafkaio.errors import (
     UsageError,
 )
 from kafkaio.producer.backpressure import BufferSpace
-from kafkaio.producer.outcomes import in_doubt
+from kafkaio.producer.outcomes import forgotten, in_doubt
 from kafkaio.producer.ports import ConsumerInTransaction, GroupOffsets
 from kafkaio.producer.sender import Sender
 from kafkaio.protocol.api_keys import ApiKey
@@ -149,6 +150,8 @@ _STALE: Final = frozenset(
         ErrorCode.STALE_MEMBER_EPOCH,
     }
 )
+#: The coordinator, or a leader, has forgotten the producer.
+_FORGOTTEN: Final = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, FORGOTTEN})
 #: Seconds that offsets wait for records at most; a leader that is turned away by the
 #: transaction's coordinator asks again for as long.
 _WRITTEN_LIMIT: Final = 0.1
@@ -885,6 +888,12 @@ class TransactionManager:
         self, code: int, what: str, *, api: int = -1, group: str = ""
     ) -> KafkaError:
         why = ""
+        if code == FORGOTTEN:
+            why = (
+                "; the coordinator does not know the producer's id any more: it was "
+                "idle for longer than transactional.id.expiration.ms, or another "
+                "producer with this transactional id was started"
+            )
         if code in FENCING:
             why = "; another producer with this transactional id was started"
             if self._machine.protocol is Protocol.TV1:
@@ -934,6 +943,11 @@ class TransactionManager:
         code = answer.error_code
         if machine.state not in {State.INITIALISING, State.BUMPING}:
             return  # the producer is over
+        if code == FORGOTTEN and identity is not None:
+            # Kafka gives a new id here; a coordinator that does not gives it to a
+            # producer that names none.
+            await self._initialise(Initialise(None), within)
+            return
         if not code:
             obtained = Identity(answer.producer_id, answer.producer_epoch)
             self._perform(machine.initialised(obtained, self._protocol()))
@@ -1095,11 +1109,13 @@ class TransactionManager:
             self._perform(machine.fence(error))
         elif not (refused.retry or refused.step is Step.ABORT):
             self._perform(machine.fail(error))
+        elif machine.state is State.SEALING and found == FORGOTTEN:
+            self._perform(machine.forgotten_in_seal(error))
         elif machine.state is State.SEALING:
             self._perform(machine.not_sealed(_refused_partitions(answer)))
         else:
             # A forgotten producer needs another epoch, as after a lost request.
-            is_forgotten = found == ErrorCode.UNKNOWN_PRODUCER_ID
+            is_forgotten = found in _FORGOTTEN
             self._not_added(error, is_lost=is_forgotten or was_lost)
 
     def _not_added(self, error: KafkaError, *, is_lost: bool) -> None:
@@ -1241,7 +1257,11 @@ class TransactionManager:
             refused = self._error(
                 found, f"{_what(request)} was refused", api=ApiKey.END_TXN
             )
-        self._perform(self._machine.end_answered(self._now(), identity, refused, found))
+        machine = self._machine
+        effects = machine.end_answered(self._now(), identity, refused, found)
+        if refused is not None and machine.state is State.FAILED:
+            refused.args = (f"{refused}; {_REPLACE}",)
+        self._perform(effects)
 
     def _end_request(self, request: End) -> EndTxnRequest:
         return EndTxnRequest(
@@ -1509,6 +1529,8 @@ class TransactionManager:
     def _offsets_refused(self, code: int, error: KafkaError) -> KafkaError:
         if code == ErrorCode.INVALID_PRODUCER_EPOCH:
             return in_doubt(error)
+        if code == FORGOTTEN:
+            return forgotten(error)
         if reaction(ApiKey.TXN_OFFSET_COMMIT, code).step is Step.FATAL:
             self._perform(self._machine.fail(error))
         return error
@@ -1711,6 +1733,10 @@ class _Pace:
         return self._delay
 
 
+#: What to do about a producer that is over, though no other has its id.
+_REPLACE: Final = "this producer is over: close it, and make another one in its place"
+
+
 def _what(request: End) -> str:
     return f"EndTxn ({'commit' if request.is_commit else 'abort'})"
 
@@ -1759,6 +1785,8 @@ def _reason_of(error: KafkaError | None) -> str:
     # Why EndTxn was refused. TV2's coordinator says "invalid state" of a transaction
     # that it has aborted by itself.
     code = getattr(error, "code", None)
+    if code == FORGOTTEN:
+        return "forgotten by the coordinator"
     return "timed out" if code == ErrorCode.INVALID_TXN_STATE else "refused"
 
 

@@ -86,11 +86,10 @@ BUSY = (
     E.CONCURRENT_TRANSACTIONS,
 )
 FENCING = (E.INVALID_PRODUCER_EPOCH, E.PRODUCER_FENCED)
-FATAL = (
-    E.INVALID_TXN_STATE,
-    E.INVALID_PRODUCER_ID_MAPPING,
-    E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-)
+FATAL = (E.INVALID_TXN_STATE, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+#: What a coordinator says of a producer that it has forgotten. The abort shows that it
+#: has not, and the next transaction takes another epoch.
+FORGOTTEN = (E.INVALID_PRODUCER_ID_MAPPING, E.UNKNOWN_PRODUCER_ID)
 
 
 def adding(api: A, *more: E) -> list[Row]:
@@ -101,7 +100,7 @@ def adding(api: A, *more: E) -> list[Row]:
         *rows(api, (None, T.FENCED), *FENCING),
         *rows(api, (None, T.OVER), *FATAL, E.INVALID_REQUEST),
         *rows(api, (None, T.ABORTED), *abortable),
-        *rows(api, (None, T.BUMPED), E.UNKNOWN_PRODUCER_ID),
+        *rows(api, (None, T.BUMPED), *FORGOTTEN),
     ]
 
 
@@ -126,15 +125,11 @@ ROWS = [
         *(E.INVALID_TXN_STATE, E.TRANSACTION_ABORTABLE),
         *(E.MESSAGE_TOO_LARGE, E.INVALID_RECORD, E.TOPIC_AUTHORIZATION_FAILED),
         *(E.RECORD_LIST_TOO_LARGE, E.INVALID_TIMESTAMP),
-        E.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        *(E.OUT_OF_ORDER_SEQUENCE_NUMBER, E.INVALID_PRODUCER_ID_MAPPING),
     ),
     # Perhaps another producer has the id: TV1 must not ask for another epoch then.
     *rows(A.PRODUCE, (T.ABORTED, T.FENCED), E.INVALID_PRODUCER_EPOCH),
-    *rows(
-        A.PRODUCE,
-        T.OVER,
-        *(E.INVALID_PRODUCER_ID_MAPPING, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-    ),
+    *rows(A.PRODUCE, T.OVER, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
     *rows(
         A.TXN_OFFSET_COMMIT,
         T.COMMITTED,
@@ -148,6 +143,7 @@ ROWS = [
         *(E.ILLEGAL_GENERATION, E.UNKNOWN_MEMBER_ID, E.FENCED_INSTANCE_ID),
         *(E.TRANSACTION_ABORTABLE, E.OFFSET_METADATA_TOO_LARGE),
         *(E.INVALID_COMMIT_OFFSET_SIZE, E.INVALID_PRODUCER_EPOCH),
+        E.INVALID_PRODUCER_ID_MAPPING,
     ),
     *rows(A.TXN_OFFSET_COMMIT, T.FENCED, E.PRODUCER_FENCED),
     *rows(
@@ -164,7 +160,7 @@ ROWS = [
     *rows(A.END_TXN, T.FENCED, *FENCING),
     *rows(A.END_TXN, (T.ABORTED, T.OVER), E.INVALID_TXN_STATE),
     *rows(A.END_TXN, T.OVER, *FATAL[1:], E.INVALID_REQUEST),
-    *rows(A.END_TXN, T.BUMPED, E.UNKNOWN_PRODUCER_ID),
+    *rows(A.END_TXN, T.BUMPED, *FORGOTTEN),
     *rows(A.END_TXN, T.ABORTED, E.TRANSACTION_ABORTABLE),
 ]
 
@@ -266,19 +262,21 @@ async def test_a_code(transactional: Kafka, tx_topic: TopicFactory, row: Row) ->
         *((T.OVER, code) for code in (*FATAL, E.INVALID_REQUEST)),
         # There is nothing left that could be done about these.
         *((T.OVER, code) for code in (E.TRANSACTION_ABORTABLE, E.UNKNOWN_PRODUCER_ID)),
+        (T.BUMPED, E.INVALID_PRODUCER_ID_MAPPING),
     ],
     ids=lambda value: value.name.lower(),
 )
 async def test_an_abort_is_answered(
     transactional: Kafka, tx_topic: TopicFactory, then: Then, code: E
 ) -> None:
+    goes_on = {T.ABORTED, T.BUMPED}
     servers, topic, name = transactional.bootstrap_servers, tx_topic(), new_id()
     async with Interceptor(servers) as wire, producer_on(wire.servers, name) as first:
         wire.refuse(A.END_TXN, code, 2 if then is T.ABORTED else 1)
         tx = first.transaction()
         await tx.begin()
         await tx.send(topic, b"aborted")
-        if then is T.ABORTED:
+        if then in goes_on:
             await tx.abort()
             await one(first, topic, b"next", name, 1)
         else:
@@ -289,8 +287,8 @@ async def test_an_abort_is_answered(
                 await first.transaction().begin()
         assert await tx.outcome is TransactionOutcome.ABORTED
     values, at = await seen_by_readers(servers, name, topic, name)
-    assert values == ([b"next"] if then is T.ABORTED else [])
-    assert at == [1 if then is T.ABORTED else None]
+    assert values == ([b"next"] if then in goes_on else [])
+    assert at == [1 if then in goes_on else None]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +299,7 @@ async def test_an_abort_is_answered(
         (T.OVER, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         (T.OVER, E.CLUSTER_AUTHORIZATION_FAILED),
         (T.OVER, E.INVALID_TRANSACTION_TIMEOUT),
-        (T.OVER, E.INVALID_PRODUCER_ID_MAPPING),
+        (T.ABORTED, E.INVALID_PRODUCER_ID_MAPPING),  # then it asks for a new id
         *((T.OVER, code) for code in (E.UNSUPPORTED_VERSION, E.INVALID_REQUEST)),
         *((T.OVER, code) for code in (E.TRANSACTION_ABORTABLE, E.INVALID_TXN_STATE)),
     ],
@@ -325,7 +323,7 @@ async def test_a_bump_is_answered(
             await one(producer, topic, b"aborted", group, 2)
         is_tv2 = producer._cluster.feature_level("transaction.version") >= 2
         expected, at = [b"before"], 1
-        if is_tv2 or then is T.BUMPED:
+        if is_tv2 or then in {T.BUMPED, T.ABORTED}:
             await one(producer, topic, b"next", group, 3)
             expected, at = [*expected, b"next"], 3
             assert bumps_in(wire) == (0 if is_tv2 else 1)

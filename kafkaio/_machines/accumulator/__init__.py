@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafkaio._machines.accumulator.accumulator import Accumulator, AccumulatorStatistics
+from kafkaio._machines.accumulator.availability import NodeState
 from kafkaio._machines.accumulator.gate import Barrier
 from kafkaio._machines.accumulator.landing import Landing
 from kafkaio._machines.accumulator.limits import Limits
@@ -17,6 +18,7 @@ __all__ = [
     "Chooser",
     "Landing",
     "Limits",
+    "NodeState",
     "Outlook",
     "PlainRecord",
     "ProduceBatch",

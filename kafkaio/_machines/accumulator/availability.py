@@ -36,11 +36,14 @@ class NodeState:
     Attributes:
         in_flight: requests sent and not answered.
         first: counts up; modulo their number, the partition that is first next.
+        largest: bytes of the largest request that is worth a try; infinity unless
+            connections broke under larger ones.
     """
 
-    __slots__ = ("_quiet_since", "_ready_since", "first", "in_flight")
+    __slots__ = ("_quiet_since", "_ready_since", "first", "in_flight", "largest")
 
     def __init__(self) -> None:
+        self.largest: float = _FOREVER
         self.in_flight: int = 0
         self.first: int = 0
         # Since when something was ready that has not been sent; None if nothing is.
@@ -147,6 +150,10 @@ class Availability:
         if node_id in self._failing:
             self._failing.discard(node_id)
             self._reconsider_all()
+
+    def is_failing(self, node_id: int) -> bool:
+        """Whether a broker failed, and has answered nothing since."""
+        return node_id in self._failing
 
     def look(self, now: float) -> float:
         """Find the brokers that are slow now; return when another one may become so.

@@ -63,6 +63,7 @@ class Landing:
     ) -> None:
         """Note that the broker has the batch."""
         queue = self._landed(batch)
+        batch.breaks = 0
         if queue.sequence is not None:
             queue.sequence.acked(batch)
         if queue.is_refused:
@@ -144,11 +145,19 @@ class Landing:
             self._availability.attempt_failed(queue)
         return queue
 
-    def split(self, batch: ProduceBatch, cause: Exception) -> None:
+    def split(
+        self, batch: ProduceBatch, cause: Exception, *, may_be_written: bool = False
+    ) -> None:
         """Send a batch that is too large, and has several records, as smaller batches.
 
         The parts take over its sequence numbers. The refused attempt does not count.
         Later batches of the topic are no larger than the parts.
+
+        Args:
+            batch: the batch.
+            cause: why.
+            may_be_written: whether the broker may have the batch; then its parts are
+                ambiguous, because it would not know them again.
         """
         builders: list[BatchBuilder] = []
         places: list[int] = []
@@ -161,6 +170,10 @@ class Landing:
                 builders[-1].try_append(*record)
             places.append(len(builders) - 1)
         self._replace(batch, builders, places, {}, cause)
+        if may_be_written and not batch.is_expired:
+            for part in self._backlog.active[batch.partition].waiting:
+                if part.rank[: len(batch.rank)] == batch.rank:
+                    part.is_uncertain = part.is_ambiguous = True
 
     def fail_records(
         self,
@@ -232,6 +245,9 @@ class Landing:
             part.is_sealed = True
             part.cause = cause
             part.attempts = batch.attempts - 1
+            part.is_ambiguous = batch.is_ambiguous
+            part.breaks = batch.breaks
+            part.retry_at = batch.retry_at
             part.first_sent_at = batch.first_sent_at
             # The parts share the charge, so that a split never needs more memory.
             part.charged = min(batch.charged, builder.size_bytes)

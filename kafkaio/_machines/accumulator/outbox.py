@@ -94,7 +94,7 @@ class Outbox:
                 is_leaderless |= sendable(queue) is not None
                 continue
             node = self.node(leader)
-            if node.in_flight >= self._limits.max_in_flight:
+            if node.in_flight >= self._most_in_flight(leader):
                 done.add(leader)
                 continue
             batch = sendable(queue)
@@ -108,6 +108,11 @@ class Outbox:
                 done.add(leader)
                 node.became_ready(now)
         return Outlook(tuple(ready), wake_at, is_leaderless)
+
+    def _most_in_flight(self, node_id: int) -> int:
+        # One at a time shows which request a connection breaks under.
+        is_failing = self._availability.is_failing(node_id)
+        return 1 if is_failing else self._limits.max_in_flight
 
     def _due_at(
         self, queue: PartitionQueue, batch: ProduceBatch, node: NodeState
@@ -131,7 +136,7 @@ class Outbox:
             start = node.first % len(queues)
             queues = queues[start:] + queues[:start]
         taken: list[ProduceBatch] = []
-        size = 0
+        size, largest = 0, min(self._limits.max_request_size, node.largest)
         for queue in queues:
             if not queue.waiting:
                 continue
@@ -139,7 +144,7 @@ class Outbox:
             if batch is None or batch.retry_at > now:
                 continue
             size += batch.builder.size_bytes
-            if taken and size > self._limits.max_request_size:
+            if taken and size > largest:
                 break
             if batch.is_leased:
                 self._budget.end_lease(batch)

@@ -71,6 +71,9 @@ class ProduceBatch:
         wire_size: its bytes when it was encoded last; 0 before.
         retry_at: time before which it is not sent again.
         sent_to: leader and leader epoch of the last attempt.
+        breaks: how often the connection broke while it was on it, in a row.
+        is_ambiguous: whether it is a part of a batch that may be in the log as a whole:
+            if the broker refuses its number, nobody can tell.
         cause: why the last attempt did not succeed, or none could be made.
         charged: bytes of buffer memory that it is charged with.
         held: what kept it from being sent at once the last time, for error messages.
@@ -79,6 +82,7 @@ class ProduceBatch:
     __slots__ = (
         "attempts",
         "base_sequence",
+        "breaks",
         "builder",
         "cause",
         "charged",
@@ -86,6 +90,7 @@ class ProduceBatch:
         "first_sent_at",
         "held",
         "identity",
+        "is_ambiguous",
         "is_expired",
         "is_leased",
         "is_on_wire",
@@ -127,6 +132,8 @@ class ProduceBatch:
         self.wire_size: int = 0
         self.retry_at: float = 0.0
         self.sent_to: tuple[int, int] = (-1, -1)
+        self.breaks: int = 0
+        self.is_ambiguous: bool = False
         self.cause: Exception | None = None
         self.charged: int = 0
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from kafkaio._machines.sequence import Identity
 from kafkaio._machines.transaction import (
+    FORGOTTEN,
     PROBE_WITHIN,
     PROBES_FOR_TRUST,
     AddOffsets,
@@ -108,6 +109,8 @@ class Transaction:
     is_refused: bool = False
     #: Whether a leader has refused its epoch.
     is_doubted: bool = False
+    #: Whether EndTxn was answered as if the coordinator did not know the id.
+    is_forgotten: bool = False
     outcome: TransactionOutcome | None = None
 
 
@@ -122,6 +125,13 @@ class Coordinator:
         self._timed_out: Identity | None = None
         self._last: tuple[Identity, bool, Identity] | None = None
         self._last_verdict: bool | None = None
+        # Whether it does not know the id any more: it was idle for too long.
+        self.has_forgotten = False
+
+    def forget(self) -> None:
+        assert self.open is None
+        self._timed_out = self._last = self._last_verdict = None
+        self.has_forgotten = True
 
     def _next(self) -> Identity:
         pid, epoch = self.identity.producer_id, self.identity.epoch
@@ -132,9 +142,13 @@ class Coordinator:
         return fresh
 
     def knows(self, identity: Identity) -> bool:
-        return identity == self.identity
+        return identity == self.identity and not self.has_forgotten
 
     def initialise(self, identity: Identity | None) -> Identity | None:
+        if self.has_forgotten:
+            self.has_forgotten = False
+            self.identity = Identity(self.identity.producer_id + 1, -1)
+            return self._next()
         if identity is not None and not self.knows(identity):
             return None
         self.open = self._timed_out = self._last = self._last_verdict = None
@@ -154,11 +168,14 @@ class Coordinator:
         self._next()
 
     def stolen(self) -> None:
+        self.has_forgotten = False
         self.open = self._timed_out = self._last = self._last_verdict = None
         self._next()
 
     def end(self, request: End, of: Transaction) -> tuple[int, Identity | None]:
         """Serve EndTxn; return the error code, and TV2's next identity."""
+        if self.has_forgotten:
+            return FORGOTTEN, None
         if request.protocol is TV1:
             return self._end_tv1(request, of), None
         if self._last is not None and request.identity == self._last[0]:
@@ -291,6 +308,8 @@ class _Play:
 
     def _rare(self) -> None:
         rare = [self._successor, self._fail, self._fence]
+        if self.coordinator.open is None and self.phase != "uninitialised":
+            rare += [self.coordinator.forget] * 4
         if self.phase not in OVER:
             choice = self.draw(30)
             if choice < len(rare):
@@ -553,6 +572,14 @@ class _Play:
     def _batch_acked(self) -> None:
         self._landed()
         if not self.coordinator.reached_by(self.tx):
+            self._refused()
+
+    def _refused(self) -> None:
+        """A broker does not know the epoch, or the id."""
+        if self.coordinator.has_forgotten:
+            self._spoil()
+            self._dooms(has_harm=True)
+        else:
             self._dooms(has_harm=False, is_refused=True)
 
     def _batch_failed(self) -> None:
@@ -607,7 +634,7 @@ class _Play:
             if tx.protocol is TV1:
                 assert tx.is_touched
             if not self.coordinator.reached_by(tx):
-                self._dooms(has_harm=False, is_refused=True)
+                self._refused()
         elif self.phase not in ("open", "committing"):
             tx.commits.remove(group)  # nobody adds it any more
 
@@ -615,6 +642,9 @@ class _Play:
 
     def _added(self) -> None:
         request, tx = self.request, self.tx
+        if self.coordinator.has_forgotten:
+            self._is_not_added(is_lost=True)
+            return
         if not self.coordinator.reached_by(tx):
             self._fence()
             return
@@ -631,7 +661,9 @@ class _Play:
             assert self.machine.has_group(request.group_id)
 
     def _not_added(self) -> None:
-        is_lost = self.draw(2) == 1
+        self._is_not_added(is_lost=self.draw(2) == 1)
+
+    def _is_not_added(self, *, is_lost: bool) -> None:
         self.phase = "aborting" if self.phase == "aborting" else "doomed"
         if is_lost:
             self._spoil()
@@ -689,6 +721,9 @@ class _Play:
     def _denied(self, code: int) -> None:
         """EndTxn was refused: an abort asks why, or the producer has failed."""
         tx, end = self.tx, self._end
+        if code == FORGOTTEN and not (end.is_commit and tx.is_end_lost):
+            self._forgotten()
+            return
         if not end.is_commit and code == ErrorCode.INVALID_TXN_STATE:
             # Nothing is there: the request that would have begun it was lost.
             assert end.protocol is TV1
@@ -713,10 +748,23 @@ class _Play:
         if may_ask:
             assert isinstance(self.request, End)
 
+    def _forgotten(self) -> None:
+        """The coordinator does not know the id: an abort makes sure of that."""
+        tx, is_sure = self.tx, self.tx.is_forgotten
+        self._spoil()
+        self.request, tx.is_forgotten = None, True
+        tx.is_refused = not is_sure
+        if is_sure:
+            self.phase = "fenced" if tx.is_doubted else "bumping"
+        self._take(self._tell_end(None, FORGOTTEN))
+        assert isinstance(self.request, Initialise if is_sure else End) or tx.is_doubted
+
     def _end_refused(self) -> None:
         codes: tuple[ErrorCode, ...] = REFUSALS
         if self._end.is_commit and self._end.protocol is TV1:
             codes = (*REFUSALS, ErrorCode.INVALID_TXN_STATE)
+        if self.tx.is_forgotten:  # twice it is true
+            codes = tuple(code for code in codes if code != FORGOTTEN)
         self._denied(codes[self.draw(len(codes))])
 
     def _end_lost(self) -> None:

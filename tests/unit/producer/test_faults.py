@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkaio.config import ProducerConfig
-from kafkaio.errors import ClosedError, KafkaError
-from kafkaio.producer import Producer
+from kafkaio.errors import ClosedError, DeliveryTimeout, KafkaError
+from kafkaio.producer import Producer, outcomes
 from kafkaio.producer.delivery import Delivery
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
@@ -189,6 +190,90 @@ def test_a_small_buffer_is_never_exceeded(
 ) -> None:
     logs, sent = run(produce(schedule, pauses, buffer_memory=memory))
     assert len(logs.values("t", 0)) + len(logs.values("t", 1)) == len(sent)
+
+
+@RELAXED
+@given(
+    st.lists(st.sampled_from(["fine", "cut", "cut", "cut", "write and cut"])),
+    PAUSES,
+)
+def test_what_is_divided_because_connections_break_is_never_written_twice(
+    schedule: list[str], pauses: list[float]
+) -> None:
+    with patch.object(outcomes, "_SMALL", 0):
+        logs, sent = run(produce(schedule, pauses, batch_size=400))
+    for partition in range(2):
+        written = [int(value) for value in logs.log("t", partition).values]
+        assert written == sorted(set(written))
+        for number, where, delivery in sent:
+            if where == partition and delivery.exception() is None:
+                assert number in written
+            elif where == partition:
+                assert "not known whether" in str(delivery.exception())
+
+
+def limit_requests(cluster: FakeCluster, logs: Logs, limit: int) -> list[int]:
+    """Close the connection on requests above a limit; return the sizes of all."""
+    sizes: list[int] = []
+
+    def handle(node: Any, header: Any, request: Any) -> Any:
+        size = sum(len(p.records) for t in request.topic_data for p in t.partition_data)
+        sizes.append(size)
+        if size > limit:
+            return DISCONNECT
+        return logs.produce(node, header, request)
+
+    cluster.on(ApiKey.PRODUCE, handle)
+    return sizes
+
+
+@pytest.mark.parametrize("options", [{}, {"acks": 1}])
+def test_a_service_with_a_limit_of_its_own_gets_smaller_requests(
+    options: dict[str, Any],
+) -> None:
+    async def send() -> None:
+        async with FakeCluster(nodes=1, topics={"t": 3}) as cluster:
+            logs = Logs(cluster)
+            sizes = limit_requests(cluster, logs, 100_000)
+            config = ProducerConfig.of(cluster.bootstrap, options)
+            async with Producer.from_config(config, dial=cluster.dial) as producer:
+                await producer.send("t", b"first", partition=0)
+                deliveries = [
+                    await producer.enqueue("t", b"%06d" % n * 100, partition=n % 3)
+                    for n in range(1_500)
+                ]
+                places = [await delivery for delivery in deliveries]
+                assert [place.partition for place in places[:3]] == [0, 1, 2]
+                # What comes later is small enough at once.
+                tries = sum(size > 100_000 for size in sizes)
+                assert tries < 30
+                await asyncio.gather(
+                    *(producer.send("t", bytes(600)) for _ in range(1_500))
+                )
+                assert sum(size > 100_000 for size in sizes) == tries
+            for partition in range(3):
+                values = logs.values("t", partition)
+                values = [value[:6] for value in values if len(value) == 600]
+                numbers = [value for value in values if value != bytes(6)]
+                assert numbers == [b"%06d" % n for n in range(partition, 1_500, 3)]
+
+    run(send())
+
+
+def test_the_size_of_a_request_under_which_connections_break_is_told() -> None:
+    async def send() -> None:
+        async with FakeCluster(nodes=1, topics={"t": 1}) as cluster:
+            limit_requests(cluster, Logs(cluster), 100_000)
+            options = {"delivery_timeout_ms": 40_000}
+            config = ProducerConfig.of(cluster.bootstrap, options)
+            async with Producer.from_config(config, dial=cluster.dial) as producer:
+                with pytest.raises(
+                    DeliveryTimeout, match=r"the request had 1200\d\d bytes of records"
+                ):
+                    await producer.send("t", bytes(120_000))
+                await producer.send("t", bytes(90_000))
+
+    run(send())
 
 
 @RELAXED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -340,6 +341,131 @@ async def test_a_group_that_went_on(level: int, code: ErrorCode) -> None:
         await lives(there, producer)
 
 
+# ---- forgotten
+
+
+def forget(there: World) -> None:
+    """Let the coordinator forget the transactional id, as one that was idle."""
+    control: Any = there.broker.control._transactions()
+    del control._coordinator.transactions[ID]
+
+
+@BOTH
+@pytest.mark.parametrize("first", ["record", "offsets", "both"])
+async def test_an_id_that_was_idle_for_too_long_gets_another_producer_id(
+    level: int, first: str
+) -> None:
+    async with world(level) as there, there.producer() as producer:
+        await begin_anew(there, producer)
+        before = producer.statistics().producer_id
+        inits = there.count(ApiKey.INIT_PRODUCER_ID)
+        forget(there)
+        tx = producer.transaction()
+        with pytest.raises(TransactionAborted, match="idle for longer than"):  # noqa: PT012
+            async with tx:
+                if first != "offsets":
+                    await tx.enqueue("t", b"forgotten")
+                if first != "record":
+                    await tx.commit_offsets(GROUP, {T0: 7})
+        assert await tx.outcome is ABORTED
+        await lives(there, producer, b"before")
+        assert there.count(ApiKey.INIT_PRODUCER_ID) == inits + 1
+        assert producer.statistics().producer_id > before
+        for number in range(3):
+            await work(producer, b"more", 10 + number)
+
+
+@BOTH
+async def test_the_block_of_a_forgotten_producer_is_told_to_run_again(
+    level: int,
+) -> None:
+    async with world(level) as there, there.producer() as producer:
+        await begin_anew(there, producer)
+        forget(there)
+        with pytest.raises(TransactionAborted, match="idle for longer than"):
+            async with producer.transaction() as tx:
+                await tx.send("t", b"forgotten")
+        await lives(there, producer, b"before")
+
+
+@pytest.mark.parametrize(("level", "api"), ALL_STEPS)
+async def test_any_step_may_find_that_the_producer_is_forgotten(
+    level: int, api: str
+) -> None:
+    code = E.INVALID_PRODUCER_ID_MAPPING
+    async with world(level) as there, there.producer() as producer:
+        await begin_anew(there, producer)
+        rule = there.broker.faults.on(api, error(code, times=1))
+        with pytest.raises(TransactionAborted):
+            await work(producer, b"refused", 7)
+        assert rule.count == 1
+        await lives(there, producer, b"before")
+
+
+@BOTH
+async def test_an_abort_may_find_that_the_producer_is_forgotten(level: int) -> None:
+    code = E.INVALID_PRODUCER_ID_MAPPING
+    async with world(level) as there, there.producer() as producer:
+        await begin_anew(there, producer)
+        there.broker.faults.on("EndTxn", error(code, times=1))
+        tx = producer.transaction()
+        await tx.begin()
+        await tx.send("t", b"aborted")
+        await tx.abort()
+        await lives(there, producer, b"before")
+
+
+async def test_a_bump_may_find_that_the_producer_is_forgotten() -> None:
+    code = E.INVALID_PRODUCER_ID_MAPPING
+    async with world(1) as there, there.producer() as producer:
+        await begin_anew(there, producer)
+        there.broker.faults.on("Produce", error(E.INVALID_RECORD, times=1))
+        there.broker.faults.on("InitProducerId", error(code, times=1))
+        with pytest.raises(KafkaError):
+            await work(producer, b"refused", 7)
+        await lives(there, producer, b"before")
+
+
+@BOTH
+async def test_a_forgotten_producer_leaves_its_successor_alone(level: int) -> None:
+    """The successor has another producer id; its transaction goes on."""
+    async with world(level) as there, there.producer() as producer:
+        await begin_anew(there, producer)
+        forget(there)
+        async with there.producer() as successor:
+            async with successor.transaction() as tx:
+                await tx.send("t", b"of the successor")
+                with pytest.raises(KafkaError):
+                    await work(producer, b"fenced", 7)
+                with pytest.raises(Fenced):  # once it has asked for another id
+                    await producer.transaction().begin()
+                await is_over(there, producer, Fenced)
+            await there.settle()
+            assert there.committed() == [b"before", b"of the successor"]
+
+
+@BOTH
+async def test_a_lost_commit_of_a_forgotten_producer_is_unknown(level: int) -> None:
+    async with world(level) as there, there.producer() as producer:
+        await begin_anew(there, producer)
+        lost = there.broker.faults.on("EndTxn", disconnect_after_write(times=1))
+        there.broker.faults.on("FindCoordinator", delay(0.5, times=1))
+        tx = producer.transaction()
+        working = asyncio.create_task(_commit(tx))
+        await until(lambda: lost.count)
+        there.broker.faults.on("EndTxn", error(E.INVALID_PRODUCER_ID_MAPPING))
+        with pytest.raises(KafkaError):
+            await working
+        with pytest.raises(OutcomeUnknown):
+            await tx.outcome
+        await is_over(there, producer, KafkaError)
+
+
+async def _commit(tx: Transaction) -> None:
+    async with tx:
+        await tx.send("t", b"perhaps")
+
+
 # ---- over
 
 
@@ -352,7 +478,6 @@ async def test_a_group_that_went_on(level: int, code: ErrorCode) -> None:
             for code in (
                 E.PRODUCER_FENCED,
                 E.INVALID_PRODUCER_EPOCH,
-                E.INVALID_PRODUCER_ID_MAPPING,
                 E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
                 E.UNKNOWN_SERVER_ERROR,
             )
@@ -366,19 +491,14 @@ async def test_a_group_that_went_on(level: int, code: ErrorCode) -> None:
         # one could abort the transaction of another producer with the id.
         (1, "Produce", E.INVALID_PRODUCER_EPOCH),
         *(
-            (level, "Produce", code)
+            (level, "Produce", E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             for level in (1, 2)
-            for code in (
-                E.INVALID_PRODUCER_ID_MAPPING,
-                E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            )
         ),
         *(
             (level, "TxnOffsetCommit", code)
             for level in (1, 2)
             for code in (
                 E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                E.INVALID_PRODUCER_ID_MAPPING,
                 E.UNSUPPORTED_FOR_MESSAGE_FORMAT,
             )
         ),
@@ -981,7 +1101,10 @@ async def test_a_seal_that_is_refused_in_part(
 @pytest.mark.parametrize("api", ["AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn"])
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [(E.PRODUCER_FENCED, Fenced), (E.INVALID_PRODUCER_ID_MAPPING, KafkaError)],
+    [
+        (E.PRODUCER_FENCED, Fenced),
+        (E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, KafkaError),
+    ],
     ids=named,
 )
 async def test_a_seal_that_is_refused_for_good(

@@ -304,7 +304,8 @@ async def close(there: World, tx: Transaction, commits: list[Task]) -> None:
 
 async def fail(there: World, tx: Transaction, commits: list[Task]) -> None:
     """The run ends at once; the commits go on for a while."""
-    refusal = error(ErrorCode.INVALID_PRODUCER_ID_MAPPING, times=1)
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    refusal = error(code, times=1)
     there.broker.faults.on("Produce", refusal)
     with pytest.raises(KafkaError):
         await tx.send("t", b"bad")

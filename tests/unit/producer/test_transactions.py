@@ -469,7 +469,7 @@ async def test_a_doomed_transaction_takes_nothing_more(level: int) -> None:
 
 @BOTH
 async def test_a_block_tells_that_the_producer_ended_meanwhile(level: int) -> None:
-    code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     async with world(level) as there, there.producer() as producer:
         there.broker.faults.on("Produce", error(code, times=1))
 
@@ -478,9 +478,9 @@ async def test_a_block_tells_that_the_producer_ended_meanwhile(level: int) -> No
                 await tx.enqueue("t", b"lost")
                 await until(lambda: tx.is_ending)
 
-        with pytest.raises(BrokerError, match="INVALID_PRODUCER_ID_MAPPING"):
+        with pytest.raises(BrokerError, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
             await block()
-        with pytest.raises(BrokerError, match="INVALID_PRODUCER_ID_MAPPING"):
+        with pytest.raises(BrokerError, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
             await producer.transaction().begin()
 
 
@@ -503,11 +503,13 @@ async def test_a_block_tells_that_the_producer_was_closed_meanwhile(
 
 @BOTH
 async def test_an_end_that_was_refused_is_not_sent_again(level: int) -> None:
-    code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     async with world(level) as there, there.producer() as producer:
         there.broker.faults.on("EndTxn", error(code, times=1))
-        with pytest.raises(BrokerError):
+        with pytest.raises(BrokerError, match="is over: close it, and make another"):
             await commit_one(producer)
+        with pytest.raises(BrokerError, match="is over: close it, and make another"):
+            await producer.transaction().begin()
         assert there.count(ApiKey.END_TXN) == 1
 
 
