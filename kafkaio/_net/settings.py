@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["NetSettings"]
 
 SOFTWARE_NAME: Final = "kafkaio"
+#: Seconds without an acknowledgement after which TCP gives a connection up, at least.
+_USER_TIMEOUT: Final = 30.0
 _SOFTWARE_VERSION: Final = software_version(__version__)
 
 
@@ -140,6 +142,8 @@ class NetSettings:
             ssl_context=None if self.tls is None else self.tls(),
             send_buffer_bytes=self.send_buffer_bytes,
             receive_buffer_bytes=self.receive_buffer_bytes,
+            # Not before a request without an answer would be given up.
+            user_timeout=max(_USER_TIMEOUT, self.request_timeout),
         )
 
 
