@@ -4,6 +4,9 @@ All addresses of the name are tried (``use_all_dns_ips``, KIP-602), one beside t
 where one takes long (``race.py``). An address whose TLS handshake fails, or hangs,
 leaves the rest of the time to the others. An error names the step that failed, for
 every address.
+
+By a proxy the same holds for the proxy's own addresses. Names are looked up by the
+client or by the proxy, as the proxy's scheme says.
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+import anyio
+
 from kafkaio._dataclass import dataclass
-from kafkaio._net.race import Attempt, Race
-from kafkaio._net.resolver import Resolver
+from kafkaio._net.race import STAGGER, Attempt, Race
+from kafkaio._net.resolver import Address, Resolver
 from kafkaio._net.sockets import connected_socket
 from kafkaio._net.tls import TlsLayer, explained, is_refusal
 from kafkaio._net.transport import (
@@ -24,13 +29,20 @@ from kafkaio._net.transport import (
     DialledTransport,
     DialOptions,
     FrameSink,
+    ProxyRefused,
     Transport,
 )
 from kafkaio._runtime.clock import now
+from kafkaio.config.proxy import Proxy
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
 
 __all__ = ["TcpDial"]
 
+#: Seconds that a proxy has for one address before the next is tried beside it: it has
+#: two connections to make.
+PROXY_STAGGER: Final = 1.0
+#: The part of the time to connect that a proxy may take.
+_OF_PROXY: Final = 0.95
 #: How many addresses an error names.
 _NAMED: Final = 8
 
@@ -58,13 +70,15 @@ class TcpDial(Dial):
 
         Raises:
             BrokerNotAvailable: no address could be reached; the message names the step
-                and the cause for each.
-            AuthenticationError: the TLS handshake failed, and no address was left.
+                and the cause for each, and the proxy if there is one.
+            AuthenticationError: the TLS handshake failed, and no address was left; or
+                the proxy does not accept the login.
         """
         until = now() + options.timeout
-        failures = _Failures(host, port)
-        routes = await self._routes(host, port, options)
-        while (found := await _first(routes, until, failures)) is not None:
+        failures = _Failures(f"{host}:{port}")
+        routes = await self._routes(host, port, options, until)
+        stagger = STAGGER if options.proxy is None else PROXY_STAGGER
+        while found := await _first(routes, until, failures, stagger):
             route, sock = found
             # A handshake that hangs leaves the other addresses their share of the time.
             limit = max(0.0, until - now()) / (len(routes) + 1)
@@ -76,18 +90,67 @@ class TcpDial(Dial):
                 failures.add(route, step, error, limit)
         raise failures.error()
 
-    async def _routes(self, host: str, port: int, options: DialOptions) -> list[_Route]:
+    async def _routes(
+        self, host: str, port: int, options: DialOptions, until: float
+    ) -> list[_Route]:
         """The ways to reach a host, in the order in which to try them."""
+        proxy = options.proxy
+        if proxy is not None and proxy.resolves_names:
+            target = (host, port)
+            connect = partial(self._by_proxy, proxy, target, options, until)
+            return [_Route(f"proxy {proxy}", connect)]
         try:
-            found = await self._resolver.resolve(host, port, options.timeout)
+            found = await self._resolver.resolve(host, port, until - now())
         except (OSError, ValueError) as error:
             reason = _reason(error, "resolve name", options.timeout)
             what = f"{host}:{port}: resolve name: {reason}"
             raise BrokerNotAvailable(what) from error
+        direct = [_direct(address, options) for address in found]
+        if proxy is None:
+            return direct
         return [
-            _Route(str(address[1][0]), partial(connected_socket, address, options))
-            for address in found
+            _Route(
+                f"{each.name} by proxy {proxy}",
+                partial(self._by_proxy, proxy, (each.name, port), options, until),
+            )
+            for each in direct
         ]
+
+    async def _by_proxy(
+        self, proxy: Proxy, target: tuple[str, int], options: DialOptions, until: float
+    ) -> socket.socket:
+        """Connect to a proxy, and by it to a host.
+
+        Raises:
+            ProxyRefused: the proxy does not accept the login.
+            OSError: says which of the two could not be reached.
+        """
+        from kafkaio._net.tunnel import open_tunnel  # needs the extra
+
+        # Less than the whole has, so that an error says which step was late.
+        seconds = _OF_PROXY * max(0.0, until - now())
+        limit = now() + seconds
+        try:
+            found = await self._resolver.resolve(proxy.host, proxy.port, seconds)
+        except (OSError, ValueError) as error:
+            reason = _reason(error, "resolve name", seconds)
+            raise OSError(f"resolve the proxy's name: {reason}") from error
+        failures = _Failures("the proxy cannot be reached")
+        routes = [_direct(address, options) for address in found]
+        reached = await _first(routes, limit, failures)
+        if reached is None:
+            raise OSError(str(failures.error()))
+        sock = reached[1]
+        try:
+            with anyio.CancelScope(deadline=limit) as scope:
+                await open_tunnel(proxy, sock, *target)
+        except BaseException:
+            sock.close()
+            raise
+        if scope.cancelled_caught:
+            sock.close()
+            raise OSError(f"the proxy did not answer within {seconds:.3g} s")
+        return sock
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +161,12 @@ class _Route:
     connect: Attempt
 
 
+def _direct(address: Address, options: DialOptions) -> _Route:
+    return _Route(str(address[1][0]), partial(connected_socket, address, options))
+
+
 async def _first(
-    routes: list[_Route], until: float, failures: _Failures
+    routes: list[_Route], until: float, failures: _Failures, stagger: float = STAGGER
 ) -> tuple[_Route, socket.socket] | None:
     """Connect by the first route that can be used.
 
@@ -110,7 +177,7 @@ async def _first(
     """
     if not routes:
         return None
-    began, race = now(), Race([route.connect for route in routes])
+    began, race = now(), Race([route.connect for route in routes], stagger)
     sock = await race.run(until)
     for place, error in race.failures.items():
         if not isinstance(error, OSError):  # a bug, or a misconfiguration
@@ -137,8 +204,8 @@ async def _first(
 class _Failures:
     """Why routes to a host could not be used, in the order in which they failed."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._address = f"{host}:{port}"
+    def __init__(self, address: str) -> None:
+        self._address = address
         self._texts: list[str] = []
         self._last: OSError = TimeoutError("there was no time left")
 
@@ -155,12 +222,13 @@ class _Failures:
         what = f"{self._address}: " + "; ".join(shown)
         cause = self._last
         error: BrokerNotAvailable | AuthenticationError = BrokerNotAvailable(what)
-        if is_refusal(cause):
+        if is_refusal(cause) or isinstance(cause, ProxyRefused):
+            by_proxy = isinstance(cause, ProxyRefused)
             error = AuthenticationError(
                 what,
-                mechanism="TLS",
+                mechanism="" if by_proxy else "TLS",
                 broker=self._address,
-                step="TLS handshake",
+                step="connect" if by_proxy else "TLS handshake",
                 reason=str(cause),
             )
         error.__cause__ = cause

@@ -13,7 +13,8 @@ from kafkaio._runtime.wakeup import Wakeup
 
 __all__ = ["STAGGER", "Attempt", "Race"]
 
-#: Seconds after which the next attempt begins beside those that have no answer yet.
+#: Seconds after which the next attempt begins beside those that have no answer yet
+#: (RFC 8305, section 5).
 STAGGER: Final = 0.25
 
 #: Returns a connected socket.
@@ -21,19 +22,21 @@ Attempt: TypeAlias = Callable[[], Awaitable[socket.socket]]
 
 
 class Race:
-    """Begins an attempt when the one before has failed, or has taken ``STAGGER``.
+    """Begins an attempt when the one before has failed, or has taken long.
 
     Args:
         attempts: in the order in which to begin them; each closes its socket if it
             fails or is cancelled.
+        stagger: seconds that an attempt has before the next begins beside it.
 
     Attributes:
         winner: the attempt that has succeeded, by its place; None for none.
         failures: the attempts that have failed, and why.
     """
 
-    def __init__(self, attempts: Sequence[Attempt]) -> None:
+    def __init__(self, attempts: Sequence[Attempt], stagger: float = STAGGER) -> None:
         self._attempts = attempts
+        self._stagger = stagger
         self.winner: int | None = None
         self.failures: dict[int, Exception] = {}
         self._sock: socket.socket | None = None
@@ -66,7 +69,7 @@ class Race:
         async with anyio.create_task_group() as group:
             for place in range(len(self._attempts)):
                 group.start_soon(self._try, place)
-                await self._failed.wait(now() + STAGGER)
+                await self._failed.wait(now() + self._stagger)
 
     async def _try(self, place: int) -> None:
         try:

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from kafkaio._dataclass import dataclass
 from kafkaio._net.receive import FrameReceiver, LargeFrames
 from kafkaio._net.tls import TlsLayer
+from kafkaio.config.proxy import Proxy
 from kafkaio.errors import AuthenticationError, ProtocolError
 from kafkaio.protocol.message import Buffer
 
@@ -19,6 +20,7 @@ __all__ = [
     "DialOptions",
     "DialledTransport",
     "FrameSink",
+    "ProxyRefused",
     "TcpTransport",
     "Transport",
     "write_parts",
@@ -28,6 +30,10 @@ __all__ = [
 _LARGE: Final = 65_536
 # The first bytes of a TLS alert, read as a length.
 _TLS_ALERT: Final = b"\x15\x03"
+
+
+class ProxyRefused(OSError):
+    """The proxy does not accept the client's user and password, or wants some."""
 
 
 class FrameSink(Protocol):
@@ -81,6 +87,7 @@ class DialOptions:
         receive_buffer_bytes: SO_RCVBUF, -1 for the system's default.
         user_timeout: seconds after which a connection is dead whose peer acknowledges
             nothing of what was sent (TCP_USER_TIMEOUT), where the system has that.
+        proxy: by which to connect; None for none.
     """
 
     timeout: float
@@ -89,7 +96,8 @@ class DialOptions:
     ssl_context: ssl.SSLContext | None = None
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
-    user_timeout: float = 30.0
+    user_timeout: float = 85.0
+    proxy: Proxy | None = None
 
 
 class Dial(Protocol):
