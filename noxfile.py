@@ -263,12 +263,10 @@ def crowded(session: nox.Session) -> None:
     session.run("pytest", *overrides, "tests/crowded", *session.posargs)
 
 
-#: What runs on the real clock, and so depends on how a loop's timers round.
+#: What runs on the real clock, and so depends on how a loop's timers round. The session
+#: `unit` has connections on both loops.
 LOOP_TESTS = [
-    "tests/unit/net/test_transport.py",
-    "tests/unit/net/test_transport_tls.py",
     "tests/unit/producer/test_real_loops.py",
-    "tests/unit/runtime/test_timer.py",
     "tests/integration/test_embedded_clients.py",
     *("-k", "not test_embedded_clients or lost_or_repeated or killed"),
 ]

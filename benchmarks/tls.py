@@ -69,11 +69,11 @@ def answer(peer: ssl.SSLSocket) -> None:
 
 async def layer(way: str, port: int, folder: Path, kind: str, size: int) -> None:
     """Move 256 MiB in frames of a size, and print microseconds of CPU per MiB."""
+    from kafkaio._net.dialling import TcpDial
     from kafkaio._net.transport import (
         DialOptions,
         TcpTransport,
         Transport,
-        dial_tcp,
     )
 
     count = 256 * MIB // size
@@ -95,7 +95,7 @@ async def layer(way: str, port: int, folder: Path, kind: str, size: int) -> None
     transport: Transport
     if way.endswith("ours"):
         options = DialOptions(timeout=10, max_frame_size=2**30, ssl_context=context)
-        transport = await dial_tcp("localhost", port, Sink(), options)
+        transport = await TcpDial()("localhost", port, Sink(), options)
     else:
         sock = socket.create_connection(("127.0.0.1", port))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -302,6 +302,8 @@ class BrokerNotAvailable(NetworkError):
 class AuthenticationError(NetworkError):
     """The broker refused the credentials, or the security handshake failed.
 
+    Or the proxy refused its user and password.
+
     Attributes:
         mechanism: the SASL mechanism, or ``TLS``; empty where it had not come to that.
         broker: ``host:port`` of the broker.

@@ -34,6 +34,7 @@ from kafkaio._net.receive import LargeFrames
 from kafkaio._net.transport import Dial, DialOptions, Transport
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.own_thread import start_thread
 from kafkaio._runtime.supervisor import Child, TaskScope
 from kafkaio._runtime.timer import Timer
 from kafkaio.errors import (
@@ -513,7 +514,7 @@ class Connection:
                 self._ready.set_result(None)
         work = self._machine.work
         if work is not None and self._work is None:
-            self._work = self._loop.run_in_executor(None, work)
+            self._work = start_thread(work, f"kafkaio logs in to {self._peer}")
             self._work.add_done_callback(self._worked)
         self._flush()
         if self._machine.is_finished:

@@ -21,8 +21,9 @@ from kafkaio._machines.bounds import why_unreachable
 from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.connection import LINGER, Connection, ConnectionStatistics, Sasl
 from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._net.dialling import TcpDial
 from kafkaio._net.settings import NetSettings
-from kafkaio._net.transport import Dial, dial_tcp
+from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child, TaskScope
@@ -91,7 +92,7 @@ class Pool:
             for index, (host, port) in enumerate(bootstrap_servers)
         }
         self._start_soon = start_soon
-        self._dial: Dial = dial_tcp if dial is None else dial
+        self._dial: Dial = TcpDial() if dial is None else dial
         self._observer = Observer() if observer is None else observer
         self._on_lost = on_lost
         self._on_opened = on_opened

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import field
 from functools import partial
+from importlib.util import find_spec
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,8 @@ from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
 from kafkaio.config.configs import AllowedHosts
+from kafkaio.config.proxy import Proxy, parse_proxy
+from kafkaio.errors import ConfigurationError
 from kafkaio.security.tls import contexts_for
 from kafkaio.types import Broker
 
@@ -26,6 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["NetSettings"]
 
 SOFTWARE_NAME: Final = "kafkaio"
+#: Seconds without an acknowledgement after which TCP gives a connection up, at least.
+#: Linux asks for this in place of a number of probes, too: three have been lost by then
+#: (after 60, 70 and 80 s without news), so that one lost packet ends no connection.
+_USER_TIMEOUT: Final = 85.0
 _SOFTWARE_VERSION: Final = software_version(__version__)
 
 
@@ -75,6 +82,7 @@ class NetSettings:
             TCP.
         send_buffer_bytes: SO_SNDBUF, -1 for the system's default.
         receive_buffer_bytes: SO_RCVBUF, -1 for the system's default.
+        proxy: by which brokers are reached; None for none.
     """
 
     client_id: str = "kafkaio"
@@ -91,10 +99,16 @@ class NetSettings:
     tls: Callable[[], ssl.SSLContext] | None = None
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
+    proxy: Proxy | None = None
 
     @classmethod
     def from_config(cls, config: ClientConfig) -> NetSettings:
-        """Take the options from those of a client, producer or consumer."""
+        """Take the options from those of a client, producer or consumer.
+
+        Raises:
+            ConfigurationError: an option needs a package that is not installed, or a
+                file that cannot be read.
+        """
         return cls(
             client_id=config.client_id,
             request_timeout=config.request_timeout_ms / 1000,
@@ -115,6 +129,7 @@ class NetSettings:
             login=_login(config),
             send_buffer_bytes=config.send_buffer_bytes,
             receive_buffer_bytes=config.receive_buffer_bytes,
+            proxy=_proxy(config.proxy),
         )
 
     def identity(self, name: str, broker: Broker) -> Identity:
@@ -144,7 +159,21 @@ class NetSettings:
             ssl_context=None if self.tls is None else self.tls(),
             send_buffer_bytes=self.send_buffer_bytes,
             receive_buffer_bytes=self.receive_buffer_bytes,
+            # Not before a request without an answer would be given up.
+            user_timeout=max(_USER_TIMEOUT, self.request_timeout),
+            proxy=self.proxy,
         )
+
+
+def _proxy(url: str | None) -> Proxy | None:
+    if url is None:
+        return None
+    for module, package in (("python_socks", "python-socks"), ("h11", "h11")):
+        if find_spec(module) is None:
+            raise ConfigurationError(
+                f"proxy needs the package {package}: pip install kafkaio[proxy]"
+            )
+    return parse_proxy(url)
 
 
 def _login(config: ClientConfig) -> Login | None:

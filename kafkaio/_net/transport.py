@@ -1,34 +1,28 @@
-"""A stream of frames to one peer, over TCP or TLS.
-
-``dial_tcp`` resolves a name and tries all of its addresses (``use_all_dns_ips``). It
-resolves the name again each time: after a connection has dropped, the name may stand
-for other machines. An error names the step that failed, for every address.
-"""
+"""A stream of frames to one peer, over TCP or TLS; ``dialling.py`` connects it."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from kafkaio._dataclass import dataclass
 from kafkaio._net.receive import FrameReceiver, LargeFrames
-from kafkaio._net.tls import TlsLayer, explained, is_refusal
-from kafkaio.errors import AuthenticationError, BrokerNotAvailable, ProtocolError
+from kafkaio._net.tls import TlsLayer
+from kafkaio.config.proxy import Proxy
+from kafkaio.errors import AuthenticationError, ProtocolError
 from kafkaio.protocol.message import Buffer
 
 __all__ = [
     "Dial",
     "DialOptions",
+    "DialledTransport",
     "FrameSink",
+    "ProxyRefused",
     "TcpTransport",
     "Transport",
-    "dial_tcp",
     "write_parts",
 ]
 
@@ -36,6 +30,10 @@ __all__ = [
 _LARGE: Final = 65_536
 # The first bytes of a TLS alert, read as a length.
 _TLS_ALERT: Final = b"\x15\x03"
+
+
+class ProxyRefused(OSError):
+    """The proxy does not accept the client's user and password, or wants some."""
 
 
 class FrameSink(Protocol):
@@ -80,13 +78,16 @@ class DialOptions:
     """How to make one connection.
 
     Attributes:
-        timeout: seconds for all addresses, from the look-up of the name to the end of
-            TLS; each address gets its share of what is left.
+        timeout: seconds for all of it, from the look-up of the name to the end of TLS,
+            whatever number of addresses there is.
         max_frame_size: the largest frame accepted, in bytes.
         large: decides on large frames; None accepts all.
         ssl_context: TLS settings; None for plain TCP.
         send_buffer_bytes: SO_SNDBUF, -1 for the system's default.
         receive_buffer_bytes: SO_RCVBUF, -1 for the system's default.
+        user_timeout: seconds after which a connection is dead whose peer acknowledges
+            nothing of what was sent (TCP_USER_TIMEOUT), where the system has that.
+        proxy: by which to connect; None for none.
     """
 
     timeout: float
@@ -95,10 +96,12 @@ class DialOptions:
     ssl_context: ssl.SSLContext | None = None
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
+    user_timeout: float = 85.0
+    proxy: Proxy | None = None
 
 
 class Dial(Protocol):
-    """Connects to a host; ``dial_tcp``, or the in-memory network of tests."""
+    """Connects to a host; ``TcpDial``, or the in-memory network of tests."""
 
     async def __call__(
         self, host: str, port: int, sink: FrameSink, options: DialOptions
@@ -245,9 +248,17 @@ class TcpTransport(asyncio.BufferedProtocol):
             self._sink.frame_received(frame)
 
 
-class _Dialled(TcpTransport):
-    # Reports nothing to the sink until `adopt`: before that dial_tcp may still turn to
-    # another address.
+class DialledTransport(TcpTransport):
+    """Reports nothing to the sink until ``adopt``.
+
+    Before that whoever dials may still turn to another address.
+
+    Args:
+        max_frame_size: as for the others.
+        sink: likewise.
+        large: likewise.
+        address: likewise.
+    """
 
     def __init__(
         self,
@@ -271,129 +282,3 @@ class _Dialled(TcpTransport):
         if self._transport is None:
             raise ConnectionResetError(str(self._broken or "connection reset"))
         self._adopted = True
-
-
-async def dial_tcp(
-    host: str, port: int, sink: FrameSink, options: DialOptions
-) -> Transport:
-    """Connect over TCP, with TLS where the options have a context.
-
-    Args:
-        host: name or address; with TLS the certificate has to be valid for it.
-        port: port number.
-        sink: receives what arrives.
-        options: limits and socket options.
-
-    Returns:
-        A connected transport.
-
-    Raises:
-        BrokerNotAvailable: no address could be reached; the message names the step and
-            the cause for each.
-        AuthenticationError: the TLS handshake failed, and no address was left.
-    """
-    failures: list[tuple[str, BaseException]] = []
-    until = asyncio.get_running_loop().time() + options.timeout
-    found = await _resolve(host, port, options)
-    for index, (family, address) in enumerate(found):
-        # An address that does not answer leaves the others their share of the time.
-        left = until - asyncio.get_running_loop().time()
-        options = replace(options, timeout=max(0.0, left) / (len(found) - index))
-        step = "connect"
-        try:
-            async with asyncio.timeout(options.timeout):
-                sock = await _connect(family, address, options)
-                step = "TLS handshake" if options.ssl_context else "open"
-                return await _wrap(sock, host, port, sink, options)
-        except OSError as error:  # TimeoutError and ssl.SSLError are kinds of it
-            failures.append(
-                (f"{address[0]!s}: {step}: {_reason(error, step, options)}", error)
-            )
-    what = f"{host}:{port}: " + "; ".join(text for text, _ in failures)
-    cause = failures[-1][1]
-    if not is_refusal(cause):
-        raise BrokerNotAvailable(what) from cause
-    raise AuthenticationError(
-        what,
-        mechanism="TLS",
-        broker=f"{host}:{port}",
-        step="TLS handshake",
-        reason=str(cause),
-    ) from cause
-
-
-def _reason(error: Exception, step: str, options: DialOptions) -> str:
-    if type(error) is TimeoutError and not error.errno:
-        return f"no answer within {round(options.timeout, 2):g} s"
-    if step == "TLS handshake":
-        return explained(error)
-    return str(error) or type(error).__name__
-
-
-#: An address family, and what ``socket.connect`` takes for it.
-_Address: TypeAlias = tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]
-
-
-async def _resolve(host: str, port: int, options: DialOptions) -> list[_Address]:
-    from ipaddress import ip_address  # takes a millisecond to import, so not earlier
-
-    loop = asyncio.get_running_loop()
-    with suppress(ValueError):  # an address needs no look-up, which takes a thread
-        family = socket.AF_INET if ip_address(host).version == 4 else socket.AF_INET6
-        return [(family, (host, port))]
-    try:
-        async with asyncio.timeout(options.timeout):
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        reason = _reason(error, "resolve name", options)
-        raise BrokerNotAvailable(f"{host}:{port}: resolve name: {reason}") from error
-    return [
-        (family, (str(address[0]), *address[1:])) for family, _, _, _, address in found
-    ]
-
-
-async def _connect(
-    family: socket.AddressFamily,
-    address: tuple[str | int | bytes, ...],
-    options: DialOptions,
-) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setblocking(False)  # noqa: FBT003
-        # Requests are written whole, so a delay (Nagle) would gain nothing.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if options.send_buffer_bytes >= 0:
-            size = options.send_buffer_bytes
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
-        if options.receive_buffer_bytes >= 0:
-            size = options.receive_buffer_bytes
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
-        await asyncio.get_running_loop().sock_connect(sock, address)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-async def _wrap(
-    sock: socket.socket, host: str, port: int, sink: FrameSink, options: DialOptions
-) -> Transport:
-    loop = asyncio.get_running_loop()
-    transport = _Dialled(options.max_frame_size, sink, options.large, f"{host}:{port}")
-    context, layer = options.ssl_context, None
-    lower: asyncio.BaseProtocol = transport
-    try:
-        if context is not None:
-            lower = layer = TlsLayer(transport, context, host, f"{host}:{port}")
-        await loop.create_connection(lambda: lower, sock=sock)
-        if layer is not None:
-            await layer.secured
-        transport.adopt()
-    except BaseException:
-        if layer is not None:
-            layer.abort()
-        with suppress(OSError):
-            sock.close()
-        raise
-    return transport

@@ -45,8 +45,10 @@ VARIABLES: Final[Mapping[str, str]] = {
     "KAFKAIO_SASL_MECHANISM": "sasl.mechanism",
     "KAFKAIO_SASL_USERNAME": "sasl.username",
     "KAFKAIO_SASL_PASSWORD": "sasl.password",
+    "KAFKAIO_PROXY": "proxy",
 }
 _SERVERS: Final = "bootstrap.servers"
+_PROXY: Final = "proxy"
 _JAAS: Final = "sasl.jaas.config"
 _ASK: Final = "?"
 _SECONDS: Final = 30.0
@@ -97,6 +99,7 @@ class Connection:
             if _dotted(name) in secret_names()
             and value != _ASK
             and not has_reference(value)
+            and not (name == _PROXY and "@" not in value)  # it has no password
         ]
 
     def properties(

@@ -24,6 +24,7 @@ from kafkaio.config.declaration import (
     option_of,
     read_property,
 )
+from kafkaio.config.proxy import parse_proxy
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import OffsetStore, Token
 
@@ -329,6 +330,16 @@ class ClientConfig:
         "brokers advertise.",
         keyword_type="AllowedHosts | None",
         is_own=True,
+    )
+    proxy: str | None = option(
+        None,
+        "URL of the proxy by which brokers are reached: "
+        "``socks5://user:password@host:port``, where the client looks the names of "
+        "brokers up, ``socks5h://``, where the proxy does, or ``http://``, for "
+        "CONNECT, where the proxy does. Needs the extra ``proxy``. TLS and SASL go "
+        "through it to the broker; token endpoints are not reached by it.",
+        is_own=True,
+        is_secret=True,
     )
     send_buffer_bytes: int = option(
         -1, "SO_SNDBUF; -1 for the system's own tuning (ADR-0008).", bounds=(-1, _MAX)
@@ -926,6 +937,8 @@ def _check(config: ClientConfig) -> None:
         _check_controllers(config)
     _check_sasl(config)
     _check_hosts(config.allowed_hosts)
+    if config.proxy is not None:
+        parse_proxy(config.proxy)
     context: object = config.ssl_context
     if context is None:
         return

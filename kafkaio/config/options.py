@@ -74,6 +74,7 @@ class ClientOptions(TypedDict, total=False):
     max_throttle_ms: int
     max_brokers: int
     allowed_hosts: AllowedHosts | None
+    proxy: str | None
     send_buffer_bytes: int
     receive_buffer_bytes: int
     allow_auto_create_topics: bool

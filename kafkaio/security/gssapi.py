@@ -91,7 +91,8 @@ class Kerberos:
 
     def context(self, host: str) -> SecurityContext:
         """Return a new context with the broker of that name; it fetches nothing yet."""
-        return _Context(self, self._gssapi, f"{self._service}@{host}")
+        name = host.removesuffix(".")  # of an absolute name; principals have none
+        return _Context(self, self._gssapi, f"{self._service}@{name}")
 
     def credentials(self) -> object:
         """Return the client's credentials; may ask a Kerberos server, so in a thread.

@@ -30,10 +30,9 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-import anyio.to_thread
-
 from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.clock import roll, wall_ms
+from kafkaio._runtime.own_thread import start_thread
 from kafkaio.config import TokenProvider
 from kafkaio.config.login_properties import AssertionFacts, TokenRequest
 from kafkaio.errors import ConfigurationError
@@ -308,7 +307,7 @@ class SignedAssertion:
         Raises:
             AuthenticationError: the key or the template cannot be read.
         """
-        return await anyio.to_thread.run_sync(self._sign, abandon_on_cancel=True)
+        return await start_thread(self._sign, "kafkaio signs an assertion")
 
     def _sign(self) -> str:
         from joserfc import jwk, jwt
@@ -458,9 +457,7 @@ class MskToken:
             AuthenticationError: AWS's library failed; its error is the cause.
         """
         try:
-            value, end_ms = await anyio.to_thread.run_sync(
-                self._sign, abandon_on_cancel=True
-            )
+            value, end_ms = await start_thread(self._sign, "kafkaio signs a token")
         except ImportError:
             raise _missing(
                 "MskToken", "aws-msk-iam-sasl-signer-python", "aws"
@@ -657,9 +654,7 @@ class _Endpoint:
         try:
             verify: ssl.SSLContext | bool = True
             if self._is_secure:
-                verify = await anyio.to_thread.run_sync(
-                    self._context, abandon_on_cancel=True
-                )
+                verify = await start_thread(self._context, "kafkaio reads authorities")
             async with (
                 # What is not encrypted goes through no proxy.
                 httpx.AsyncClient(
@@ -812,7 +807,7 @@ async def _from_file(path: str) -> str:
             return file.read(_MAX_BYTES + 1)
 
     try:
-        data = await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
+        data = await start_thread(read, "kafkaio reads a token")
     except OSError as error:
         raise no_token(f"{path}: {error.strerror or type(error).__name__}") from None
     text = data.decode("latin-1").strip()

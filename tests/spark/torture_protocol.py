@@ -31,7 +31,8 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport, dial_tcp
+from kafkaio._net.dialling import TcpDial
+from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
 from kafkaio.admin import Admin
 from kafkaio.client import Client
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
@@ -65,7 +66,7 @@ class Cluster:
     """A Kafka, and how to reach it."""
 
     bootstrap_servers: str
-    dial: Dial = dial_tcp
+    dial: Dial = field(default_factory=TcpDial)
 
     def client(self, dial: Dial | None = None) -> Client:
         config = ClientConfig.of(self.bootstrap_servers, {})

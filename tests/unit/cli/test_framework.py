@@ -340,6 +340,23 @@ def test_a_password_on_the_command_line_warns() -> None:
     assert "can read sasl_password" in run("topics", "list", *words).check(1).err
 
 
+@pytest.mark.parametrize(
+    ("url", "warns"),
+    [("socks5://alice:hunter2@127.0.0.1:1", True), ("socks5://127.0.0.1:1", False)],
+)
+def test_a_proxy_on_the_command_line(
+    url: str, warns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["-X", f"proxy={url}", "-b", "localhost:1", "--timeout", "0.2"]
+    result = run("topics", "list", *words).check(1)
+    assert ("can read proxy" in result.err) is warns
+    assert "proxy socks5://127.0.0.1:1" in result.err
+    assert "hunter2" not in result.err
+    monkeypatch.setenv("KAFKAIO_PROXY", "socks5h://127.0.0.1:1")
+    result = run("topics", "list", *words[2:]).check(1)
+    assert "proxy socks5h://127.0.0.1:1" in result.err
+
+
 def test_no_broker_is_one_line() -> None:
     words = ("topics", "list", "-b", "localhost:1", "--timeout", "0.3")
     result = run(*words).check(1)

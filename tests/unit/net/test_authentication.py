@@ -347,8 +347,8 @@ async def threads(side: Side, monkeypatch: pytest.MonkeyPatch) -> Side:
     """What belongs in a thread ends after a second of the virtual clock."""
     loop = asyncio.get_running_loop()
 
-    def run_in_executor(executor: object, work: Callable[[], Any]) -> Any:
-        del executor
+    def start_thread(work: Callable[[], Any], name: str) -> Any:
+        del name
         future = loop.create_future()
 
         def end() -> None:
@@ -362,7 +362,7 @@ async def threads(side: Side, monkeypatch: pytest.MonkeyPatch) -> Side:
         loop.call_later(1.0, end)
         return future
 
-    monkeypatch.setattr(loop, "run_in_executor", run_in_executor)
+    monkeypatch.setattr("kafkaio._net.connection.start_thread", start_thread)
     return side
 
 

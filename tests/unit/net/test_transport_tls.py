@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._net.dialling import TcpDial
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.tls import TlsLayer, explained
-from kafkaio._net.transport import DialOptions, TcpTransport, dial_tcp
+from kafkaio._net.transport import DialOptions, TcpTransport
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
 from kafkaio.protocol.message import Buffer
@@ -187,7 +188,7 @@ async def test_a_peer_that_misbehaves_in_the_handshake(how: str, share: float) -
     context.check_hostname = False
     async with listening(serve) as port:
         with pytest.raises((AuthenticationError, BrokerNotAvailable)) as caught:
-            await dial_tcp("127.0.0.1", port, Sink(), options(context, 0.3))
+            await TcpDial()("127.0.0.1", port, Sink(), options(context, 0.3))
     text = str(caught.value)
     assert "TLS handshake" in text
     if how in {"close", "reset"}:
@@ -207,7 +208,7 @@ async def test_a_cancelled_handshake_leaves_nothing() -> None:
 
     async with listening(serve) as port:
         task = asyncio.create_task(
-            dial_tcp("localhost", port, Sink(), options(client_tls()))
+            TcpDial()("localhost", port, Sink(), options(client_tls()))
         )
         await reached.wait()
         task.cancel()
@@ -223,7 +224,7 @@ async def test_a_port_without_tls_is_told_at_once() -> None:
         with pytest.raises(
             AuthenticationError, match="the port does not speak TLS"
         ) as caught:
-            await dial_tcp("localhost", port, Sink(), options(client_tls()))
+            await TcpDial()("localhost", port, Sink(), options(client_tls()))
     assert caught.value.mechanism == "TLS"
     assert caught.value.broker == f"localhost:{port}"
     assert "security_protocol" in str(caught.value)
@@ -253,7 +254,7 @@ async def test_a_certificate_that_is_not_accepted(
 
     async with listening(serve) as port:
         with pytest.raises(AuthenticationError, match="verify failed") as caught:
-            await dial_tcp(host, port, Sink(), options(context))
+            await TcpDial()(host, port, Sink(), options(context))
     assert hint in str(caught.value)
 
 
@@ -284,7 +285,7 @@ async def test_a_peer_that_ends_or_breaks_the_stream(end: str) -> None:
 
     sink = Sink()
     async with listening(serve) as port:
-        transport = await dial_tcp("localhost", port, sink, options(client_tls()))
+        transport = await TcpDial()("localhost", port, sink, options(client_tls()))
         cause = await asyncio.wait_for(sink.ended, 5)
         assert transport.unsent == 0
         transport.write([framed(b"x")])
@@ -318,7 +319,7 @@ async def test_a_close_sends_everything_and_close_notify() -> None:
     sink = Sink()
     parts: list[Buffer] = [b"small", memoryview(bytes(range(256)) * 20_000), b"end"]
     async with listening(serve) as port:
-        transport = await dial_tcp("localhost", port, sink, options(client_tls()))
+        transport = await TcpDial()("localhost", port, sink, options(client_tls()))
         # What is not read when a socket closes makes the system drop what is not sent.
         await until(lambda: bool(sink.frames))
         transport.write(parts)
@@ -341,7 +342,7 @@ async def test_writes_wait_for_a_peer_that_does_not_read() -> None:
 
     sink = Sink()
     async with listening(serve) as port:
-        transport = await dial_tcp("localhost", port, sink, options(client_tls()))
+        transport = await TcpDial()("localhost", port, sink, options(client_tls()))
         transport.write([memoryview(bytes(2**25))])
         assert transport.unsent > 2**20
         go_on.set()
@@ -365,7 +366,7 @@ async def test_reading_can_be_paused() -> None:
 
     sink = Pausing()
     async with listening(serve) as port:
-        dialled = await dial_tcp("localhost", port, sink, options(client_tls()))
+        dialled = await TcpDial()("localhost", port, sink, options(client_tls()))
         assert isinstance(dialled, TcpTransport)
         transport = dialled
         while len(sink.frames) < 100:
@@ -438,7 +439,7 @@ async def test_an_accepted_client_certificate() -> None:
 
     sink = Sink()
     async with listening(serve) as port:
-        await dial_tcp("localhost", port, sink, options(shown("right")))
+        await TcpDial()("localhost", port, sink, options(shown("right")))
         assert await sink.ended is None
     assert sink.frames == [b"welcome"]
 
@@ -452,7 +453,7 @@ async def open_connection(port: int, how: DialOptions) -> None:
         Observer(),
         lambda *_: None,
     )
-    await connection.open(dial_tcp, how)
+    await connection.open(TcpDial(), how)
 
 
 async def test_plaintext_to_a_tls_port_ends_at_once() -> None:

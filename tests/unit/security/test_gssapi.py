@@ -172,7 +172,7 @@ def test_a_keytab_that_is_not_there() -> None:
 
 
 def test_what_kerberos_says(library: Library) -> None:
-    context = Kerberos("kafka", None, None).context("h")
+    context = Kerberos("kafka", None, None).context("h.")  # an absolute name
     library.fails = "Ticket expired"
     with pytest.raises(AuthenticationError, match="kafka@h: Ticket expired: run kinit"):
         context.step(None)

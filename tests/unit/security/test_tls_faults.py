@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from kafkaio._net.transport import DialOptions, dial_tcp
+from kafkaio._net.dialling import TcpDial
+from kafkaio._net.transport import DialOptions
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
 from kafkaio.protocol.message import Buffer
 from kafkaio.testing import Broker
@@ -52,7 +53,7 @@ async def attempt(
     """Connect; whatever fails, fails with an error of ours."""
     options = DialOptions(timeout=seconds, max_frame_size=1 << 20, ssl_context=context)
     async with asyncio.timeout(60):
-        transport = await dial_tcp(*address, Sink(), options)
+        transport = await TcpDial()(*address, Sink(), options)
     transport.abort()
 
 

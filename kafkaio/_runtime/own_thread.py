@@ -1,0 +1,60 @@
+"""Calls that block, each in a thread of its own.
+
+Not in the loop's executor and not in anyio's threads, which belong to the application:
+where all of these are at work, whatever waits for one waits as long as they do. Such a
+thread is a daemon: the process ends without waiting for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from typing import TypeVar
+
+__all__ = ["start_thread"]
+
+T = TypeVar("T")
+
+
+def start_thread(call: Callable[[], T], name: str) -> asyncio.Future[T]:
+    """Call a function in a new thread; whoever starts many bounds their number.
+
+    Args:
+        call: runs in a copy of the current context.
+        name: of the thread.
+
+    Returns:
+        Ends with what the call returned or raised; with an OSError if no thread can
+        be started. If it is cancelled, or the loop is closed, the thread goes on, and
+        its outcome is dropped.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    context = copy_context()
+
+    def succeed(result: T) -> None:
+        if not future.done():
+            future.set_result(result)
+
+    def fail(error: Exception) -> None:
+        if not future.done():
+            future.set_exception(error)
+
+    def run() -> None:
+        try:
+            result = context.run(call)
+        except Exception as error:  # noqa: BLE001 - the future raises it
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(fail, error)
+        else:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(succeed, result)
+
+    try:
+        threading.Thread(target=run, name=name, daemon=True).start()
+    except RuntimeError as error:  # too many, or the interpreter ends
+        future.set_exception(OSError(str(error)))
+    return future
