@@ -40,6 +40,15 @@ class Commit:
     done: Collection[TopicPartition]
     serial: int
 
+    def of(self, partitions: Collection[TopicPartition]) -> Commit:
+        """Return the part of the commit that is about these partitions."""
+        return Commit(
+            {tp: at for tp, at in self.offsets.items() if tp in partitions},
+            {tp: number for tp, number in self.numbers.items() if tp in partitions},
+            {tp for tp in self.done if tp in partitions},
+            self.serial,
+        )
+
 
 @dataclass(slots=True)
 class _Entry:
@@ -293,8 +302,16 @@ class OffsetLedger:
                 entry.sent, entry.committed = commit.serial, -1
 
     def answered(self, commit: Commit) -> None:
-        """A commit has ended; if it succeeded, `committed` was called for it."""
+        """A commit has ended; `committed` is called for what succeeded of it."""
         self._sent.pop(commit.serial, None)
+
+    def in_flight(self, partitions: Collection[TopicPartition]) -> frozenset[int]:
+        """The serials of the commits in flight that are about these partitions."""
+        return frozenset(
+            serial
+            for serial, commit in self._sent.items()
+            if any(tp in commit.numbers for tp in partitions)
+        )
 
     def committed(self, commit: Commit) -> None:
         """A commit succeeded; assignments that have ended are ignored.

@@ -31,6 +31,7 @@ from kafkaio._machines.accumulator import (
     Receipt,
 )
 from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._machines.patience import ASKED_FOR, UNKNOWN_TOPIC, Doubt
 from kafkaio._machines.reactions import Harm, Step, reaction
 from kafkaio._machines.sequence import Identity, ProducerIdentity
 from kafkaio._machines.transaction import (
@@ -1321,6 +1322,7 @@ class TransactionManager:
                 (TxnOffsetCommit 3, Kafka 2.5); nothing was sent.
             PartitionLost: an assignment has ended; the run is doomed.
             CommitFailed: the group went on without the member; the run is doomed.
+            UnknownTopicOrPartition: a topic does not exist any more; the run is doomed.
             TransactionAborted: the run is doomed.
             KafkaError: the offsets were refused, and the run is doomed; or the producer
                 is over.
@@ -1478,8 +1480,11 @@ class TransactionManager:
             f"the commit of offsets to {rpc.name}", self._cluster.retry_policy, within
         )
 
+        doubt = Doubt(ASKED_FOR)
+
         def code(answer: TxnOffsetCommitResponse) -> int:
             unanswered.answered()
+            self._check_topics(answer, rpc, doubt)
             return _code_of_commit(answer)
 
         def check() -> None:
@@ -1518,6 +1523,28 @@ class TransactionManager:
                 raise failed
             await attempts.pause(error)
         raise self._offsets_refused(found, error)
+
+    def _check_topics(
+        self, answer: TxnOffsetCommitResponse, rpc: CoordinatorRpc, doubt: Doubt
+    ) -> None:
+        """Raise if the group's coordinator does not know a topic, and will not soon.
+
+        No repetition brings a topic back that was deleted. The transaction is aborted,
+        and with its next one the consumer reads what is left.
+        """
+        unknown = _unknown_topics(answer)
+        if not unknown:
+            return
+        self._cluster.request_refresh(*{tp.topic for tp in unknown})
+        is_missing = all(map(self._cluster.view.lacks, unknown))
+        if doubt.is_over(self._now(), is_missing=is_missing):
+            names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in unknown)
+            raise self._error(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"{rpc.name} does not know {names}",
+                api=ApiKey.TXN_OFFSET_COMMIT,
+                group=rpc.key,
+            )
 
     def _offsets_refused(self, code: int, error: KafkaError) -> KafkaError:
         if code == ErrorCode.INVALID_PRODUCER_EPOCH:
@@ -1766,6 +1793,15 @@ def _code_of_commit(answer: TxnOffsetCommitResponse) -> int:
     # One that cannot be retried decides.
     final = (c for c in codes if not reaction(ApiKey.TXN_OFFSET_COMMIT, c).retry)
     return next(final, codes[0] if codes else 0)
+
+
+def _unknown_topics(answer: TxnOffsetCommitResponse) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, result.partition_index)
+        for topic in answer.topics
+        for result in topic.partitions
+        if result.error_code in UNKNOWN_TOPIC
+    ]
 
 
 def _reason_of(error: KafkaError | None) -> str:
