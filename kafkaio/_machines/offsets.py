@@ -74,6 +74,10 @@ class _Entry:
     # The serial of the last commit made before the position was set without regard to
     # what is committed; -1 if it was not, or something was committed since.
     apart: int = -1
+    # The last part of the log that was skipped: nothing in it can be handed out.
+    gap: int = -1
+    gap_end: int = -1
+    gap_epoch: int = -1
 
     @property
     def is_due(self) -> bool:
@@ -132,6 +136,7 @@ class OffsetLedger:
                 committed again.
         """
         entry = self._entries[tp]
+        entry.gap = entry.gap_end = -1  # the log may be another one
         entry.handed, entry.handed_epoch = offset, epoch
         entry.finish(offset, epoch, self._serial)
         if committed:
@@ -188,9 +193,24 @@ class OffsetLedger:
         entry = self._entries[tp]
         if offset <= entry.handed:
             return
+        if entry.gap_end != entry.handed:
+            entry.gap = entry.handed
+        entry.gap_end, entry.gap_epoch = offset, epoch
         entry.handed, entry.handed_epoch = offset, epoch
         if tp not in self._unfinished:
             entry.finish(offset, epoch, self._serial)
+
+    def after(self, tp: TopicPartition, at: OffsetAndMetadata) -> OffsetAndMetadata:
+        """Where reading goes on if everything before an offset is done (KIP-1094).
+
+        It is behind the offset if nothing in between can be handed out: without that a
+        group that commits record by record would have a lag of one for ever where the
+        marker of a transaction ends the log.
+        """
+        entry = self._entries.get(tp)
+        if entry is None or not entry.gap <= at.offset < entry.gap_end:
+            return at
+        return OffsetAndMetadata(entry.gap_end, at.metadata, entry.gap_epoch)
 
     def keep(self, partitions: Collection[TopicPartition]) -> None:
         """Exclude these from `finish`, too; no partitions: exclude none any more."""

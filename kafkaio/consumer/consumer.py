@@ -958,8 +958,10 @@ class Consumer(Closeable):
         Args:
             what: None for everything that was handed out; or partitions of which
                 everything that was handed out is done, one or a collection; or a record
-                or batch that is done, which commits the offset after it; or offsets of
-                the next record by partition. A consumer that is not a member (for
+                or batch that is done, which commits the offset after it, and behind what
+                follows it and is never handed out, such as the marker of a transaction,
+                if that was fetched (KIP-1094); or offsets of the next record by
+                partition. A consumer that is not a member (for
                 example after `unsubscribe`) can commit offsets of any partition while
                 the group has no members.
             timeout: seconds, ``default_api_timeout_ms`` by default.
