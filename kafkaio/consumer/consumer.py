@@ -958,12 +958,11 @@ class Consumer(Closeable):
         Args:
             what: None for everything that was handed out; or partitions of which
                 everything that was handed out is done, one or a collection; or a record
-                or batch that is done, which commits the offset after it, and behind what
-                follows it and is never handed out, such as the marker of a transaction,
-                if that was fetched (KIP-1094); or offsets of the next record by
-                partition. A consumer that is not a member (for
-                example after `unsubscribe`) can commit offsets of any partition while
-                the group has no members.
+                or batch that is done, which commits where reading goes on after it:
+                markers of transactions that follow and were fetched are passed over
+                (KIP-1094); or offsets of the next record by partition. A consumer that
+                is not a member (for example after `unsubscribe`) can commit offsets of
+                any partition while the group has no members.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 
         Raises:

@@ -345,8 +345,8 @@ class Lane:
 
         Args:
             what: a record or batch of the partition that is done, as for
-                ``Consumer.commit``, or the offset to read next. None means that everything that this lane has handed out
-                is done.
+                ``Consumer.commit``, or the offset to read next. None means that
+                everything that this lane has handed out is done.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 
         Raises:
