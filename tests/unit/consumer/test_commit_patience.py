@@ -18,7 +18,7 @@ from kafkaio.client.client import Client
 from kafkaio.config import ClientConfig
 from kafkaio.consumer import Consumer
 from kafkaio.errors import (
-    KafkaError,
+    KafkaTimeout,
     PartitionLost,
     RequestTimeout,
     TransactionAborted,
@@ -356,7 +356,7 @@ async def test_a_commit_ends_in_its_time_and_says_why(fault: Any, why: str) -> N
 CALLS: dict[str, tuple[str, Callable[[Consumer], Awaitable[object]]]] = {
     "commit": ("OffsetCommit", lambda c: c.commit({KEPT: 1}, timeout=3)),
     "committed": ("OffsetFetch", lambda c: c.committed([KEPT], timeout=3)),
-    "lag": ("ListOffsets", lambda c: c.lag([KEPT], timeout=3)),
+    "lag": ("ListOffsets", lambda c: c.lag(KEPT, timeout=3)),
     "beginning": ("ListOffsets", lambda c: c.beginning_offsets([KEPT], timeout=3)),
     "end": ("ListOffsets", lambda c: c.end_offsets([KEPT], timeout=3)),
     "times": ("ListOffsets", lambda c: c.offsets_for_times({KEPT: 0}, timeout=3)),
@@ -378,12 +378,12 @@ async def test_every_call_ends_in_its_time(name: str, kind: str) -> None:
             for _ in range(4):  # nodes
                 try:
                     await call(consumer)
-                except KafkaError:
+                except KafkaTimeout:
                     break
         else:
             there.broker.faults.on(api, drop())
         begun = now()
-        with pytest.raises(KafkaError):
+        with pytest.raises(KafkaTimeout):
             await call(consumer)
         assert now() - begun < 3.5
 
@@ -430,6 +430,17 @@ async def test_a_throttle_is_named_in_the_error() -> None:
         await consumer.commit({KEPT: 2}, timeout=3)
         # What was given up while it waited was never sent.
         assert there.committed(KEPT) == 2
+
+
+async def test_a_rewind_says_that_its_commit_is_throttled() -> None:
+    async with world() as there:
+        consumer = await there.member("KIP-848", enable_auto_commit=False)
+        there.broker.faults.on("OffsetCommit", throttle(40, times=1))
+        await consumer.commit({KEPT: 1}, timeout=3)
+        begun = now()
+        with pytest.raises(RequestTimeout, match="throttles this client"):
+            await consumer.rewind({KEPT: 0}, timeout=3)
+        assert now() - begun < 3.5
 
 
 # ---- commits on their way ------------------------------------------------------------
