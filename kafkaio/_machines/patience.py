@@ -82,12 +82,7 @@ class Doubt:
         self._seconds = seconds
         self._until = inf
 
-    def is_over(self, at: float, *, is_missing: bool) -> bool:
-        """Whether to give up now that the coordinator said so once more.
-
-        Args:
-            at: the time now.
-            is_missing: whether the client's metadata lacks the topics, too.
-        """
+    def is_over(self, at: float) -> bool:
+        """Whether to give up, now that the coordinator said so at that time, too."""
         self._until = min(self._until, at + self._seconds)
-        return is_missing or at >= self._until
+        return at >= self._until

@@ -1193,6 +1193,10 @@ class Core:
         """Raise PartitionLost unless those assignments are in force."""
         self.group_committer().check(numbers)
 
+    def lacks(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether metadata lacks partitions that a coordinator does not know."""
+        return self.group_committer().lacks(partitions)
+
     def commit_again(self, code: int, identity: GroupMetadata) -> bool:
         """Whether a transaction commits again after a refusal of that identity."""
         return self.group_committer().refused(code, identity)

@@ -1484,7 +1484,7 @@ class TransactionManager:
 
         def code(answer: TxnOffsetCommitResponse) -> int:
             unanswered.answered()
-            self._check_topics(answer, rpc, doubt)
+            self._check_topics(answer, offsets, doubt)
             return _code_of_commit(answer)
 
         def check() -> None:
@@ -1525,7 +1525,10 @@ class TransactionManager:
         raise self._offsets_refused(found, error)
 
     def _check_topics(
-        self, answer: TxnOffsetCommitResponse, rpc: CoordinatorRpc, doubt: Doubt
+        self,
+        answer: TxnOffsetCommitResponse,
+        offsets: GroupOffsets,
+        doubt: Doubt,
     ) -> None:
         """Raise if the group's coordinator does not know a topic, and will not soon.
 
@@ -1533,17 +1536,14 @@ class TransactionManager:
         and with its next one the consumer reads what is left.
         """
         unknown = _unknown_topics(answer)
-        if not unknown:
-            return
-        self._cluster.request_refresh(*{tp.topic for tp in unknown})
-        is_missing = all(map(self._cluster.view.lacks, unknown))
-        if doubt.is_over(self._now(), is_missing=is_missing):
+        if unknown and (doubt.is_over(self._now()) or offsets.lacks(unknown)):
             names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in unknown)
+            group = offsets.identity().group_id
             raise self._error(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"{rpc.name} does not know {names}",
+                f"the coordinator of group {group!r} does not know {names}",
                 api=ApiKey.TXN_OFFSET_COMMIT,
-                group=rpc.key,
+                group=group,
             )
 
     def _offsets_refused(self, code: int, error: KafkaError) -> KafkaError:

@@ -270,6 +270,14 @@ class OffsetCommitter:
         """
         self._kafka.check(numbers)
 
+    def lacks(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether the client's metadata lacks one of them, too; asks for newer.
+
+        Args:
+            partitions: what the coordinator of a transaction's commit does not know.
+        """
+        return bool(self._kafka.missing(partitions))
+
     def refused(self, code: int, identity: GroupMetadata) -> bool:
         """Whether a transaction commits again after a refusal of who commits.
 

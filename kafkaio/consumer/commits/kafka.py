@@ -147,8 +147,8 @@ class CommitTopics(Protocol):
         """The client's metadata."""
         ...
 
-    def request_refresh(self, *topics: str) -> None:
-        """Ask for metadata that has these topics."""
+    def request_refresh(self) -> None:
+        """Ask for newer metadata of the topics that it has."""
 
 
 class _Call:
@@ -409,8 +409,10 @@ class KafkaOffsets:
             tp: verdicts[code][0] if code in verdicts else Answer.COMMITTED
             for tp, code in codes.items()
         }
+        unknown = [tp for tp, answer in answers.items() if answer is Answer.UNKNOWN]
+        answers |= dict.fromkeys(self.missing(unknown), Answer.REFUSED)
         failure: KafkaError | None = None
-        giving_up = self._giving_up(merge, codes)
+        giving_up = self._giving_up(merge) if unknown else ()
         for outcome in self._queue.answered(merge, answers, giving_up):
             call = self._calls[outcome.call]
             call.taken += outcome.committed
@@ -426,21 +428,25 @@ class KafkaOffsets:
         else:
             self._requests.failed(failure)
 
-    def _giving_up(
-        self, merge: Merge, codes: Mapping[TopicPartition, int]
-    ) -> Collection[int]:
-        # The calls that have waited long enough for topics that are not known.
-        unknown = [tp for tp, code in codes.items() if code in UNKNOWN_TOPIC]
+    def missing(self, unknown: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of some partitions that the client's metadata lacks, too.
+
+        Args:
+            unknown: what a coordinator does not know. Newer metadata is asked for.
+        """
         if not unknown:
-            return ()
-        self._topics.request_refresh(*{tp.topic for tp in unknown})
-        view, at = self._topics.view, now()
-        is_missing = all(map(view.lacks, unknown))
+            return frozenset()
+        # Not by name: a broker may create what a client asks for.
+        self._topics.request_refresh()
+        return frozenset(filter(self._topics.view.lacks, unknown))
+
+    def _giving_up(self, merge: Merge) -> Collection[int]:
+        # The calls that have waited long enough for topics that are not known.
+        at = now()
         return [
             number
             for number in merge.calls
-            if (call := self._calls.get(number)) is not None
-            and call.doubt.is_over(at, is_missing=is_missing)
+            if (call := self._calls.get(number)) is not None and call.doubt.is_over(at)
         ]
 
     def _passing(

@@ -331,6 +331,32 @@ async def test_a_topic_that_only_the_coordinator_does_not_know_has_a_moment() ->
         assert 2 < now() - begun < 5
 
 
+async def test_of_two_unknown_topics_each_has_its_own_end() -> None:
+    async with world() as there:
+        consumer = await there.member("KIP-848", enable_auto_commit=False)
+        there.broker.faults.on(
+            "OffsetCommit",
+            error(E.UNKNOWN_TOPIC_OR_PARTITION, times=4),
+            partition=("kept", 0),
+        )
+        await there.delete("gone")
+        with pytest.raises(UnknownTopicOrPartition, match="gone-0 "):
+            await consumer.commit({GONE: 1, KEPT: 1})
+        assert there.committed(KEPT) == 1
+
+
+async def test_a_commit_creates_no_topic() -> None:
+    async with world() as there:
+        options = {"allow_auto_create_topics": True, "metadata_max_age_ms": 1000}
+        config = ClientConfig.of(there.broker.bootstrap_servers, options)
+        async with Client.from_config(config, dial=there.broker.dial) as client:
+            consumer = Consumer(client, assign=[KEPT], group_id="g")
+            async with consumer:
+                with pytest.raises(UnknownTopicOrPartition, match="typo-0"):
+                    await consumer.commit({TopicPartition("typo", 0): 1})
+                assert "typo" not in await consumer.topics()
+
+
 @pytest.mark.parametrize(
     ("fault", "why"),
     [

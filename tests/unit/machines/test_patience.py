@@ -37,11 +37,5 @@ def test_a_release_spends_a_part_of_what_is_left(
 
 def test_doubt_lasts_from_the_first_answer_on() -> None:
     doubt = Doubt(3)
-    said = [doubt.is_over(at, is_missing=False) for at in (100, 101, 102.9, 103)]
+    said = [doubt.is_over(at) for at in (100, 101, 102.9, 103)]
     assert said == [False, False, False, True]
-
-
-def test_there_is_no_doubt_where_the_metadata_agrees() -> None:
-    doubt = Doubt(3)
-    assert not doubt.is_over(100, is_missing=False)
-    assert doubt.is_over(100.1, is_missing=True)
