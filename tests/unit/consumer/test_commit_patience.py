@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from kafkaio.client.client import Client
 from kafkaio.config import ClientConfig
 from kafkaio.consumer import Consumer
 from kafkaio.errors import (
+    ClosedError,
     KafkaTimeout,
     PartitionLost,
     RequestTimeout,
@@ -567,6 +568,95 @@ async def test_a_lanes_commit_counts_also_when_the_lane_has_ended() -> None:
             assert there.committed(tp) == 1
         await first.close()
         await dividing
+
+
+@EVERY
+async def test_an_iterators_commit_counts_though_nothing_else_holds_the_partition(
+    protocol: str,
+) -> None:
+    async with world(gone=2, kept=2) as there:
+        first = await there.member(protocol, enable_auto_commit=False)
+        await there.write(
+            *(TopicPartition(topic, n) for topic in ("gone", "kept") for n in (0, 1))
+        )
+        there.broker.faults.on("OffsetCommit", delay(0.4))
+        commits: dict[TopicPartition, asyncio.Future[None]] = {}
+
+        async def iterate() -> None:
+            async for record in first:
+                tp = record.topic_partition
+                commits[tp] = asyncio.ensure_future(first.commit(record))
+
+        iterating = asyncio.ensure_future(iterate())
+        joining = asyncio.ensure_future(there.member(protocol))
+        second = await joining
+        await until(lambda: len(first.assignment) == len(second.assignment) == 2)
+        await asyncio.gather(*commits.values())
+        assert len(commits) == 4
+        assert all(there.committed(tp) == 1 for tp in commits)
+        assert not there.told.lost
+        await first.close()
+        with suppress(ClosedError):
+            await iterating
+
+
+async def test_a_commit_at_the_end_of_a_hold_counts() -> None:
+    async with world(gone=2, kept=2) as there:
+        first = await there.member("KIP-848", enable_auto_commit=False)
+        await there.write(GONE, KEPT)
+        await read(first, 2)
+        there.broker.faults.on("OffsetCommit", delay(0.4))
+
+        async def held() -> tuple[frozenset[TopicPartition], asyncio.Future[None]]:
+            async with first.wait_for_revoke() as request:
+                offsets = dict.fromkeys(request.partitions, 1)
+                commit = asyncio.ensure_future(first.commit(offsets))
+                await asyncio.sleep(0)
+            return request.partitions, commit
+
+        holding = asyncio.ensure_future(held())
+        joining = asyncio.ensure_future(there.member("KIP-848"))
+        await polled_until(first, lambda: joining.done())
+        partitions, commit = await holding
+        await commit
+        assert all(there.committed(tp) == 1 for tp in partitions)
+        assert not there.told.lost
+
+
+def test_a_commit_begun_before_the_poll_counts_in_an_io_thread() -> None:
+    async def go() -> None:
+        async with Broker(topics={"t": 2}) as broker:
+            servers = broker.bootstrap_servers
+            options: dict[str, Any] = {
+                "topics": "t",
+                "group_id": "g",
+                "auto_offset_reset": "earliest",
+                "enable_auto_commit": False,
+                "group_protocol": "classic",
+                "heartbeat_interval_ms": 100,
+            }
+            async with kafkaio.Producer(servers) as producer:
+                for partition in range(2):
+                    await producer.send("t", b"x", partition=partition)
+            first = Consumer(servers, **options, io_thread=True)
+            second = Consumer(servers, **options)
+            async with first, asyncio.timeout(60):
+                await read(first, 2)
+                joining = asyncio.ensure_future(second.start())
+                while not (poll := await first.poll(timeout=0.1)).to_be_revoked:
+                    pass
+                broker.faults.on("OffsetCommit", delay(0.3))
+                offsets = dict.fromkeys(poll.to_be_revoked, 1)
+                commit = asyncio.ensure_future(first.commit(offsets))
+                await asyncio.sleep(0)
+                await first.poll(timeout=0.1)
+                await commit
+                while not joining.done():
+                    await first.poll(timeout=0.1)
+                assert all(broker.control.committed("g", tp) == 1 for tp in offsets)
+            await second.close()
+
+    asyncio.run(go())
 
 
 # ---- in transactions -----------------------------------------------------------------
