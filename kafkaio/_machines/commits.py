@@ -2,9 +2,9 @@
 
 One request is in flight at a time. The calls that come in the meantime are merged into
 the next one. For each partition it carries the offset of the last of these calls: the
-result is the same as if each call had been sent by itself. A call ends when all of its
-partitions are committed, by its own offset or by that of a later call merged over it,
-or when one of them is refused.
+result is the same as if each call had been sent by itself. A call ends when each of its
+partitions is committed, by its own offset or by that of a later call merged over it, or
+is refused: a refusal of one partition does not keep the others from being committed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Answer(Enum):
     REFUSED = "refused"
     #: This offset or its metadata is invalid; others may be committed.
     INVALID = "invalid"
+    #: The topic is not known: refused for a call that gives it up, ``RETRY`` otherwise.
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +57,17 @@ class CallOutcome:
 
     Attributes:
         call: its number.
-        answer: ``COMMITTED``: the rest of it is committed. ``REFUSED``: it has failed.
-            ``RETRY``: it waits for the next request.
-        partition: the first that was refused, or that has to be sent again.
-        has_ended: whether the call has ended. A call that has failed goes on while one
-            of its partitions was sent with another call's offset.
+        committed: its partitions that are committed by this answer.
+        refused: its partitions that were refused; the call has failed.
+        waits: its partitions that have to be sent again.
+        has_ended: whether nothing of the call is left to be sent.
     """
 
     call: int
-    answer: Answer
-    partition: TopicPartition | None
-    has_ended: bool
+    committed: tuple[TopicPartition, ...] = ()
+    refused: tuple[TopicPartition, ...] = ()
+    waits: tuple[TopicPartition, ...] = ()
+    has_ended: bool = False
 
 
 class CommitQueue:
@@ -127,7 +129,10 @@ class CommitQueue:
         return Merge(offsets, owners, tuple(calls))
 
     def answered(
-        self, merge: Merge, answers: Mapping[TopicPartition, Answer]
+        self,
+        merge: Merge,
+        answers: Mapping[TopicPartition, Answer],
+        giving_up: Collection[int] = (),
     ) -> list[CallOutcome]:
         """Apply the answer to a request.
 
@@ -137,19 +142,17 @@ class CommitQueue:
         Args:
             merge: what was sent.
             answers: the answer for each of its partitions.
+            giving_up: the calls that do not wait for topics that are not known.
 
         Returns:
-            Each of its calls that has ended, has failed or has to wait, in their
-            order.
+            What it means for each of its calls that was not withdrawn, in their order.
         """
         outcomes = list[CallOutcome]()
         for call in merge.calls:
             rest = self._rest.get(call)
             if rest is None:
                 continue  # withdrawn meanwhile
-            outcome = _outcome(call, rest, merge, answers)
-            if outcome is None:
-                continue
+            outcome = _outcome(call, rest, merge, answers, gives_up=call in giving_up)
             if outcome.has_ended:
                 del self._rest[call]
             outcomes.append(outcome)
@@ -161,26 +164,24 @@ def _outcome(
     rest: dict[TopicPartition, OffsetAndMetadata],
     merge: Merge,
     answers: Mapping[TopicPartition, Answer],
-) -> CallOutcome | None:
-    waits: TopicPartition | None = None
-    refused: TopicPartition | None = None
+    *,
+    gives_up: bool,
+) -> CallOutcome:
+    committed, refused, waits = [], [], []
     for tp in sorted(rest):
         answer = answers[tp]
+        if answer is Answer.UNKNOWN:
+            answer = Answer.REFUSED if gives_up else Answer.RETRY
         if answer is Answer.COMMITTED:
-            del rest[tp]
+            committed.append(tp)
         elif answer is Answer.RETRY:
-            waits = waits or tp
+            waits.append(tp)
         elif answer is Answer.REFUSED or merge.owners[tp] == call:
-            refused = refused or tp
-            del rest[tp]
-    if refused is not None:
-        return CallOutcome(call, Answer.REFUSED, refused, not rest or waits is not None)
-    if not rest:
-        return CallOutcome(call, Answer.COMMITTED, None, has_ended=True)
-    return (
-        None
-        if waits is None
-        else CallOutcome(call, Answer.RETRY, waits, has_ended=False)
+            refused.append(tp)
+    for tp in (*committed, *refused):
+        del rest[tp]
+    return CallOutcome(
+        call, tuple(committed), tuple(refused), tuple(waits), has_ended=not rest
     )
 
 

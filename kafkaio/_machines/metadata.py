@@ -218,6 +218,18 @@ class ClusterView:
             if tp.topic not in topics or tp.partition not in topics[tp.topic].partitions
         ]
 
+    def lacks(self, tp: TopicPartition) -> bool:
+        """Whether a broker was asked for the topic of ``tp`` and lacks the partition.
+
+        False while nothing is known of the topic, and if this client may not see it.
+        """
+        topic = self.by_name.get(tp.topic)
+        if topic is None:
+            return False
+        if topic.error:
+            return topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return bool(topic.partitions) and tp.partition not in topic.partitions
+
     def is_internal(self, name: str) -> bool:
         """Whether ``name`` is one of Kafka's own topics."""
         topic = self.by_name.get(name)

@@ -40,6 +40,15 @@ class Commit:
     done: Collection[TopicPartition]
     serial: int
 
+    def of(self, partitions: Collection[TopicPartition]) -> Commit:
+        """Return the part of the commit that is about these partitions."""
+        return Commit(
+            {tp: at for tp, at in self.offsets.items() if tp in partitions},
+            {tp: number for tp, number in self.numbers.items() if tp in partitions},
+            {tp for tp in self.done if tp in partitions},
+            self.serial,
+        )
+
 
 @dataclass(slots=True)
 class _Entry:
@@ -65,6 +74,10 @@ class _Entry:
     # The serial of the last commit made before the position was set without regard to
     # what is committed; -1 if it was not, or something was committed since.
     apart: int = -1
+    # The last part of the log that was skipped: nothing in it can be handed out.
+    gap: int = -1
+    gap_end: int = -1
+    gap_epoch: int = -1
 
     @property
     def is_due(self) -> bool:
@@ -123,6 +136,7 @@ class OffsetLedger:
                 committed again.
         """
         entry = self._entries[tp]
+        entry.gap = entry.gap_end = -1  # the log may be another one
         entry.handed, entry.handed_epoch = offset, epoch
         entry.finish(offset, epoch, self._serial)
         if committed:
@@ -179,9 +193,24 @@ class OffsetLedger:
         entry = self._entries[tp]
         if offset <= entry.handed:
             return
+        if entry.gap_end != entry.handed:
+            entry.gap = entry.handed
+        entry.gap_end, entry.gap_epoch = offset, epoch
         entry.handed, entry.handed_epoch = offset, epoch
         if tp not in self._unfinished:
             entry.finish(offset, epoch, self._serial)
+
+    def after(self, tp: TopicPartition, at: OffsetAndMetadata) -> OffsetAndMetadata:
+        """Where reading goes on if everything before an offset is done (KIP-1094).
+
+        It is behind the offset if nothing in between can be handed out: without that a
+        group that commits record by record would have a lag of one for ever where the
+        marker of a transaction ends the log.
+        """
+        entry = self._entries.get(tp)
+        if entry is None or not entry.gap <= at.offset < entry.gap_end:
+            return at
+        return OffsetAndMetadata(entry.gap_end, at.metadata, entry.gap_epoch)
 
     def keep(self, partitions: Collection[TopicPartition]) -> None:
         """Exclude these from `finish`, too; no partitions: exclude none any more."""
@@ -293,8 +322,16 @@ class OffsetLedger:
                 entry.sent, entry.committed = commit.serial, -1
 
     def answered(self, commit: Commit) -> None:
-        """A commit has ended; if it succeeded, `committed` was called for it."""
+        """A commit has ended; `committed` is called for what succeeded of it."""
         self._sent.pop(commit.serial, None)
+
+    def in_flight(self, partitions: Collection[TopicPartition]) -> frozenset[int]:
+        """The serials of the commits in flight that are about these partitions."""
+        return frozenset(
+            serial
+            for serial, commit in self._sent.items()
+            if any(tp in commit.numbers for tp in partitions)
+        )
 
     def committed(self, commit: Commit) -> None:
         """A commit succeeded; assignments that have ended are ignored.

@@ -54,7 +54,8 @@ class ReadUncommitted:
 class ReadCommitted:
     """Accepts batches that are not part of an aborted transaction.
 
-    Call `passes` for every batch of one partition's response, in order, once each.
+    Call `passes` for every batch of one partition's response, in order, once each; one
+    that passes may be asked about again before the next.
 
     Args:
         aborted: (producer id, first offset) of each aborted transaction listed.

@@ -332,11 +332,12 @@ class Observer:
         """
 
     def commit_failed(self, group: str, error: BaseException) -> None:
-        """An automatic commit failed.
+        """An automatic commit failed, or one before a release; or a part of it.
 
-        If the partitions go to another member before a later commit succeeds, that
-        member gets the records since the last commit again. An error of ``commit()``
-        is raised by the call instead.
+        ``error`` names the partitions and the reason; the others are committed. If the
+        partitions go to another member before a later commit succeeds, that member gets
+        the records since the last commit again. An error of ``commit()`` is raised by
+        the call instead.
         """
 
     def transaction_step(

@@ -15,6 +15,8 @@ from dataclasses import field
 from itertools import groupby
 from typing import Final
 
+import anyio
+
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection_class import ConnectionClass
@@ -123,20 +125,22 @@ class CommittedOffsets:
             BrokerError: the coordinator refused, and asking again cannot help.
             UnsupportedVersion: the coordinator cannot return all offsets.
         """
-        while True:
-            found, error = _Fetched(), None
-            identity = self._identity()
-            try:
-                found = await self._fetch_once(identity, wanted, attempts)
-            except KafkaError as failure:
-                if not failure.retriable:
-                    raise
-                error = failure
-            error = error or self._error_in(found, identity)
-            if error is None:
-                result = dict.fromkeys(wanted or ()) | found.offsets
-                return {tp: result[tp] for tp in sorted(result)}
-            await attempts.pause(error)
+        with anyio.CancelScope(deadline=attempts.deadline):
+            while True:
+                found, error = _Fetched(), None
+                identity = self._identity()
+                try:
+                    found = await self._fetch_once(identity, wanted, attempts)
+                except KafkaError as failure:
+                    if not failure.retriable:
+                        raise
+                    error = failure
+                error = error or self._error_in(found, identity)
+                if error is None:
+                    result = dict.fromkeys(wanted or ()) | found.offsets
+                    return {tp: result[tp] for tp in sorted(result)}
+                await attempts.pause(error)
+        raise self._rpc.expired(attempts)
 
     async def fetch_each(
         self,
@@ -190,8 +194,9 @@ class CommittedOffsets:
         *,
         requires_stable: bool = True,
     ) -> _Fetched:
-        timeout = attempts.within(self._request_timeout)
-        connection = await self._rpc.connection(ConnectionClass.SHARED, now() + timeout)
+        connection = await self._rpc.connection(
+            ConnectionClass.SHARED, now() + attempts.to_connect(self._request_timeout)
+        )
         version = connection.versions.usable(
             OffsetFetchRequest, max_version=_MAX_VERSION
         )
@@ -203,7 +208,10 @@ class CommittedOffsets:
         is_stable = requires_stable and self._requires_stable
         request.require_stable = is_stable and version >= _STABLE_FROM
         reply = await self._rpc.call_on(
-            connection, request, timeout=timeout, max_version=version
+            connection,
+            request,
+            timeout=attempts.within(self._request_timeout),
+            max_version=version,
         )
         return _read(reply)
 

@@ -56,7 +56,7 @@ class CoordinatorConnection(Protocol):
 
     @property
     def throttled(self) -> float:
-        """Seconds for which the broker's quota still forbids sending."""
+        """Seconds for which a quota of the broker holds requests back; 0 for none."""
         ...
 
     async def call(
@@ -198,7 +198,10 @@ class CoordinatorRpc:
         step = "no coordinator was found"
         with anyio.CancelScope(deadline=deadline):
             self._node_id = self._last_node_id = await self._cluster.coordinator(
-                self.kind, self.key, timeout=max(0.001, deadline - now())
+                # A little less than all: its error has the reason, this one has none.
+                self.kind,
+                self.key,
+                timeout=max(0.001, 0.95 * (deadline - now())),
             )
             step = f"no connection to its coordinator {self._node_id} could be made"
             try:
@@ -291,6 +294,27 @@ class CoordinatorRpc:
             else:
                 self.forget()
             raise
+
+    def expired(self, attempts: Attempts) -> KafkaError:
+        """Make the error for attempts whose time is over.
+
+        It says what the last attempt waited for, if that is not the last failure: the
+        end of a throttle, or an answer.
+        """
+        connection = self.ready(ConnectionClass.SHARED)
+        if connection is not None and connection.throttled > 0:
+            attempts.note(
+                RequestTimeout(
+                    f"{self.name}: its coordinator, broker {self._node_id}, throttles "
+                    f"this client and takes no request for another "
+                    f"{connection.throttled:.1f} s"
+                )
+            )
+        elif attempts.last is None and self._node_id is None:
+            attempts.stage = "no coordinator was found"
+        elif attempts.last is None:
+            attempts.stage = f"its coordinator, broker {self._node_id}, did not answer"
+        return attempts.expired()
 
     # ---- the loop ------------------------------------------------------------------
 

@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 #: Seconds that an attempt gets at least, however close the deadline is.
 _LEAST: float = 0.001
+#: The part of the time left that connecting may take.
+_CONNECTING: float = 0.95
 
 
 async def sleep(seconds: float) -> None:
@@ -158,6 +160,14 @@ class Attempts:
     def within(self, limit: float) -> float:
         """Seconds that are left, at most ``limit``, at least a millisecond."""
         return max(_LEAST, min(limit, self.deadline - now()))
+
+    def to_connect(self, limit: float) -> float:
+        """Seconds for finding a broker and connecting to it, at most ``limit``.
+
+        Not all that are left: the error then says which of the steps failed, and not
+        only that the time of the whole is over.
+        """
+        return max(_LEAST, min(limit, _CONNECTING * (self.deadline - now())))
 
     def note(self, error: KafkaError) -> None:
         """Remember a failure for `expired`, without counting it."""

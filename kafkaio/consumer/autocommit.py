@@ -11,13 +11,14 @@ leaves the group if it hears nothing for ``max_poll_interval_ms``.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, Protocol
 
 import anyio
 
 from kafkaio._machines.offsets import Commit
+from kafkaio._machines.patience import Patience
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
@@ -75,7 +76,7 @@ class AutoCommitter:
         reader: what is read.
         reading: whether a task reads.
         member: the membership in the group; None without a group.
-        commit: commits offsets within so many seconds.
+        commit: commits offsets, and tries that for a while.
         start_soon: starts a background task.
 
     Attributes:
@@ -89,7 +90,7 @@ class AutoCommitter:
         reader: Reader,
         reading: ExclusiveReading,
         member: Member | None,
-        commit: Callable[[Commit, float], Awaitable[None]],
+        commit: Callable[[Commit, Patience], Awaitable[None]],
         start_soon: Callable[[Child, str], None],
     ) -> None:
         self.is_enabled: bool = config.enable_auto_commit and member is not None
@@ -110,7 +111,7 @@ class AutoCommitter:
             _LOOK_EVERY, self._commit_every, config.max_poll_interval_ms / 1000 / _LOOKS
         )
         # A commit that took longer would be overtaken by the next one.
-        self._timeout = max(1.0, self._commit_every)
+        self._patience = Patience.automatic(max(1.0, self._commit_every))
 
     @contextmanager
     def starting(self) -> Iterator[None]:
@@ -144,7 +145,7 @@ class AutoCommitter:
                 with suppress(ClosedError):  # then closing commits it
                     self._start_soon(self.commit_quietly, "commit after run")
 
-    def superseded(self, partitions: Collection[TopicPartition]) -> None:
+    def superseded(self, partitions: Iterable[TopicPartition]) -> None:
         """Leave these partitions to a commit of the user's."""
         for tp in partitions:
             self._left_over.pop(tp, None)
@@ -198,22 +199,23 @@ class AutoCommitter:
         """Whether there is something to commit, or may be."""
         return self.is_enabled or bool(self._left_over)
 
-    async def commit_quietly(self, within: float = 0.0) -> None:
+    async def commit_quietly(self, patience: Patience | None = None) -> None:
         """Commit what is due. If that fails, the next commit tries again.
 
-        Only errors that last are raised from the user's next call: a refusal such as a
-        missing permission, and a failure of the offset store.
+        What can be committed is committed, also if some partitions fail. Only errors
+        that last are raised from the user's next call: a refusal such as a missing
+        permission, and a failure of the offset store. That a topic was deleted is
+        none: it is reported, and the group takes the partition away.
 
         Args:
-            within: seconds; at least those of a regular commit.
+            patience: how long to try; None for as long as a regular commit.
         """
         if not self.has_work:
             return
         observer = self._cluster.observer
         commit = self.due()
         try:
-            await self._commit(commit, max(self._timeout, within))
-            self.superseded(commit.offsets)
+            await self._commit(commit, patience or self._patience)
         except KafkaError as error:
             observer.commit_failed(self._group_id, error)
             lasts = (
@@ -226,3 +228,13 @@ class AutoCommitter:
                 self._reader.fail(error)
             else:
                 observer.retrying("auto-commit", 1, self._commit_every, error)
+                self._forget_committed(commit.offsets)
+        else:
+            self.superseded(commit.offsets)
+
+    def _forget_committed(self, partitions: Collection[TopicPartition]) -> None:
+        # Some of a commit that failed may have succeeded.
+        ledger = self._reader.ledger
+        self.superseded(
+            tp for tp in partitions if tp not in ledger or not ledger.is_due(tp)
+        )

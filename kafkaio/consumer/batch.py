@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from kafkaio._records.batch import RecordCursor
-from kafkaio.types import Record, TopicPartition
+from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +24,7 @@ __all__ = [
     "Piece",
     "detach",
     "detach_if_alone",
+    "end_of",
     "first_of",
     "size_of",
     "to_table",
@@ -197,6 +198,22 @@ def detach_if_alone(batch: Batch) -> None:
     """
     if any(frame is not None and not frame.in_use for frame in batch._frames):
         detach(batch)
+
+
+def end_of(what: Record | Batch) -> OffsetAndMetadata:
+    """Return the offset after a record, or after a batch.
+
+    The record batch that a batch ends with may go on behind its last record.
+    """
+    if isinstance(what, Record):
+        return OffsetAndMetadata(what.offset + 1, leader_epoch=what.leader_epoch)
+    piece = what._pieces[-1]
+    if isinstance(piece, list):
+        return end_of(piece[-1])
+    cursor = piece.copy()
+    cursor.skip(cursor.remaining - 1)
+    last = next(cursor)
+    return OffsetAndMetadata(cursor.next_offset, leader_epoch=last.leader_epoch)
 
 
 def to_table(

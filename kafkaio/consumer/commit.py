@@ -82,11 +82,10 @@ def commit_of(
                 f"{tp.topic}-{tp.partition} was revoked or lost since the batch was "
                 "read"
             )
-        what = what.last
-    if isinstance(what, Record):
+    elif isinstance(what, Record):
         fence_record(what)
-        after = OffsetAndMetadata(what.offset + 1, leader_epoch=what.leader_epoch)
-        return ledger.commit_of({what.topic_partition: after})
+    if isinstance(what, Batch | Record):
+        return ledger.commit_of({what.topic_partition: reader.place_after(what)})
     if not isinstance(what, Mapping):
         raise ArgumentTypeError(
             "commit() takes partitions, a record, a batch or offsets by partition, not "

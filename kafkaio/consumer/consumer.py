@@ -975,10 +975,12 @@ class Consumer(Closeable):
 
         Commits take effect in the order of the calls. Those that are called while one
         is on its way are sent together, and each call raises the errors of its own
-        partitions. If the call is cancelled, the offsets may be committed all the same.
-        A commit whose connection broke may arrive late, and overwrite what was
-        committed after it: Kafka tells the two apart by the generation of the group
-        only.
+        partitions. A partition that is refused keeps no other from being committed. A
+        call that began before the step that releases its partition counts: the release
+        waits for it, up to 15 seconds. If the call is cancelled, the offsets may be
+        committed all the same. A commit whose connection broke may arrive late, and
+        overwrite what was committed after it: Kafka tells the two apart by the
+        generation of the group only.
 
         With ``enable_auto_commit``, a commit of a partition stands until something more
         of it is finished.
@@ -986,18 +988,23 @@ class Consumer(Closeable):
         Args:
             what: None for everything that was handed out; or partitions of which
                 everything that was handed out is done, one or a collection; or a record
-                or batch that is done, which commits the offset after it; or offsets of
-                the next record by partition. A consumer that is not a member (for
-                example after `unsubscribe`) can commit offsets of any partition while
-                the group has no members.
+                or batch that is done, which commits where reading goes on after it:
+                markers of transactions that follow and were fetched are passed over
+                (KIP-1094); or offsets of the next record by partition. A consumer that
+                is not a member (for example after `unsubscribe`) can commit offsets of
+                any partition while the group has no members.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 
         Raises:
             PartitionLost: a partition is not assigned to this consumer any more.
             RebalanceInProgress: read on to take part in it, then commit again.
             CommitFailed: the group has moved on without this member.
+            UnknownTopicOrPartition: a topic does not exist (any more); raised at once
+                if the metadata says so, too, and after 3 seconds otherwise.
             BrokerError: the coordinator refused for another reason.
-            RequestTimeout: time is up; the offsets may be committed all the same.
+            RequestTimeout: time is up; the offsets may be committed all the same. The
+                text names the partitions and the reason: the last refusal, or the
+                broker that throttles this client.
             ArgumentTypeError: ``what`` is nothing that can be committed.
             ArgumentValueError: an offset is negative.
             UsageError: there is no group, or a partition is named without an offset and

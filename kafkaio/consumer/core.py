@@ -24,6 +24,7 @@ import anyio
 
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
+from kafkaio._machines.patience import Patience
 from kafkaio._machines.positions import Reset
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering, Schedule
@@ -176,6 +177,9 @@ class Core:
         self._places: dict[TopicPartition, tuple[int, OffsetAndMetadata]] = {}
         # Removes what this added to the cluster.
         self._undo: list[Callable[[], None]] = []
+        # Wakes what waits for commits on their way; and when closing has to end.
+        self._commit_ended = Broadcast()
+        self._close_by = inf
         # Whether commits, holds and callbacks had their time when this closed.
         self._has_parted = False
         self._make_fetch_parts()
@@ -320,6 +324,10 @@ class Core:
         return False
 
     @property
+    def _api_timeout(self) -> float:
+        return self.config.default_api_timeout_ms / 1000
+
+    @property
     def _name(self) -> str:
         return self.config.group_id or self.config.client_id
 
@@ -373,11 +381,14 @@ class Core:
             self.reader.divider.left(closing)
 
     async def _part(self, deadline: float) -> None:
+        self._close_by = deadline
         await self._drain(deadline - now())
         with anyio.CancelScope(deadline=deadline):
             self.fetcher.close_sessions()
             # A commit may have to wait until a coordinator that died has a successor.
-            await self._autocommit.commit_quietly((deadline - now()) / 2)
+            await self._autocommit.commit_quietly(
+                Patience.before_release(self._api_timeout, deadline - now())
+            )
             if self.member is not None and self._takes_part:
                 # Leaving takes time, too; holds have the rest.
                 left = max(0.0, deadline - now())
@@ -999,11 +1010,6 @@ class Core:
         """Whether finished records are committed automatically."""
         return self._autocommit.is_enabled
 
-    @property
-    def commits_before_release(self) -> bool:
-        """Whether finished records are committed before their partition is released."""
-        return self._autocommit.has_work
-
     def group_committer(self) -> OffsetCommitter:
         """Return what commits for the group.
 
@@ -1052,25 +1058,64 @@ class Core:
         if self._transaction is not None:
             self._transaction.check_plain_commit(commit.offsets)
         self._autocommit.superseded(commit.offsets)
-        await self._commit(commit, within)
+        await self._commit(commit, Patience(within))
 
-    async def commit_finished(
-        self, within: float, partitions: Collection[TopicPartition] | None = None
+    async def settle_commits(
+        self, partitions: Collection[TopicPartition], due: float | None
     ) -> None:
-        """Commit what is finished and was not committed."""
-        await self._commit(self._autocommit.due(partitions), within)
+        """Commit what is finished of partitions, before they are released.
 
-    async def _commit(self, commit: Commit, within: float) -> None:
+        Commits of them that are on their way end as well: they were begun while the
+        partitions were assigned, and would be refused after the release. Only a part of
+        the time that is left is spent on both.
+
+        Args:
+            partitions: which ones.
+            due: when they are lost; None for never.
+
+        Raises:
+            KafkaError: something could not be committed.
+        """
+        at = now()
+        lost_in = inf if due is None else due - at
+        # Closing has further things to do: half of what is left is for this.
+        closing = (self._close_by - at) / 2
+        patience = Patience.before_release(self._api_timeout, lost_in, closing)
+        on_their_way = self.reader.ledger.in_flight(partitions)
+        try:
+            if self._autocommit.has_work:
+                await self._commit(self._autocommit.due(partitions), patience)
+        finally:
+            await self._wait_for_commits(on_their_way, partitions, at + patience.time)
+
+    async def _wait_for_commits(
+        self, serials: frozenset[int], partitions: Collection[TopicPartition], by: float
+    ) -> None:
+        ledger = self.reader.ledger
+        with anyio.CancelScope(deadline=by):
+            while serials & ledger.in_flight(partitions):
+                await self._commit_ended.wait()
+
+    async def _commit(self, commit: Commit, patience: Patience) -> None:
         committer = self.group_committer()
         if not commit.offsets:
             return
         ledger = self.reader.ledger
+        taken = list[TopicPartition]()
         ledger.sent(commit)
         try:
-            await committer.commit(commit.offsets, timeout=within)
+            await committer.commit(
+                commit.offsets,
+                timeout=patience.time,
+                doubt=patience.doubt,
+                on_taken=taken.extend,
+            )
         finally:
             ledger.answered(commit)
-        self._committed(commit)
+            if taken:
+                is_whole = len(taken) == len(commit.offsets)
+                self._committed(commit if is_whole else commit.of(taken))
+            self._commit_ended.tell()
 
     def _committed(self, commit: Commit) -> None:
         self.reader.sync()
@@ -1186,6 +1231,10 @@ class Core:
     def check_numbers(self, numbers: Mapping[TopicPartition, int] | None) -> None:
         """Raise PartitionLost unless those assignments are in force."""
         self.group_committer().check(numbers)
+
+    def lacks(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether metadata lacks partitions that a coordinator does not know."""
+        return self.group_committer().lacks(partitions)
 
     def commit_again(self, code: int, identity: GroupMetadata) -> bool:
         """Whether a transaction commits again after a refusal of that identity."""

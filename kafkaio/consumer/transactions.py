@@ -101,6 +101,10 @@ class OffsetPort(Protocol):
     def check_numbers(self, numbers: Mapping[TopicPartition, int] | None) -> None:
         """Raise PartitionLost unless those assignments are in force."""
 
+    def lacks(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether metadata lacks partitions that a coordinator does not know."""
+        ...
+
     def commit_again(self, code: int, identity: GroupMetadata) -> bool:
         """Whether to commit again after a refusal of that identity."""
         ...
@@ -180,6 +184,14 @@ class TransactionOffsets:
             PartitionLost: an assignment that they belong to has ended.
         """
         self._port.check_numbers(self._numbers)
+
+    def lacks(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether the consumer's metadata lacks one of these partitions, too.
+
+        Args:
+            partitions: what the group's coordinator does not know.
+        """
+        return self._port.lacks(partitions)
 
     def refused(self, code: int, identity: GroupMetadata) -> bool:
         """Whether to commit again: the member has, or will get, another place.
@@ -412,6 +424,14 @@ class TransactionOffsetsAcross:
             PartitionLost: an assignment that they belong to has ended.
         """
         self._thread.ask(self._inside.check)
+
+    def lacks(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether the consumer's metadata lacks one of these partitions, too.
+
+        Args:
+            partitions: what the group's coordinator does not know.
+        """
+        return self._thread.ask(partial(self._inside.lacks, partitions))
 
     def refused(self, code: int, identity: GroupMetadata) -> bool:
         """Whether to commit again: the member has, or will get, another place.

@@ -6,7 +6,7 @@ A producer never imports the consumer: `kafkaio.Consumer` has the two methods of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol, runtime_checkable
 
 from kafkaio.errors import KafkaError
@@ -40,6 +40,14 @@ class GroupOffsets(Protocol):
 
         Raises:
             PartitionLost: an assignment that they belong to has ended.
+        """
+        ...
+
+    def lacks(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether the consumer's metadata lacks one of these partitions, too.
+
+        Args:
+            partitions: what the group's coordinator does not know.
         """
         ...
 

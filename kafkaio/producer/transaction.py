@@ -6,7 +6,7 @@ open. `kafkaio.producer.transaction_manager` begins and ends it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Generator, Mapping, Sequence
 from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -556,6 +556,10 @@ class _OffsetsWithoutMember:
 
     def check(self) -> None:
         """Check nothing: no assignment can end."""
+
+    def lacks(self, partitions: Collection[TopicPartition]) -> bool:
+        """No: nobody here knows these topics."""
+        return False
 
     def refused(self, code: int, identity: GroupMetadata) -> bool:
         """Whether to try again: the user's identity does not change."""

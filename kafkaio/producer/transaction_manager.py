@@ -31,6 +31,7 @@ from kafkaio._machines.accumulator import (
     Receipt,
 )
 from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._machines.patience import ASKED_FOR, UNKNOWN_TOPIC, Doubt
 from kafkaio._machines.reactions import Harm, Step, reaction
 from kafkaio._machines.sequence import Identity, ProducerIdentity
 from kafkaio._machines.transaction import (
@@ -1328,6 +1329,7 @@ class TransactionManager:
                 (TxnOffsetCommit 3, Kafka 2.5); nothing was sent.
             PartitionLost: an assignment has ended; the run is doomed.
             CommitFailed: the group went on without the member; the run is doomed.
+            UnknownTopicOrPartition: a topic does not exist any more; the run is doomed.
             TransactionAborted: the run is doomed.
             KafkaError: the offsets were refused, and the run is doomed; or the producer
                 is over.
@@ -1485,8 +1487,11 @@ class TransactionManager:
             f"the commit of offsets to {rpc.name}", self._cluster.retry_policy, within
         )
 
+        doubt = Doubt(ASKED_FOR)
+
         def code(answer: TxnOffsetCommitResponse) -> int:
             unanswered.answered()
+            self._check_topics(answer, offsets, doubt)
             return _code_of_commit(answer)
 
         def check() -> None:
@@ -1525,6 +1530,28 @@ class TransactionManager:
                 raise failed
             await attempts.pause(error)
         raise self._offsets_refused(found, error)
+
+    def _check_topics(
+        self,
+        answer: TxnOffsetCommitResponse,
+        offsets: GroupOffsets,
+        doubt: Doubt,
+    ) -> None:
+        """Raise if the group's coordinator does not know a topic, and will not soon.
+
+        No repetition brings a topic back that was deleted. The transaction is aborted,
+        and with its next one the consumer reads what is left.
+        """
+        unknown = _unknown_topics(answer)
+        if unknown and (doubt.is_over(self._now()) or offsets.lacks(unknown)):
+            names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in unknown)
+            group = offsets.identity().group_id
+            raise self._error(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"the coordinator of group {group!r} does not know {names}",
+                api=ApiKey.TXN_OFFSET_COMMIT,
+                group=group,
+            )
 
     def _offsets_refused(self, code: int, error: KafkaError) -> KafkaError:
         if code == ErrorCode.INVALID_PRODUCER_EPOCH:
@@ -1779,6 +1806,15 @@ def _code_of_commit(answer: TxnOffsetCommitResponse) -> int:
     # One that cannot be retried decides.
     final = (c for c in codes if not reaction(ApiKey.TXN_OFFSET_COMMIT, c).retry)
     return next(final, codes[0] if codes else 0)
+
+
+def _unknown_topics(answer: TxnOffsetCommitResponse) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, result.partition_index)
+        for topic in answer.topics
+        for result in topic.partitions
+        if result.error_code in UNKNOWN_TOPIC
+    ]
 
 
 def _reason_of(error: KafkaError | None) -> str:

@@ -61,6 +61,11 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_many_at_once",
         "test_views",
     ),
+    "test_commits.py": (
+        "test_a_commit_of_the_last_batch_leaves_no_lag",
+        "test_a_deleted_topic_does_not_stop_transactions",
+        "test_a_deleted_topic_is_released_and_the_other_committed",
+    ),
     "test_consumer.py": (
         "test_a_leader_that_is_killed_and_restarted",
         "test_a_record_after_start_is_seen",

@@ -20,13 +20,14 @@ from typing import Protocol
 import anyio
 
 from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._machines.patience import ASKED_FOR
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.client.coordination import CoordinatorCluster, CoordinatorRpc
 from kafkaio.client.fanout import Results
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits.kafka import CommitMember, KafkaOffsets
+from kafkaio.consumer.commits.kafka import CommitMember, CommitTopics, KafkaOffsets
 from kafkaio.consumer.stores.base import InKafka, bound, store_errors
 from kafkaio.errors import (
     ArgumentValueError,
@@ -45,7 +46,7 @@ __all__ = ["CommitCluster", "OffsetCommitter"]
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
-class CommitCluster(CoordinatorCluster, Protocol):
+class CommitCluster(CoordinatorCluster, CommitTopics, Protocol):
     """What commits need of the cluster."""
 
     @property
@@ -85,7 +86,7 @@ class OffsetCommitter:
         self._identity = identity
         self._policy = RetryPolicy.from_config(config, cluster.observer)
         self._store = config.offset_store
-        self._kafka = KafkaOffsets(self._rpc, config, identity, self._observer)
+        self._kafka = KafkaOffsets(self._rpc, config, identity, cluster, self._observer)
         # Commits to an ``offset_store`` follow one another.
         self._lock = asyncio.Lock()
 
@@ -97,11 +98,19 @@ class OffsetCommitter:
     def _member(self) -> CommitMember | None:
         return self._kafka.member
 
-    async def commit(self, offsets: _Offsets, *, timeout: float) -> None:  # noqa: ASYNC109
+    async def commit(
+        self,
+        offsets: _Offsets,
+        *,
+        timeout: float,  # noqa: ASYNC109
+        doubt: float = ASKED_FOR,
+        on_taken: Callable[[Collection[TopicPartition]], None] | None = None,
+    ) -> None:
         """Commit, after all commits called for before, or together with them.
 
         Returns when each of its partitions is committed, as given here or by a later
-        call that was merged over this one. What others commit in the same request
+        call that was merged over this one. A partition that is refused keeps no other
+        from being committed; the error names it. What others commit in the same request
         neither fails this call nor waits for it. If the call is cancelled, the commit
         may still take effect if it was sent, but not after a later one, unless its
         connection has broken.
@@ -109,6 +118,10 @@ class OffsetCommitter:
         Args:
             offsets: offsets of the next records to read.
             timeout: seconds; failures that may pass are retried until then.
+            doubt: seconds for partitions whose topic the coordinator does not know;
+                they are given up at once if the client's metadata lacks them, too.
+            on_taken: called before the call ends, however it ends, with partitions that
+                are committed, if there are some.
 
         Raises:
             PartitionLost: a partition is not assigned to this member (any more);
@@ -117,7 +130,9 @@ class OffsetCommitter:
                 members and this consumer is none of them.
             OffsetStoreError: the ``offset_store`` failed.
             RebalanceInProgress: the group is still rebalancing when time is up.
-            RequestTimeout: the coordinator did not acknowledge it in time.
+            RequestTimeout: the coordinator did not acknowledge it in time; the text
+                says why: the last failure, or a throttle.
+            UnknownTopicOrPartition: the topic does not exist (any more).
             BrokerError: it was refused for another reason.
             ArgumentValueError: an offset is negative.
         """
@@ -136,7 +151,7 @@ class OffsetCommitter:
             surfaced=(RebalanceInProgress,),
         )
         if self._store is None:
-            await self._kafka.commit(offsets, numbers, attempts)
+            await self._kafka.commit(offsets, numbers, attempts, doubt, on_taken)
             return
         with anyio.CancelScope(deadline=attempts.deadline) as waiting:
             await self._lock.acquire()
@@ -146,6 +161,8 @@ class OffsetCommitter:
             await self._commit_in_store(self._store, offsets, numbers, attempts)
         finally:
             self._lock.release()
+        if on_taken is not None:
+            on_taken(offsets)
 
     async def fetch(
         self,
@@ -296,6 +313,14 @@ class OffsetCommitter:
             PartitionLost: one is not.
         """
         self._kafka.check(numbers)
+
+    def lacks(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether the client's metadata lacks one of them, too; asks for newer.
+
+        Args:
+            partitions: what the coordinator of a transaction's commit does not know.
+        """
+        return bool(self._kafka.missing(partitions))
 
     def refused(self, code: int, identity: GroupMetadata) -> bool:
         """Whether a transaction commits again after a refusal of who commits.

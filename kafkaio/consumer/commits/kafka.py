@@ -1,5 +1,10 @@
 """Offsets at the group coordinator: commits are merged, fenced and retried.
 
+Parts. Each partition has an answer of its own. One that is refused keeps no other from
+being committed, whether it was given in the same call or in another. What the
+coordinator does not know, because its topic was deleted, is not tried for long
+(`kafkaio._machines.patience`).
+
 Order. One commit is in flight at a time, and there is no task for it: the calls that
 wait send it themselves. The call that has waited longest is the *sender*. It sends one
 request for all that wait, until its own commit has ended. Then, or when it is
@@ -30,12 +35,15 @@ transaction can change what they return.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from typing import Protocol, TypeAlias
 
 import anyio
 
-from kafkaio._machines.commits import Answer, CallOutcome, CommitQueue, Merge
+from kafkaio._machines.commits import Answer, CommitQueue, Merge
+from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.patience import ASKED_FOR, UNKNOWN_TOPIC, Doubt
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
@@ -62,7 +70,7 @@ from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["CommitMember", "KafkaOffsets"]
+__all__ = ["CommitMember", "CommitTopics", "KafkaOffsets"]
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 _Numbers = Mapping[TopicPartition, int]
@@ -96,6 +104,8 @@ _NO_MEMBER = (
 )
 #: Bytes of calls in one request: a quarter of what brokers accept by default.
 _LIMIT = 256 * 1024
+#: Most partitions that an error names.
+_NAMED = 5
 
 
 class CommitMember(Protocol):
@@ -130,17 +140,44 @@ class CommitMember(Protocol):
         ...
 
 
+class CommitTopics(Protocol):
+    """What the client knows of the topics whose offsets are committed."""
+
+    @property
+    def view(self) -> ClusterView:
+        """The client's metadata."""
+        ...
+
+    def request_refresh(self) -> None:
+        """Ask for newer metadata of the topics that it has."""
+
+
 class _Call:
     """A call that waits: for its end, or until it is the sender."""
 
-    __slots__ = ("attempts", "error", "has_ended", "numbers", "woken")
+    __slots__ = (
+        "attempts",
+        "doubt",
+        "error",
+        "has_ended",
+        "numbers",
+        "refused",
+        "taken",
+        "woken",
+    )
 
-    def __init__(self, numbers: _Numbers | None, attempts: Attempts) -> None:
+    def __init__(
+        self, numbers: _Numbers | None, attempts: Attempts, doubt: float
+    ) -> None:
         self.numbers = numbers
         self.attempts = attempts
+        self.doubt = Doubt(doubt)
         self.woken = asyncio.Event()
         self.has_ended = False
+        # Why the whole call failed; and why each partition was refused.
         self.error: KafkaError | None = None
+        self.refused: dict[TopicPartition, tuple[int, _ErrorText]] = {}
+        self.taken: list[TopicPartition] = []
 
     def end(self) -> None:
         self.has_ended = True
@@ -154,6 +191,7 @@ class KafkaOffsets:
         rpc: sends requests to the coordinator.
         config: the consumer's options.
         identity: returns the identity under which to commit now.
+        topics: knows whether a topic was deleted.
         observer: hears of retries, and of what was committed unless there is an
             ``offset_store``, for which the committer reports that.
     """
@@ -163,9 +201,11 @@ class KafkaOffsets:
         rpc: CoordinatorRpc,
         config: ConsumerConfig,
         identity: Callable[[], GroupMetadata],
+        topics: CommitTopics,
         observer: Observer,
     ) -> None:
         self._rpc = rpc
+        self._topics = topics
         self._identity = identity
         self._observer = observer
         self._reports = config.offset_store is None
@@ -192,7 +232,12 @@ class KafkaOffsets:
         )
 
     async def commit(
-        self, offsets: _Offsets, numbers: _Numbers | None, attempts: Attempts
+        self,
+        offsets: _Offsets,
+        numbers: _Numbers | None,
+        attempts: Attempts,
+        doubt: float = ASKED_FOR,
+        on_taken: Callable[[Collection[TopicPartition]], None] | None = None,
     ) -> None:
         """Commit, in the order of the calls; see `OffsetCommitter.commit`.
 
@@ -201,30 +246,52 @@ class KafkaOffsets:
             numbers: the numbers of the assignments that the offsets belong to; None
                 checks none.
             attempts: the time that the call has.
+            doubt: seconds for partitions whose topic the coordinator does not know.
+            on_taken: called before the call ends, however it ends, with the partitions
+                that are committed.
         """
-        call = _Call(numbers, attempts)
+        call = _Call(numbers, attempts, doubt)
         number = self._queue.add(offsets)
         self._calls[number] = call
         try:
-            await self._wait_turn(call)
-            while not call.has_ended:
-                await self._wait_backoff(attempts)
-                await self._send(call)
+            with anyio.CancelScope(deadline=attempts.deadline):
+                await self._wait_turn(call)
+                while not call.has_ended and self._is_due_in_time(attempts):
+                    await self._requests.wait()
+                    await self._send(call)
+            if not call.has_ended:
+                call.error = self._expired(call, offsets)
         finally:
             self._queue.withdraw(number)
             del self._calls[number]
             self._pass_on(call)
-        if call.error is not None:
-            raise call.error
+            if on_taken is not None and call.taken:
+                on_taken(call.taken)
+        self._raise(call)
 
     async def _wait_turn(self, call: _Call) -> None:
         if self._sender is None:
             self._sender = call
-            return
-        with anyio.CancelScope(deadline=call.attempts.deadline):
+        else:
             await call.woken.wait()
-        if not call.has_ended and now() >= call.attempts.deadline:
-            raise call.attempts.expired()
+
+    def _is_due_in_time(self, attempts: Attempts) -> bool:
+        return not now() < self._requests.due >= attempts.deadline
+
+    def _expired(self, call: _Call, offsets: _Offsets) -> KafkaError:
+        done = {*call.taken, *call.refused}
+        left = _names(tp for tp in sorted(offsets) if tp not in done)
+        call.attempts.what = f"a commit of {left} to {self._rpc.name}"
+        return self._rpc.expired(call.attempts)
+
+    def _raise(self, call: _Call) -> None:
+        errors = [] if call.error is None else [call.error]
+        kinds = dict.fromkeys(call.refused.values())
+        errors += [self._refusal(call.refused, kind) for kind in kinds]
+        if errors:
+            for other in errors[1:]:
+                errors[0].add_note(f"and another: {other}")
+            raise errors[0]
 
     def _pass_on(self, call: _Call) -> None:
         if self._sender is not call:
@@ -237,11 +304,6 @@ class KafkaOffsets:
 
     # ---- a request -------------------------------------------------------------------
 
-    async def _wait_backoff(self, attempts: Attempts) -> None:
-        if now() < self._requests.due >= attempts.deadline:
-            raise attempts.expired()
-        await self._requests.wait()
-
     async def _send(self, sender: _Call) -> None:
         """Send one request for the calls that wait.
 
@@ -251,10 +313,11 @@ class KafkaOffsets:
         """
         if self._ends_lost(sender):
             return
-        timeout = sender.attempts.within(self._request_timeout)
+        attempts = sender.attempts
         try:
             connection = await self._rpc.connection(
-                ConnectionClass.SHARED, now() + timeout
+                ConnectionClass.SHARED,
+                now() + attempts.to_connect(self._request_timeout),
             )
             # The connection may have taken long: assignments and identity count as
             # they are now. There is no await between this and the request.
@@ -265,7 +328,7 @@ class KafkaOffsets:
             reply = await self._rpc.call_on(
                 connection,
                 commit_request(identity, merge.offsets),
-                timeout=timeout,
+                timeout=attempts.within(self._request_timeout),
                 max_version=MAX_VERSION,
             )
         except KafkaError as error:
@@ -347,17 +410,18 @@ class KafkaOffsets:
             tp: verdicts[code][0] if code in verdicts else Answer.COMMITTED
             for tp, code in codes.items()
         }
+        unknown = [tp for tp, answer in answers.items() if answer is Answer.UNKNOWN]
+        answers |= dict.fromkeys(self.missing(unknown), Answer.REFUSED)
         failure: KafkaError | None = None
-        for outcome in self._queue.answered(merge, answers):
-            call, error = (
-                self._calls[outcome.call],
-                self._error(outcome, codes, verdicts),
-            )
-            if outcome.answer is Answer.REFUSED:
-                call.error = call.error or error
-            elif error is not None:
-                call.attempts.note(error)
-                failure = error
+        giving_up = self._giving_up(merge) if unknown else ()
+        for outcome in self._queue.answered(merge, answers, giving_up):
+            call = self._calls[outcome.call]
+            call.taken += outcome.committed
+            for tp in outcome.refused:
+                call.refused[tp] = codes[tp], verdicts[codes[tp]][1]
+            if outcome.waits:
+                failure = self._passing(outcome.waits, codes, verdicts)
+                call.attempts.note(failure)
             if outcome.has_ended:
                 call.end()
         if failure is None:
@@ -365,32 +429,62 @@ class KafkaOffsets:
         else:
             self._requests.failed(failure)
 
-    def _error(
+    def missing(self, unknown: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+        """Those of some partitions that the client's metadata lacks, too.
+
+        Args:
+            unknown: what a coordinator does not know. Newer metadata is asked for.
+        """
+        if not unknown:
+            return frozenset()
+        # Not by name: a broker may create what a client asks for.
+        self._topics.request_refresh()
+        return frozenset(filter(self._topics.view.lacks, unknown))
+
+    def _giving_up(self, merge: Merge) -> Collection[int]:
+        # The calls that have waited long enough for topics that are not known.
+        at = now()
+        return [
+            number
+            for number in merge.calls
+            if (call := self._calls.get(number)) is not None and call.doubt.is_over(at)
+        ]
+
+    def _passing(
         self,
-        outcome: CallOutcome,
+        partitions: Iterable[TopicPartition],
         codes: Mapping[TopicPartition, int],
         verdicts: Mapping[int, tuple[Answer, _ErrorText]],
-    ) -> KafkaError | None:
+    ) -> KafkaError:
+        waiting = {tp: (codes[tp], verdicts[codes[tp]][1]) for tp in partitions}
+        return self._refusal(waiting, next(iter(waiting.values())))
+
+    def _refusal(
+        self,
+        refused: Mapping[TopicPartition, tuple[int, _ErrorText]],
+        kind: tuple[int, _ErrorText],
+    ) -> KafkaError:
         # Each call gets an error of its own, because it is raised in another task.
-        if (tp := outcome.partition) is None:
-            return None
-        what = f"the commit of {tp.topic}-{tp.partition}"
+        partitions = [tp for tp, other in refused.items() if other == kind]
+        code, text = kind
         refusal = broker_error(
-            codes[tp],
-            f"{self._rpc.name} refused {what}",
+            code,
+            f"{self._rpc.name} refused the commit of {_names(partitions)}",
             api=ApiKey.OFFSET_COMMIT,
-            topic=tp.topic,
+            topic=partitions[0].topic,
             group=self._rpc.key,
         )
-        if (text := verdicts[codes[tp]][1]) is None:
+        if text is None:
             return refusal
-        kind, what = text
-        error = kind(f"{self._rpc.name} {what}")
+        kind_of_error, what = text
+        error = kind_of_error(f"{self._rpc.name} {what}")
         error.__cause__ = refusal
         return error
 
     def _verdict(self, code: int, identity: GroupMetadata) -> tuple[Answer, _ErrorText]:
         asked = reaction(ApiKey.OFFSET_COMMIT, code)
+        if code in UNKNOWN_TOPIC:
+            return Answer.UNKNOWN, None
         if asked.refind_coordinator:
             self._rpc.forget()
         if asked.step in _RESETS or code == ErrorCode.FENCED_INSTANCE_ID:
@@ -487,3 +581,10 @@ def _lost(numbers: _Numbers | None, committable: _Numbers) -> PartitionLost | No
         return None
     names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in gone)
     return PartitionLost(f"not assigned to this consumer (any more): {names}")
+
+
+def _names(partitions: Iterable[TopicPartition]) -> str:
+    left = iter(partitions)
+    names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in islice(left, _NAMED))
+    others = sum(1 for _ in left)
+    return f"{names} and {others} more" if others else names

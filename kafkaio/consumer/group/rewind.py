@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import Protocol
 
 import anyio
@@ -69,7 +70,7 @@ class Rewinder:
             async with self._lock:
                 self._member.withhold(frozenset(offsets))
                 try:
-                    await self._commit(offsets, deadline)
+                    await self._commit(offsets, waiting, deadline)
                 finally:
                     self._member.withhold(frozenset())
         if waiting.cancelled_caught:
@@ -79,10 +80,16 @@ class Rewinder:
             )
 
     async def _commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        waiting: anyio.CancelScope,
+        deadline: float,
     ) -> None:
         while True:
+            waiting.deadline = deadline
             await self._wait_free(frozenset(offsets))
+            # The commit ends by itself at the deadline, and its error says why.
+            waiting.deadline = inf
             try:
                 await self._committer.commit(offsets, timeout=deadline - now())
             except (PartitionLost, CommitFailed):

@@ -344,9 +344,9 @@ class Lane:
         """Commit for this partition; return when the group coordinator has it.
 
         Args:
-            what: a record or batch of the partition that is done, or the offset to
-                read next. None means that everything that this lane has handed out
-                is done.
+            what: a record or batch of the partition that is done, as for
+                ``Consumer.commit``, or the offset to read next. None means that
+                everything that this lane has handed out is done.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 
         Raises:
@@ -430,7 +430,7 @@ class LaneBatches:
         return Batch(track.tp, pieces, number) if pieces else None
 
 
-def offset_after(tp: TopicPartition, what: LaneCommit) -> OffsetAndMetadata:
+def offset_after(track: Track, what: LaneCommit) -> OffsetAndMetadata:
     """Return the offset to commit for what is done.
 
     Raises:
@@ -440,10 +440,10 @@ def offset_after(tp: TopicPartition, what: LaneCommit) -> OffsetAndMetadata:
         return what
     if isinstance(what, int):
         return OffsetAndMetadata(what)
+    tp = track.tp
     if what.topic_partition != tp:
         raise ArgumentValueError(f"{what!r} is not of {tp.topic}-{tp.partition}")
-    record = what.last if isinstance(what, Batch) else what
-    return OffsetAndMetadata(record.offset + 1, leader_epoch=record.leader_epoch)
+    return track.reader.place_after(what)
 
 
 def check_current(track: Track, batch: LaneCommit | None) -> None:

@@ -229,7 +229,7 @@ class Lanes:
         within = self._timeout if within is None else within
         if not track.is_lost:  # otherwise check_current says so
             self._consumer.check(is_parting_ok=True)
-        after = None if what is None else offset_after(track.tp, what)
+        after = None if what is None else offset_after(track, what)
         check_current(track, what)
         if after is None:
             # After it is over, another lane may be at work on the partition.

@@ -176,6 +176,26 @@ class Chunks:
         self.turn_over(buffer)
         return piece
 
+    def pass_over(self, tp: TopicPartition) -> None:
+        """Pass over what follows a partition's last record and is not for the user.
+
+        Markers of transactions, and records of aborted ones. The position and the
+        ledger are behind them then. Nothing happens while the chunk has records left.
+        """
+        buffer = self._buffers.get(tp)
+        if buffer is None or not buffer.is_queued or buffer.left:
+            return
+        self._close(buffer)
+        with suppress(CorruptRecord):  # the next step raises it
+            while buffer.batches:
+                batch, isolation, _ = buffer.batches[0]
+                if self._checks_crcs:
+                    batch.check_crc()
+                if isolation.passes(batch):
+                    break
+                self._leave_out(buffer, batch)
+        self._buffers.drop_if_empty(buffer)
+
     def _take(self, buffer: PartitionBuffer, limit: int) -> Piece:
         if self._converts:
             return self._handout.take_run(limit)
@@ -208,17 +228,25 @@ class Chunks:
                 self._refuse(buffer, _placed(error, tp, position))
                 return False
             chunk = _open_batch(batch, isolation, tp, position)
-            self._buffers.pop_batch(buffer)
             if chunk is not None and chunk.remaining:
+                self._buffers.pop_batch(buffer)
                 buffer.open_chunk(chunk, batch.leader_epoch)
                 self._listener.made_room()
                 return True
-            self._buffers.clear_chunk(buffer)
-            self._listener.made_room()
-            if batch.next_offset > position:
-                self._positions.advance(tp, batch.next_offset, batch.leader_epoch)
-                self._ledger.skipped(tp, batch.next_offset, batch.leader_epoch)
+            self._leave_out(buffer, batch)
         return False
+
+    def _leave_out(
+        self, buffer: PartitionBuffer, batch: RecordBatch | LegacyBatch
+    ) -> None:
+        # The first batch has nothing for the user.
+        self._buffers.pop_batch(buffer)
+        self._buffers.clear_chunk(buffer)
+        self._listener.made_room()
+        tp, end = buffer.tp, batch.next_offset
+        if end > self._positions[tp].position:
+            self._positions.advance(tp, end, batch.leader_epoch)
+            self._ledger.skipped(tp, end, batch.leader_epoch)
 
     def _close(self, buffer: PartitionBuffer) -> None:
         if self._progress.chunk is buffer:

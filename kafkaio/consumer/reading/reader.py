@@ -20,12 +20,12 @@ from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
 from kafkaio._records.batch import Handout
 from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.batch import Batch, Piece, size_of
+from kafkaio.consumer.batch import Batch, Piece, end_of, size_of
 from kafkaio.consumer.reading.buffers import Buffers, Fetched
 from kafkaio.consumer.reading.chunks import Chunks, deserializing, no_position
 from kafkaio.consumer.reading.divider import Divider
 from kafkaio.consumer.reading.progress import HandedOut, HandoffPort, Progress
-from kafkaio.types import Record, TopicPartition
+from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
 __all__ = ["Reader"]
 
@@ -191,6 +191,7 @@ class Reader:
     def revoke_requested(self, tp: TopicPartition) -> None:
         """Stop reading and fetching a partition; offsets of it can be committed."""
         self._progress.leave_partition(tp)
+        self._chunks.pass_over(tp)  # for commits that are still to come
         self.buffers.drop(tp)
         self.positions.revoke_requested(tp)
         if (divider := self._progress.divider) is not None:
@@ -394,6 +395,12 @@ class Reader:
     ) -> None:
         """Finish what was handed out of these or all; see `Progress.acknowledge`."""
         self._progress.acknowledge(partitions, mark)
+
+    def place_after(self, what: Record | Batch) -> OffsetAndMetadata:
+        """Return where reading goes on if a record or a batch was the last of all."""
+        self.sync()
+        self._chunks.pass_over(what.topic_partition)
+        return self.ledger.after(what.topic_partition, end_of(what))
 
     def position(self, tp: TopicPartition) -> int | None:
         """Return the user's position in a partition; see `Progress.position`."""

@@ -17,8 +17,9 @@ How a partition is revoked. The stages of one assignment, with their order, stan
    that the user is done with the records that it was handed; unless the user delays it
    (`delay`). Partitions of which nothing is being worked on need no step: `idle` names
    them. A hold keeps a partition in this stage.
-4. *Completing*: `revoking` commits what is finished, calls the user's callback, and
-   drops the partition. Then another member may have it.
+4. *Completing*: `revoking` commits what is finished, waits for commits on their way
+   (`Core.settle_commits` bounds both), calls the user's callback, and drops the
+   partition. Then another member may have it.
 
 If this takes longer than the group allows, or the group went on without this member,
 the partition is *lost* at any of these stages. Another member may have it already. The
@@ -77,15 +78,15 @@ class ConsumerPort(Protocol):
         """Whether a task waits for records now, and which one."""
         ...
 
-    @property
-    def commits_before_release(self) -> bool:
-        """Whether finished records are committed before their partition is released."""
-        ...
-
-    async def commit_finished(
-        self, within: float, partitions: Collection[TopicPartition] | None = None
+    async def settle_commits(
+        self, partitions: Collection[TopicPartition], due: float | None
     ) -> None:
-        """Commit what is finished of these partitions and not committed yet."""
+        """Commit what is finished of these, and end commits on their way.
+
+        Args:
+            partitions: which ones.
+            due: when they are lost; None for never.
+        """
         ...
 
     def positions_changed(self) -> None:
@@ -308,8 +309,7 @@ class PartitionAssignment:
         of them if the call takes too long and is cancelled.
         """
         before = self._claim_numbers()
-        if self.consumer.commits_before_release:
-            await self._commit(partitions)
+        await self._settle_commits(partitions)
         after = self._claim_numbers()
         left = frozenset(tp for tp in partitions if before.get(tp) == after.get(tp))
         await self.callbacks.revoked(left & set(self.reader.positions))
@@ -418,10 +418,11 @@ class PartitionAssignment:
     def _claim_numbers(self) -> Mapping[TopicPartition, int]:
         return {} if self._member is None else self._member.assignment
 
-    async def _commit(self, partitions: Collection[TopicPartition]) -> None:
-        timeout = self._config.default_api_timeout_ms / 1000
+    async def _settle_commits(self, partitions: Collection[TopicPartition]) -> None:
+        member = self._member
+        due = None if member is None else member.revoke_due
         try:
-            await self.consumer.commit_finished(timeout, partitions)
+            await self.consumer.settle_commits(partitions, due)
         except KafkaError as error:
             # The partitions are released in any case; their next owner reads the
             # records again. The user's callback can still try to commit.

@@ -12,7 +12,7 @@ from kafkaio._machines.commits import Answer, CallOutcome, CommitQueue, Merge
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
-COMMITTED, RETRY, REFUSED, INVALID = Answer
+COMMITTED, RETRY, REFUSED, INVALID, UNKNOWN = Answer
 _MUCH = 1 << 20
 
 
@@ -33,8 +33,8 @@ def test_of_each_partition_goes_out_what_the_last_call_wants() -> None:
     merge = waiting.merge()
     assert merge == Merge({A: late, B: at(5)}, {A: 1, B: 0}, (0, 1))
     assert waiting.answered(merge, {A: COMMITTED, B: COMMITTED}) == [
-        CallOutcome(0, COMMITTED, None, has_ended=True),
-        CallOutcome(1, COMMITTED, None, has_ended=True),
+        CallOutcome(0, (A, B), has_ended=True),
+        CallOutcome(1, (A,), has_ended=True),
     ]
     assert repr(waiting) == "<CommitQueue 0 calls>"
 
@@ -42,7 +42,7 @@ def test_of_each_partition_goes_out_what_the_last_call_wants() -> None:
 def test_what_was_taken_is_not_sent_again() -> None:
     waiting = queue({A: at(1), B: at(1), C: at(1)})
     outcomes = waiting.answered(waiting.merge(), {A: COMMITTED, B: RETRY, C: RETRY})
-    assert outcomes == [CallOutcome(0, RETRY, B, has_ended=False)]
+    assert outcomes == [CallOutcome(0, (A,), waits=(B, C))]
     assert waiting.merge().offsets == {B: at(1), C: at(1)}
 
 
@@ -50,16 +50,38 @@ def test_a_refusal_meets_who_named_the_partition() -> None:
     waiting = queue({A: at(1), B: at(1)}, {A: at(2)}, {B: at(3)})
     outcomes = waiting.answered(waiting.merge(), {A: REFUSED, B: COMMITTED})
     assert outcomes == [
-        CallOutcome(0, REFUSED, A, has_ended=True),
-        CallOutcome(1, REFUSED, A, has_ended=True),
-        CallOutcome(2, COMMITTED, None, has_ended=True),
+        CallOutcome(0, (B,), (A,), has_ended=True),
+        CallOutcome(1, (), (A,), has_ended=True),
+        CallOutcome(2, (B,), has_ended=True),
+    ]
+
+
+def test_a_refusal_keeps_no_other_partition_from_being_committed() -> None:
+    waiting = queue({A: at(1), B: at(1), C: at(1)})
+    outcomes = waiting.answered(waiting.merge(), {A: REFUSED, B: RETRY, C: COMMITTED})
+    assert outcomes == [CallOutcome(0, (C,), (A,), (B,))]
+    assert waiting.answered(waiting.merge(), {B: COMMITTED}) == [
+        CallOutcome(0, (B,), has_ended=True)
+    ]
+
+
+def test_each_call_gives_up_an_unknown_topic_in_its_own_time() -> None:
+    waiting = queue({A: at(1), B: at(1)}, {A: at(2)})
+    answers = {A: UNKNOWN, B: COMMITTED}
+    assert waiting.answered(waiting.merge(), answers, {0}) == [
+        CallOutcome(0, (B,), (A,), has_ended=True),
+        CallOutcome(1, (), waits=(A,)),
+    ]
+    assert waiting.answered(waiting.merge(), {A: UNKNOWN}, {1}) == [
+        CallOutcome(1, (), (A,), has_ended=True)
     ]
 
 
 def test_what_another_was_unfit_for_is_sent_without_it() -> None:
     waiting = queue({A: at(1)}, {A: at(2, "much")})
     assert waiting.answered(waiting.merge(), {A: INVALID}) == [
-        CallOutcome(1, REFUSED, A, has_ended=True)
+        CallOutcome(0),
+        CallOutcome(1, (), (A,), has_ended=True),
     ]
     assert waiting.merge().offsets == {A: at(1)}
 
@@ -67,7 +89,7 @@ def test_what_another_was_unfit_for_is_sent_without_it() -> None:
 def test_a_call_that_failed_commits_what_another_stood_before() -> None:
     waiting = queue({A: at(1), B: at(1)}, {A: at(2, "much")})
     outcomes = waiting.answered(waiting.merge(), {A: INVALID, B: REFUSED})
-    assert outcomes[0] == CallOutcome(0, REFUSED, B, has_ended=False)
+    assert outcomes[0] == CallOutcome(0, (), (B,))
     assert waiting.merge().offsets == {A: at(1)}
 
 
@@ -83,7 +105,7 @@ def test_who_goes_while_a_request_is_on_its_way_hears_nothing() -> None:
     merge = waiting.merge()
     waiting.withdraw(1)
     assert waiting.answered(merge, {A: COMMITTED}) == [
-        CallOutcome(0, COMMITTED, None, has_ended=True)
+        CallOutcome(0, (A,), has_ended=True)
     ]
 
 
@@ -159,7 +181,7 @@ def test_what_stands_is_what_the_calls_one_by_one_would_leave(
             continue
         for outcome in waiting.answered(merge, merged.commit(merge.offsets)):
             assert outcome.call not in ended
-            if outcome.answer is REFUSED:
+            if outcome.refused:
                 failed.add(outcome.call)
             if outcome.has_ended:
                 ended.add(outcome.call)

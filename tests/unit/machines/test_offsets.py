@@ -509,3 +509,50 @@ class LedgerLaws(RuleBasedStateMachine):
 
 TestLedgerLaws = LedgerLaws.TestCase
 TestLedgerLaws.settings = settings(deadline=None, max_examples=60)
+
+
+def test_a_commit_goes_on_behind_what_was_skipped() -> None:
+    ledger = OffsetLedger()
+    ledger.open(A, 1)
+    ledger.positioned(A, 0, committed=True)
+    ledger.handed(A, 3, 1)
+    ledger.skipped(A, 4, 1)
+    ledger.skipped(A, 6, 2)
+    places = [ledger.after(A, OffsetAndMetadata(n, "m")) for n in range(1, 8)]
+    assert [at.offset for at in places] == [1, 2, 6, 6, 6, 6, 7]
+    assert places[2] == OffsetAndMetadata(6, "m", 2)
+    ledger.handed(A, 7, 2)  # the part that was skipped is still the last
+    assert ledger.after(A, OffsetAndMetadata(3)).offset == 6
+    ledger.skipped(A, 8, 2)
+    assert ledger.after(A, OffsetAndMetadata(3)).offset == 3
+    assert ledger.after(A, OffsetAndMetadata(7)).offset == 8
+
+
+def test_what_was_skipped_before_a_seek_counts_no_more() -> None:
+    ledger = OffsetLedger()
+    ledger.open(A, 1)
+    assert ledger.after(A, OffsetAndMetadata(3)).offset == 3
+    ledger.positioned(A, 3, committed=True)
+    ledger.skipped(A, 4)
+    ledger.positioned(A, 2, committed=False)
+    assert ledger.after(A, OffsetAndMetadata(3)).offset == 3
+    ledger.close(A)
+    assert ledger.after(A, OffsetAndMetadata(3)).offset == 3
+
+
+def test_a_part_of_a_commit_that_succeeded_counts() -> None:
+    ledger = OffsetLedger()
+    for tp in (A, B):
+        ledger.open(tp, 1)
+        ledger.positioned(tp, 0, committed=True)
+        ledger.handed(tp, 3, finished=3)
+    commit = ledger.due()
+    ledger.sent(commit)
+    assert ledger.in_flight({A}) == ledger.in_flight({A, B}) == {commit.serial}
+    assert not ledger.in_flight({TopicPartition("other", 0)})
+    ledger.answered(commit)
+    ledger.committed(commit.of({B}))
+    assert ledger.is_due(A)
+    assert not ledger.is_due(B)
+    assert not ledger.in_flight({A})
+    assert ledger.due().offsets.keys() == {A}
