@@ -34,7 +34,14 @@ from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._runtime.clock import now, roll
 from kafkaio.consumer.consumer import Consumer, observer_of
 from kafkaio.consumer.parallel.run import ABORTS, decided
-from kafkaio.errors import ArgumentTypeError, ClosedError, KafkaError
+from kafkaio.errors import (
+    ArgumentTypeError,
+    ClosedError,
+    CorruptRecord,
+    DeserializationError,
+    KafkaError,
+    RecordTooLarge,
+)
 from kafkaio.types import Record
 
 __all__ = ["exactly_once"]
@@ -44,6 +51,9 @@ _BACKOFF: Final = Backoff(100, 10_000)
 
 #: Seconds that leaving the loop waits for the consumer to go back.
 _LEAVING: Final = 1.0
+
+#: What every poll raises again until the partition is moved.
+_UNREADABLE: Final = (CorruptRecord, DeserializationError, RecordTooLarge)
 
 
 class Ends(Protocol):
@@ -146,6 +156,8 @@ async def exactly_once(
             or has no group; or the producer has no ``transactional_id``.
         ArgumentTypeError: an argument has the wrong type.
         ArgumentValueError: ``max_records`` is below 1, or ``max_wait`` negative.
+        CorruptRecord, RecordTooLarge, DeserializationError: the next record cannot be
+            read; the records before it were worked on and committed.
         KafkaError: as `Consumer.poll` and a transaction do.
     """
     if not callable(handler):
@@ -222,8 +234,8 @@ async def _work(
     while len(records) < most and not tx.is_ending and (left := until - now()) > 0:
         try:
             more = await consumer.poll(timeout=left, max_records=most - len(records))
-        except ClosedError:  # what is in hand is finished first
-            break
+        except (ClosedError, *_UNREADABLE):
+            break  # what is in hand is finished first; the next poll raises it again
         records += more.records
     if records:
         await handler(tx, records)

@@ -49,6 +49,7 @@ from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     CorruptRecord,
+    RecordTooLarge,
     UsageError,
 )
 from kafkaio.types import NewRecord, OffsetRange, Record, TopicPartition
@@ -356,10 +357,12 @@ def read_ranges(
         - `UnknownTopicOrPartition`: there is no such topic or partition;
         - `RequestTimeout`: nothing came in time; the cause is the last failure;
         - `CorruptRecord`: a checksum is wrong, or records cannot be decoded; the
-          records before it were handed out;
+          records before it were handed out. Read the range from ``next_offset`` on to
+          leave the batch out;
         - `ArgumentValueError`: a key or value is not UTF-8, or a timestamp too large,
           for the form that the schema has;
-        - `RecordTooLarge`: a batch is larger than ``max_response_size``;
+        - `RecordTooLarge`: a batch is larger than ``max_response_size``, or it
+          decompresses to more than ``max_decompressed_batch_size``;
         - `AuthorizationError`: the client may not read a topic.
 
     Raises:
@@ -658,7 +661,9 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
                 part = await fetcher.part()
                 if part is None:
                     self._end()
-                elif (batch := self._read(fetcher, part)) is not None:
+                    continue
+                await self._prepare(fetcher, part)
+                if (batch := self._read(fetcher, part)) is not None:
                     return batch
         finally:
             self._is_reading = False
@@ -678,6 +683,13 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
         if self._fetcher is not None:
             self._fetcher.close()
             self._fetcher = None
+
+    async def _prepare(self, fetcher: RangeFetcher, part: RangePart) -> None:
+        try:
+            await part.prepare()
+        except (CorruptRecord, RecordTooLarge):
+            fetcher.rewind()
+            raise
 
     def _read(self, fetcher: RangeFetcher, part: RangePart) -> pa.RecordBatch | None:
         # Nothing is awaited here: a batch is handed out whole or not at all.
@@ -708,13 +720,16 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
         try:
             while columns.size < _ENOUGH and (batch := part.next()) is not None:
                 before = columns.length
+                if not part.is_prepared:
+                    break  # it is decompressed before the next chunk begins
                 if not batch.add_to(columns, *tp, part.position, end):
                     break  # more than Arrow can address; it comes with the next chunk
                 count = columns.length - before
                 runs.append((count, int(batch.timestamp_type), batch.leader_epoch))
                 part.advance()
-        except CorruptRecord:
+        except (CorruptRecord, RecordTooLarge) as error:
             if not columns.length:
+                part.locate(error)
                 raise
             return runs, False
         return runs, True

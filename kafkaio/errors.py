@@ -28,7 +28,8 @@
     │   ├── DeliveryTimeout             a record was not acknowledged in time
     │   └── OutcomeUnknown              committed or aborted: no answer came in time
     ├── ProtocolError                   bytes from the peer break the protocol
-    │   └── CorruptRecord               a record batch fails its checks
+    │   └── CorruptRecord               a record batch fails its checks: where it is
+    ├── DeserializationError            a deserializer raised: the record, and its place
     ├── MembershipError                 the consumer lost its place in the group
     │   ├── CommitFailed                the partitions belong to other members by now
     │   ├── RebalanceInProgress         poll, then commit again
@@ -52,7 +53,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from kafkaio.types import Record, TopicPartition
 
 __all__ = [
     "AdminErrors",
@@ -69,6 +73,7 @@ __all__ = [
     "ConnectionLost",
     "CorruptRecord",
     "DeliveryTimeout",
+    "DeserializationError",
     "Fenced",
     "GroupError",
     "InternalError",
@@ -146,7 +151,17 @@ class BufferFull(UsageError):
 
 
 class RecordTooLarge(UsageError):
-    """The record exceeds the limits in force, which the message names."""
+    """A record or a batch exceeds the limits in force; the message names the option.
+
+    A reader raises it for a batch that does not fit ``max_response_size``, or that
+    decompresses to more than ``max_decompressed_batch_size``. The attributes are those
+    of `CorruptRecord`, and only a reader sets them.
+    """
+
+    topic_partition: TopicPartition | None = None
+    offset: int = -1
+    next_offset: int = -1
+    raw: bytes = b""
 
 
 class UnsupportedVersion(UsageError):
@@ -359,7 +374,52 @@ class ProtocolError(KafkaError):
 
 
 class CorruptRecord(ProtocolError):
-    """A record batch fails its checksum, its lengths or its limits."""
+    """A record batch fails its checksum, or its contents cannot be decoded.
+
+    Every way to read raises it after the records before it, again at each further step,
+    until the partition is moved. ``consumer.seek(error.topic_partition,
+    error.next_offset)`` skips the batch.
+
+    Attributes:
+        topic_partition: the partition; None if the batch was not read from one.
+        offset: where reading stands: the first offset that cannot be read; -1 likewise.
+        next_offset: where reading can go on: the offset after the batch. With a wrong
+            checksum the batch's own header says so; where that contradicts itself, it
+            is ``offset + 1``, and the next step may raise for the same batch.
+        raw: the bytes of the whole batch; empty if its end is not known.
+    """
+
+    topic_partition: TopicPartition | None = None
+    offset: int = -1
+    next_offset: int = -1
+    raw: bytes = b""
+
+
+class DeserializationError(KafkaError):
+    """A deserializer raised an exception, which is the cause (KIP-334, KIP-1036).
+
+    Every way to read raises it after the records before it, again at each further step,
+    until the partition is moved. ``consumer.seek(error.topic_partition,
+    error.next_offset)`` skips the record.
+
+    Attributes:
+        topic_partition: the partition of the record.
+        offset: the offset of the record.
+        is_key: whether the key failed, and not the value.
+        record: the record with its bytes, not deserialized.
+    """
+
+    def __init__(self, message: str, *, is_key: bool, record: Record) -> None:
+        super().__init__(message)
+        self.topic_partition: TopicPartition = record.topic_partition
+        self.offset: int = record.offset
+        self.is_key = is_key
+        self.record = record
+
+    @property
+    def next_offset(self) -> int:
+        """Where reading can go on: the offset after the record."""
+        return self.offset + 1
 
 
 class MembershipError(KafkaError):

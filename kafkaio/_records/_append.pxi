@@ -269,15 +269,19 @@ cdef class OpenBatches:
         """Let a batch take records until it is closed."""
         cdef TopicBatches topic_batches = self._topics.get(topic)
         cdef OpenBatch opened = OpenBatch.__new__(OpenBatch)
+        if topic_batches is not None:
+            partitions = PyList_GET_SIZE(topic_batches.batches)
+        if not 0 <= partition < partitions:
+            raise IndexError(f"there is no partition {partition}")
+        opened.writer, opened.receipt = batch
+        if opened.writer is None or opened.receipt is None:
+            raise TypeError("a batch is a writer and a receipt")
+        opened.limit = limit
         if topic_batches is None:
             topic_batches = TopicBatches.__new__(TopicBatches)
             topic_batches.batches = [None] * partitions
             topic_batches.sticky = -1
             self._topics[topic] = topic_batches
-        if not 0 <= partition < len(topic_batches.batches):
-            raise IndexError(f"there is no partition {partition}")
-        opened.writer, opened.receipt = batch
-        opened.limit = limit
         topic_batches.batches[partition] = opened
 
     def stick(self, str topic not None, Py_ssize_t partition, int64_t size):
@@ -413,6 +417,8 @@ cdef class OpenBatches:
         cdef RecordWriter writer
         cdef Py_ssize_t first, before, size, trailer
         cdef int64_t time
+        if start < 0:
+            raise IndexError(f"there is no value before the first, such as {start}")
         topic_batches = self._topics.get(topic)
         if topic_batches is None or topic_batches.sticky < 0:
             return None

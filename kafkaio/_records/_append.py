@@ -282,6 +282,8 @@ class OpenBatches:
             Their receipt, the index of the first of them there, how many were taken,
             and their timestamp; None if no open batch takes the first.
         """
+        if start < 0:
+            raise IndexError(f"there is no value before the first, such as {start}")
         topic_batches = self._topics.get(topic)
         if topic_batches is None or topic_batches.sticky < 0:
             return None

@@ -348,7 +348,7 @@ cdef class ColumnsBuilder:
 
     def reserve(self, Py_ssize_t count, Py_ssize_t size):
         """Allocate memory ahead. See `kafkaio._records._columns.ColumnsBuilder.reserve`."""
-        if 0 <= count and 0 <= size <= self._limit - self.size:
+        if 0 <= count <= COLUMN_LIMIT and 0 <= size <= self._limit - self.size:
             self._reserve(count, 0)
             # Most records have small keys or none, so their memory grows on demand.
             if self._with_values:

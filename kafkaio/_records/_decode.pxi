@@ -168,7 +168,7 @@ cdef class RecordCursor:
         while self.remaining > 0:
             found = parse_record(&self._at, self._end, &self._scan, parsed)
             if found == FOUND:
-                self.remaining -= 1
+                self.remaining = self.remaining - 1
                 if self.remaining:
                     self.next_offset = parsed.offset + 1
                 else:

@@ -115,7 +115,13 @@ cdef class Rows:
     ):
         if length < 0:
             raise UsageError(f"there cannot be {length} rows")
-        self.length = length
+        # Rows are in reach once all their memory was checked, and not before: not even
+        # if this fails, or is called again.
+        self.length = 0
+        self._keys = self._values = None
+        self._headers = None
+        self._destinations = None
+        self._times = None
         self.timestamps = timestamps
         self._key_size = self._value_size = -1
         if isinstance(timestamps, int):
@@ -132,6 +138,7 @@ cdef class Rows:
             self._headers = ViewedHeaders(headers, length)
         if destinations is not None:
             self._destinations = ViewedDestinations(destinations, length)
+        self.length = length
 
     cdef inline int load(self, Py_ssize_t row) except -1:
         self._row = row

@@ -1,4 +1,9 @@
-# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: language_level=3, boundscheck=True, wraparound=False, nonecheck=True, auto_pickle=False
+#
+# The checks cost no time that could be measured, since loops over records work on
+# pointers, which they do not concern. They make what Python code can do wrong an
+# exception: an object whose __init__ did not run, a subclass that does not call it, a
+# tuple that is too short, a negative index.
 """The loops over records, compiled.
 
 The pure modules beside it (`_pure`, `_cursor`, `_columns`, `_append`, ...) define what

@@ -80,6 +80,7 @@ __all__ = [
     "RecordCursor",
     "Rows",
     "Wanted",
+    "claimed_end",
     "column_partitions",
     "control_batch",
     "converted",
@@ -96,6 +97,8 @@ Batch: TypeAlias = RecordBatch | LegacyBatch
 
 _PREFIX = struct.Struct(">qi")
 _MIN_LENGTH = BATCH_HEADER_SIZE - LENGTH_END
+# The base offset, the delta of the last offset, and the number of records.
+_EXTENT = struct.Struct(">q 15x i 30x i")
 
 
 def read_batches(
@@ -151,6 +154,21 @@ def first_batch_size(data: BytesLike) -> int | None:
         CorruptRecord: the length or the magic byte is impossible.
     """
     return _size_at(data, 0)
+
+
+def claimed_end(data: BytesLike) -> int:
+    """Return the offset after a batch whose header may be wrong.
+
+    Returns:
+        The offset; -1 unless the batch has message format 2, and its header says twice
+        how many offsets it has. A batch that was compacted says it once: it has fewer
+        records than offsets.
+    """
+    if len(data) < _EXTENT.size or data[MAGIC_OFFSET] != 2:
+        return -1
+    base: int
+    base, delta, count = _EXTENT.unpack_from(data)
+    return base + count if base >= 0 and count == delta + 1 > 0 else -1
 
 
 def _size_at(data: BytesLike, position: int) -> int | None:

@@ -4,12 +4,21 @@ The settings follow what Java writes and accepts. Its consumers and brokers refu
 frames with linked blocks. It writes snappy in the framing of snappy-java ("xerial"),
 while librdkafka writes a raw block; both are read. Any batch can be a decompression
 bomb, so no codec produces more output than the limit and one chunk.
+
+What follows the end of the data is judged as Java judges it. Further gzip members,
+snappy streams and zstd frames are read. Ignored are bytes behind gzip data that are no
+member, at most three bytes behind snappy blocks, and whatever follows an lz4 frame.
+Other bytes behind snappy or zstd data are an error.
+
+A batch that decompresses to many megabytes would block the event loop for long, so
+decompression can be stopped and continued (`Decompressor.begin`).
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
 from enum import IntEnum
 from functools import cache
 from importlib import import_module
@@ -17,16 +26,24 @@ from types import ModuleType
 from typing import TYPE_CHECKING, assert_never
 
 from kafkaio._records._layout import BytesLike
-from kafkaio.errors import ConfigurationError, CorruptRecord
+from kafkaio.errors import ConfigurationError, CorruptRecord, RecordTooLarge
 
 if TYPE_CHECKING:
     import lz4.frame
     import zstandard
 
-__all__ = ["DEFAULT_LIMIT", "BytesLike", "Compression", "Compressor", "Decompressor"]
+__all__ = [
+    "DEFAULT_LIMIT",
+    "BytesLike",
+    "Compression",
+    "Compressor",
+    "Decompression",
+    "Decompressor",
+]
 
-#: The default limit of bytes that one batch may decompress to.
-DEFAULT_LIMIT = 64 * 1024 * 1024
+#: The default limit of bytes that one batch may decompress to: the default of the
+#: option ``max_decompressed_batch_size``.
+DEFAULT_LIMIT = 512 * 1024 * 1024
 
 
 class Compression(IntEnum):
@@ -53,9 +70,16 @@ _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 _INT32 = struct.Struct(">i")
 _GZIP_WBITS = 31
+# Magic number and method of a gzip member, and the bytes of the smallest one.
+_GZIP_START = b"\x1f\x8b\x08"
+_GZIP_LEAST = 18
+# Flags of a gzip header.
+_GZIP_CHECK, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT = 2, 4, 8, 16
 _DEFAULT_LEVEL = {Compression.GZIP: -1, Compression.LZ4: 9, Compression.ZSTD: 3}
 # In Java this level, the default, means the fast compressor; in the library that is 0.
 _LZ4_FAST_IN_JAVA = 9
+# Errors that need no other words.
+_TOLD = (ConfigurationError, CorruptRecord, RecordTooLarge)
 
 
 @cache
@@ -140,6 +164,57 @@ class Compressor:
         return self._zstd.compress(data)
 
 
+class Decompression:
+    """Data that is being decompressed, chunk by chunk.
+
+    Args:
+        codec: the codec.
+        chunks: produces the decompressed chunks.
+    """
+
+    __slots__ = ("_chunks", "_codec", "_parts")
+
+    def __init__(self, codec: Compression, chunks: Iterator[bytes]) -> None:
+        self._codec = codec
+        self._chunks = chunks
+        self._parts: list[bytes] = []
+
+    def go_on(self, most: int) -> bool:
+        """Produce chunks until there are more than ``most`` bytes of them, or no more.
+
+        Returns:
+            Whether everything is decompressed.
+
+        Raises:
+            CorruptRecord: the data is not valid for the codec.
+            RecordTooLarge: it decompresses to more than the limit.
+        """
+        left = most
+        try:
+            for chunk in self._chunks:
+                self._parts.append(chunk)
+                left -= len(chunk)
+                if left < 0:
+                    return False
+        except _TOLD:
+            raise
+        except Exception as error:
+            raise _corrupt(self._codec, error) from error
+        return True
+
+    def result(self) -> bytes:
+        """Return everything that was decompressed."""
+        parts = self._parts
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _corrupt(codec: Compression, error: Exception) -> CorruptRecord:
+    # Each library has its own exceptions; they all mean corrupt data.
+    return CorruptRecord(
+        f"the {codec.name.lower()} data of a batch cannot be read: {error}"
+    )
+
+
 class Decompressor:
     """Decompresses batches of any codec.
 
@@ -163,25 +238,72 @@ class Decompressor:
         it than its output.
 
         Raises:
-            CorruptRecord: ``data`` is not valid for the codec, or decompresses to more
-                than ``limit`` bytes.
+            CorruptRecord: ``data`` is not valid for the codec.
+            RecordTooLarge: it decompresses to more than ``limit`` bytes.
             ConfigurationError: the library of the codec is not installed.
         """
+        made = self.begin(codec, data, limit, limit)
+        assert isinstance(made, bytes)  # no chunk is beyond the limit
+        return made
+
+    def begin(
+        self, codec: Compression, data: BytesLike, limit: int, most: int
+    ) -> bytes | Decompression:
+        """Decompress as `decompress` does, but stop after more than ``most`` bytes.
+
+        Raw blocks of snappy cannot be stopped.
+
+        Args:
+            codec: the codec.
+            data: what to decompress; it must not change before the end.
+            limit: the most bytes that it may decompress to.
+            most: bytes to produce at once, in chunks of 256 KiB.
+
+        Returns:
+            The decompressed bytes; or what continues, if there are more than ``most``.
+        """
         try:
-            return self._decompress(codec, data, limit)
-        except (ConfigurationError, CorruptRecord):
+            made = self._at_once(codec, data, limit, most)
+            if made is not None:
+                return made
+            running = Decompression(codec, self._chunks(codec, data, limit))
+        except _TOLD:
             raise
         except Exception as error:
-            # Each library has its own exceptions; they all mean corrupt data.
-            raise CorruptRecord(
-                f"the {codec.name.lower()} data of a batch cannot be read: {error}"
-            ) from error
+            raise _corrupt(codec, error) from error
+        if running.go_on(most):
+            return running.result()
+        # It goes on with these contexts, so that the next batch needs others.
+        self._zstd = self._lz4 = None
+        return running
 
-    def _decompress(self, codec: Compression, data: BytesLike, limit: int) -> bytes:
+    def _at_once(
+        self, codec: Compression, data: BytesLike, limit: int, most: int
+    ) -> bytes | None:
+        if codec is Compression.NONE:
+            _check_limit(len(data), limit)
+            return bytes(data)
+        if codec is not Compression.ZSTD:
+            return None
+        # A frame has its content size only if the writer knew it in advance, as
+        # librdkafka and this client do. Frames without it, such as Java's, and several
+        # frames in sequence are read as a stream, which takes longer.
+        library = _library(_LIBRARIES[Compression.ZSTD])
+        if self._zstd is None:
+            self._zstd = library.ZstdDecompressor()
+        if 0 < library.frame_content_size(data) <= min(limit, most):
+            try:
+                return self._zstd.decompress(data, allow_extra_data=False)
+            except library.ZstdError:
+                pass
+        return None
+
+    def _chunks(
+        self, codec: Compression, data: BytesLike, limit: int
+    ) -> Iterator[bytes]:
         match codec:
             case Compression.NONE:
-                _check_limit(len(data), limit)
-                return bytes(data)
+                return iter((bytes(data),))
             case Compression.GZIP:
                 return _gunzip(data, limit)
             case Compression.SNAPPY:
@@ -193,37 +315,26 @@ class Decompressor:
             case never:
                 assert_never(never)
 
-    def _unzstd(self, data: BytesLike, limit: int) -> bytes:
+    def _unzstd(self, data: BytesLike, limit: int) -> Iterator[bytes]:
         library = _library(_LIBRARIES[Compression.ZSTD])
-        if self._zstd is None:
-            self._zstd = library.ZstdDecompressor()
-        # A frame has its content size only if the writer knew it in advance, as
-        # librdkafka and this client do. Frames without it, such as Java's, and several
-        # frames in sequence are read as a stream, which takes longer.
+        zstd = self._zstd
+        assert zstd is not None  # `_at_once` was first
         claimed: int = library.frame_content_size(data)
-        if 0 < claimed <= limit:
-            try:
-                return self._zstd.decompress(data, allow_extra_data=False)
-            except library.ZstdError:
-                pass
-        parts: list[bytes] = []
         total = 0
-        with self._zstd.stream_reader(data, read_across_frames=True) as stream:
+        with zstd.stream_reader(data, read_across_frames=True) as stream:
             while chunk := stream.read(_CHUNK):
                 total += len(chunk)
                 _check_limit(total, limit)
-                parts.append(chunk)
+                yield chunk
         if total < claimed:
             raise CorruptRecord("the zstd data of a batch ends too early")
-        return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _unlz4(self, data: BytesLike, limit: int) -> bytes:
+    def _unlz4(self, data: BytesLike, limit: int) -> Iterator[bytes]:
         stream = self._lz4
         if stream is None:
             library = _library(_LIBRARIES[Compression.LZ4])
             stream = self._lz4 = library.LZ4FrameDecompressor()
         stream.reset()
-        parts: list[bytes] = []
         total = 0
         rest: BytesLike = data
         while not stream.eof:
@@ -233,10 +344,7 @@ class Decompressor:
                 raise CorruptRecord("the lz4 frame of a batch ends too early")
             total += len(chunk)
             _check_limit(total, limit)
-            parts.append(chunk)
-        if stream.unused_data:
-            raise CorruptRecord("bytes follow the lz4 frame of a batch")
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+            yield chunk
 
 
 def _snappy(data: BytesLike) -> bytes:
@@ -252,16 +360,16 @@ def _snappy(data: BytesLike) -> bytes:
 
 def _check_limit(size: int, limit: int) -> None:
     if size > limit:
-        raise CorruptRecord(
-            f"a batch decompresses to more than the limit of {limit} bytes"
+        raise RecordTooLarge(
+            "a batch decompresses to more than the limit of "
+            f"max_decompressed_batch_size={limit} bytes"
         )
 
 
-def _gunzip(data: BytesLike, limit: int) -> bytes:
-    parts: list[bytes] = []
+def _gunzip(data: BytesLike, limit: int) -> Iterator[bytes]:
     total = position = 0
     view = memoryview(data)
-    while position < len(view):  # one gzip member after the other
+    while True:  # one gzip member after the other
         stream = zlib.decompressobj(_GZIP_WBITS)
         while not stream.eof:
             # In pieces, because each call copies the input that it leaves. With many
@@ -274,17 +382,38 @@ def _gunzip(data: BytesLike, limit: int) -> bytes:
                 raise CorruptRecord("the gzip data of a batch ends too early")
             total += len(chunk)
             _check_limit(total, limit)
-            parts.append(chunk)
-    return b"".join(parts)
+            yield chunk
+        if not _begins_member(bytes(view[position : position + _GZIP_PIECE])):
+            return
 
 
-def _unsnappy(data: BytesLike, limit: int) -> bytes:
+def _begins_member(data: bytes) -> bool:
+    """Whether a whole header of a gzip member is there, and it can be valid."""
+    if len(data) <= _GZIP_LEAST or not data.startswith(_GZIP_START):
+        return False
+    flags, end = data[3], 10
+    if flags & _GZIP_EXTRA:
+        end += 2 + int.from_bytes(data[end : end + 2], "little")
+    for flag in (_GZIP_NAME, _GZIP_COMMENT):
+        if flags & flag:
+            end = data.find(b"\0", end) + 1
+            if not end:
+                return False
+    if flags & _GZIP_CHECK:
+        checksum = zlib.crc32(data[:end]) & 0xFFFF
+        if checksum != int.from_bytes(data[end : end + 2], "little"):
+            return False
+        end += 2
+    return end <= len(data)
+
+
+def _unsnappy(data: BytesLike, limit: int) -> Iterator[bytes]:
     view = memoryview(data)
     if view[:8] != _XERIAL_MAGIC:
-        return _unsnappy_block(view, 0, limit)
-    parts: list[bytes] = []
+        yield _unsnappy_block(view, 0, limit)
+        return
     position = total = 0
-    while position < len(view):
+    while len(view) - position >= _INT32.size:
         if view[position : position + 8] == _XERIAL_MAGIC:
             # Several streams can follow each other. Their header cannot be mistaken for
             # the length of a block, because the length would be negative.
@@ -297,8 +426,7 @@ def _unsnappy(data: BytesLike, limit: int) -> bytes:
         block = _unsnappy_block(view[position : position + size], total, limit)
         position += size
         total += len(block)
-        parts.append(block)
-    return b"".join(parts)
+        yield block
 
 
 def _unsnappy_block(block: memoryview, total: int, limit: int) -> bytes:

@@ -23,7 +23,7 @@ from kafkaio._records._layout import (
 )
 from kafkaio._records.compression import DEFAULT_LIMIT, Compression, Decompressor
 from kafkaio._records.sections import ReadableBatch, Section
-from kafkaio.errors import CorruptRecord
+from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.types import TimestampType
 
 __all__ = ["MIN_LEGACY_LENGTH", "LegacyBatch"]
@@ -134,8 +134,16 @@ class LegacyBatch(ReadableBatch):
 
     @property
     def count(self) -> int:
-        """Number of records in the message."""
-        return len(self._records())
+        """Number of records in the message; 1 if they cannot be read."""
+        try:
+            return len(self._records())
+        except (CorruptRecord, RecordTooLarge):
+            return 1  # who reads them hears why
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the message, offset and length included."""
+        return self._data
 
     def check_crc(self) -> None:
         """Verify the checksum, which covers everything from the magic byte on.

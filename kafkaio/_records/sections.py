@@ -51,6 +51,14 @@ class ReadableBatch(ABC):
     def section(self, topic: str, partition: int, start_offset: int = 0) -> Section:
         """Return the records as bytes; every call decompresses them again."""
 
+    def prepare(self, most: int) -> bool:
+        """Decompress about ``most`` bytes of the records; whether they can be read.
+
+        The older formats cannot stop within a batch.
+        """
+        del most
+        return True
+
     def detach(self) -> None:  # noqa: B027 - a batch that owns its bytes needs nothing
         """Copy the batch's bytes, so that the buffer around them is not referred to."""
 

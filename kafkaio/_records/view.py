@@ -17,6 +17,7 @@ from kafkaio._records.compression import (
     DEFAULT_LIMIT,
     BytesLike,
     Compression,
+    Decompression,
     Decompressor,
 )
 from kafkaio._records.control import parse_control_type
@@ -43,7 +44,7 @@ class RecordBatch(BatchHeader, ReadableBatch):
         CorruptRecord: the batch is too short, or a header field is impossible.
     """
 
-    __slots__ = ("_decompressor", "_max_decompressed")
+    __slots__ = ("_decompressed", "_decompressor", "_max_decompressed")
 
     def __init__(
         self,
@@ -54,6 +55,45 @@ class RecordBatch(BatchHeader, ReadableBatch):
         BatchHeader.__init__(self, data)  # super() takes longer than the rest
         self._decompressor = decompressor
         self._max_decompressed = max_decompressed
+        # What `prepare` has made, for the next reading.
+        self._decompressed: bytes | Decompression | None = None
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the batch, header included."""
+        return bytes(self._data)
+
+    def prepare(self, most: int) -> bool:
+        """Decompress the records, or about ``most`` bytes more of them.
+
+        What was decompressed is kept for the next call that reads the records.
+
+        Returns:
+            Whether they can be read at once: `prepare` need not be called again.
+
+        Raises:
+            CorruptRecord: the records cannot be decompressed.
+            RecordTooLarge: they decompress to more than the limit.
+        """
+        if self.compression is _NONE:
+            return True
+        made = self._decompressed
+        if made is None:
+            made = self._decompressor.begin(
+                self.compression,
+                memoryview(self._data)[BATCH_HEADER_SIZE:],
+                self._max_decompressed,
+                most,
+            )
+        elif not isinstance(made, bytes):
+            try:
+                if made.go_on(most):
+                    made = made.result()
+            except BaseException:
+                self._decompressed = None
+                raise
+        self._decompressed = made
+        return isinstance(made, bytes)
 
     def check_crc(self) -> None:
         """Verify the checksum, which covers everything after it.
@@ -106,6 +146,9 @@ class RecordBatch(BatchHeader, ReadableBatch):
         # The bytes that hold the records, and the position where they begin.
         if self.compression is _NONE:
             return self._data, BATCH_HEADER_SIZE
+        made, self._decompressed = self._decompressed, None
+        if isinstance(made, bytes):
+            return made, 0
         data = self._decompressor.decompress(
             self.compression,
             memoryview(self._data)[BATCH_HEADER_SIZE:],

@@ -290,6 +290,13 @@ class ClientConfig:
         aliases=("receive.message.max.bytes",),
         is_own=True,
     )
+    max_decompressed_batch_size: int = option(
+        536_870_912,
+        "Most bytes that one record batch may decompress to. A larger batch raises "
+        "``RecordTooLarge``; the limit is what a hostile batch can take of memory.",
+        bounds=(1_024, _MAX),
+        is_own=True,
+    )
     max_control_response_size: int = option(
         16_777_216,
         "The same for answers that carry no records. Such an answer becomes objects "

@@ -69,6 +69,7 @@ class ClientOptions(TypedDict, total=False):
     sasl_kerberos_keytab: str | None
     sasl_scram_max_iterations: int
     max_response_size: int
+    max_decompressed_batch_size: int
     max_control_response_size: int
     receive_memory: int
     max_throttle_ms: int

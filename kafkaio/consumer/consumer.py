@@ -383,7 +383,11 @@ class Consumer(Closeable):
 
         Raises:
             OffsetOutOfRange: a position is invalid and there is no reset policy.
-            CorruptRecord: fetched data fails its checks; seek past it to continue.
+            CorruptRecord: fetched data fails its checks, as each further step will say;
+                ``seek(error.topic_partition, error.next_offset)`` goes past it.
+            RecordTooLarge: a batch exceeds ``max_response_size`` or
+                ``max_decompressed_batch_size``; likewise.
+            DeserializationError: a deserializer raised; likewise.
             InvalidTopic: the name of a subscribed topic is illegal. Raised once; the
                 other topics are read on.
             UsageError: another task reads at the same time, or nothing is to be read:
@@ -391,8 +395,7 @@ class Consumer(Closeable):
                 waits raises the latter when `unsubscribe` is called, too.
             ClosedError: the consumer is not running, or is closed meanwhile. Only
                 loops end by that (``async for``, `batches`, `arrow_batches`).
-            Exception: what a callback or a deserializer raised, or the crash of a
-                background task.
+            Exception: what a callback raised, or the crash of a background task.
         """
         record = self._source.take()
         return record if record is not None else await self._core.next_record()
@@ -589,7 +592,9 @@ class Consumer(Closeable):
             retry: which failed records are tried again, and when; None for none.
             dead_letter: called with a record, not deserialized, and the exception of
                 its last attempt; a `DeadLetter`, or any coroutine function. The record
-                is finished when it returns. With a ``producer``, a `DeadLetter` writes
+                is finished when it returns. A batch that cannot be read comes as one
+                record, whose value is the bytes of the batch, with a `CorruptRecord` or
+                `RecordTooLarge`. With a ``producer``, a `DeadLetter` writes
                 in the transaction, and a function gets the transaction first.
             producer: a `Producer` with a ``transactional_id``, to work in transactions.
             max_records: most records of a transaction.
@@ -601,6 +606,9 @@ class Consumer(Closeable):
             UsageError: another task reads, or nothing is subscribed to or assigned
                 (after `unsubscribe`, when what was begun is finished); or the consumer
                 cannot take part in transactions (`join_transaction`).
+            CorruptRecord, RecordTooLarge: a batch cannot be read, and there is no
+                ``dead_letter``, or the end of the batch is not known. The records
+                taken before were worked on, and what is finished was committed.
             Fenced: another producer has the ``transactional_id`` now.
             OutcomeUnknown: it will never be known whether a transaction was
                 committed, because the producer was closed or fenced before its end was

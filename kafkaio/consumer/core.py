@@ -77,7 +77,14 @@ from kafkaio.consumer.rebalance.groupless import GrouplessAssigner
 from kafkaio.consumer.statistics import ConsumerStatistics, PartitionStatistics
 from kafkaio.consumer.transactions import JoinedTransaction, TransactionOffsets
 from kafkaio.consumer.wanted import Wanted
-from kafkaio.errors import ClosedError, KafkaError, RequestTimeout, UsageError
+from kafkaio.errors import (
+    ClosedError,
+    CorruptRecord,
+    KafkaError,
+    RecordTooLarge,
+    RequestTimeout,
+    UsageError,
+)
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import (
     GroupMetadata,
@@ -107,6 +114,8 @@ _LEAVING_AT_ONCE: Final = 0.5
 _LEAVING_AT_LEAST: Final = 0.04
 #: How much of the time to close may be spent on work that several tasks began.
 _DRAINING: Final = 0.8
+#: Most seconds of the commit before `run` raises for a batch that cannot be read.
+_COMMITTING: Final = 5.0
 #: Records that are handed out between two looks at the clock.
 _ALLOWANCE: Final = 64
 
@@ -169,6 +178,7 @@ class Core:
             config, on_change=self.look, on_news=self._news.notify
         )
         self.reader.allowance = self._allowance
+        self.reader.prepare_with(self._supervisor.start_soon)
         self._lanes: Lanes | None = None
         # The transaction that works on what is handed out. Where those that were
         # aborted had begun to read, with the number of the partition's assignment: for
@@ -852,7 +862,12 @@ class Core:
             await runner.run()
             return
         with self._autocommit.enabled():
-            await runner.run()
+            try:
+                await runner.run()
+            except (CorruptRecord, RecordTooLarge):
+                # The caller may seek past it, or be started again elsewhere.
+                await self._autocommit.commit_quietly(_COMMITTING)
+                raise
 
     @contextmanager
     def dividing(self, divider: Divider) -> Iterator[None]:

@@ -49,6 +49,7 @@ from kafkaio.errors import (
     LogTruncated,
     NetworkError,
     OffsetOutOfRange,
+    RecordTooLarge,
     UnknownTopicOrPartition,
 )
 from kafkaio.fetching.brokers import FetchBrokers, KnownCluster, target_of
@@ -60,13 +61,17 @@ from kafkaio.fetching.messages import (
     sessionless,
 )
 from kafkaio.fetching.parts import (
+    AT_ONCE,
+    SLICE,
     IsolationFilter,
     LeaderHints,
+    Unreadable,
     batches_of,
     bytes_needed,
     found_leader,
     isolation_of,
     too_large,
+    unreadable,
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
@@ -242,22 +247,63 @@ class RangePart:
         Raises:
             CorruptRecord: the checksum is wrong; nothing in the batch is believed.
         """
-        tp = self.within.partition
         while self._batches:
             if self.position >= self.within.end:
                 self._batches.clear()
                 break
             batch = self._batches[0]
+            self.check(batch)
             try:
-                batch.check_crc()
                 passes = self._isolation.passes(batch)
             except CorruptRecord as error:
-                error.add_note(f"{tp.topic}-{tp.partition} at offset {self.position}")
+                self.locate(error)
                 raise
             if passes and batch.next_offset > self.position:
                 return batch
             self.advance()
         return None
+
+    def check(self, batch: Batch) -> None:
+        """Verify the checksum of a batch.
+
+        Raises:
+            CorruptRecord: it is wrong; the error says where the batch is.
+        """
+        try:
+            batch.check_crc()
+        except CorruptRecord as error:
+            tp = self.within.partition
+            unreadable(error, batch, tp, self.position, is_sound=False)
+            raise
+
+    async def prepare(self) -> None:
+        """Decompress the next batch, with turns of the event loop if it is large.
+
+        Raises:
+            CorruptRecord: it cannot be read.
+            RecordTooLarge: it decompresses to more than the limit.
+        """
+        if (batch := self.next()) is None:
+            return
+        most = AT_ONCE
+        try:
+            while not batch.prepare(most):
+                await asyncio.sleep(0)
+                most = SLICE
+        except (CorruptRecord, RecordTooLarge) as error:
+            self.locate(error)
+            raise
+
+    def locate(self, error: Unreadable) -> None:
+        """Say in an error that the next batch cannot be read, unless it says so."""
+        if error.topic_partition is None:
+            batch, tp = self._batches[0], self.within.partition
+            unreadable(error, batch, tp, self.position, is_sound=True)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the batch that `next` returned can be read at once."""
+        return self._batches[0].prepare(AT_ONCE)
 
     def advance(self) -> None:
         """Note that the batch that `next` returned was read."""
@@ -545,14 +591,20 @@ class RangeFetcher:
     def _on_records(self, flight: _Flight, data: PartitionData) -> KafkaError | None:
         within = self._ranges[flight.index]
         tp = within.partition
-        batches, error = batches_of(data, tp, flight.offset, self._decompressor)
+        batches, error = batches_of(
+            data,
+            tp,
+            flight.offset,
+            self._decompressor,
+            self._config.max_decompressed_batch_size,
+        )
         if not batches:
             if error is not None:
                 raise error
             needed = bytes_needed(data, flight.max_bytes)
             if needed >= self._config.max_response_size:
                 limit = self._config.max_response_size
-                raise too_large(tp, flight.offset, needed, limit)
+                raise too_large(tp, flight.offset, needed, limit, data)
             self._needed = needed
             return None
         # What is wrong after the batches is seen by the fetch that begins there.
@@ -566,8 +618,8 @@ class RangeFetcher:
         )
         span = part.next_offset - flight.offset
         if span <= 0:
-            for batch in batches:
-                batch.check_crc()  # one that is corrupt may claim any offset
+            for batch in batches:  # one that is corrupt may claim any offset
+                part.check(batch)
             what = _what(tp, flight.offset)
             return NetworkError(f"{what}: the answer has older records only")
         self._last_epoch = batches[-1].leader_epoch

@@ -37,6 +37,7 @@ from kafkaio.errors import (
     ConfigurationError,
     CorruptRecord,
     ProtocolError,
+    RecordTooLarge,
     UnsupportedVersion,
 )
 from kafkaio.protocol import codec
@@ -137,7 +138,7 @@ def batches(data: bytes) -> None:
             repr(batch)
             for record in batch.iterate("t", 0):
                 _look(record)
-    except CorruptRecord:
+    except (CorruptRecord, RecordTooLarge):
         return
 
 

@@ -209,7 +209,13 @@ class FetchAnswers:
 
     def _on_records(self, point: FetchPoint, data: PartitionData, frame: Frame) -> None:
         tp = point.tp
-        batches, error = batches_of(data, tp, point.offset, self._decompressor)
+        batches, error = batches_of(
+            data,
+            tp,
+            point.offset,
+            self._decompressor,
+            self._config.max_decompressed_batch_size,
+        )
         if self._is_observed:
             self._records_of_last = sum(batch.count for batch in batches)
         failure: Failure | None = None
@@ -230,7 +236,7 @@ class FetchAnswers:
         if needed < limit:
             self._targets.grow(point.tp, needed)
             return None
-        return Failure(too_large(point.tp, point.offset, needed, limit), point)
+        return Failure(too_large(point.tp, point.offset, needed, limit, data), point)
 
     # ---- errors --------------------------------------------------------------------
 

@@ -41,16 +41,19 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.consumer.batch import size_of
+from kafkaio.consumer.batch import Piece, size_of
 from kafkaio.consumer.parallel.dead_letter import DeadLetter
 from kafkaio.consumer.parallel.ports import RunPort, Transacting
+from kafkaio.consumer.parallel.unreadable import Unreadable
 from kafkaio.errors import (
     ClosedError,
     CommitFailed,
+    CorruptRecord,
     KafkaTimeout,
     OutcomeUnknown,
     PartitionLost,
     RebalanceInProgress,
+    RecordTooLarge,
     TransactionAborted,
     UsageError,
 )
@@ -219,6 +222,10 @@ class Runner:
         # At most one worker was woken and has not run yet: it wakes the next.
         self._is_waking = False
         self._failure: Exception | None = None
+        # What could not be read, and of which partition: raised when the records before
+        # it are finished. No more records are taken meanwhile.
+        self._unread: tuple[TopicPartition, Exception] | None = None
+        self._unreadable = Unreadable(consumer.reader)
         self._is_draining = self._is_over = False
         self._over = Broadcast()
         self._group: TaskGroup | None = None
@@ -266,6 +273,7 @@ class Runner:
     def revoke_requested(self, tp: TopicPartition) -> None:
         """Release a partition when all of it that was begun is finished."""
         self._schedule.drain(tp)
+        self._forget_unread(tp)
 
     def may_go(self, tp: TopicPartition) -> bool:
         """Whether all of a partition that was begun is finished."""
@@ -274,6 +282,8 @@ class Runner:
     def unassigned(self, tp: TopicPartition) -> None:
         """Cancel the handlers of a partition that is gone: they work in vain."""
         self._schedule.close(tp)
+        self._forget_unread(tp)
+        self._unreadable.forget_partition(tp)
         for worker in self._workers:
             job = worker.job
             if job is not None and not self._schedule.is_current(job):
@@ -332,6 +342,8 @@ class Runner:
     async def _fill(self) -> None:
         consumer, schedule = self._consumer, self._schedule
         while self._failure is None:
+            if self._unread is not None and not schedule.in_hand:
+                raise self._unread[1]
             if not self._is_draining:
                 consumer.check()
                 self._reader.look()
@@ -348,15 +360,41 @@ class Runner:
         # Take records as far as there is capacity; returns how many.
         reader, schedule, count = self._reader, self._schedule, 0
         for tp in [buffer.tp for buffer in reader.buffers.ready]:
-            while capacity := schedule.capacity(tp):
+            while self._unread is None and (capacity := schedule.capacity(tp)):
                 if most is not None and (capacity := min(capacity, most - count)) <= 0:
                     return count
-                piece = reader.take_of(tp, capacity, raw=True)
+                piece = self._take_of(tp, capacity)
                 if piece is None:
                     break
                 count += size_of(piece)
                 schedule.add(tp, piece)
         return count
+
+    def _take_of(self, tp: TopicPartition, capacity: int) -> Piece | None:
+        try:
+            return self._reader.take_of(tp, capacity, raw=True)
+        except Exception as error:  # noqa: BLE001  (raised again by run)
+            if self._on_dead is not None and isinstance(
+                error, CorruptRecord | RecordTooLarge
+            ):
+                piece = self._unreadable.stand_in(tp, error)
+                if piece is not None:
+                    self._convert = self._unreadable.convert
+                    return piece
+                if self._unreadable.is_fetched_again(tp):
+                    return None
+            self._unread = tp, error
+            # From now on it is noticed when a partition's last record ends.
+            self._schedule.stop_adding()
+            self._consumer.notify()
+            return None
+
+    def _forget_unread(self, tp: TopicPartition) -> None:
+        # The partition is somebody else's, and so is what it cannot read.
+        if self._unread is not None and self._unread[0] == tp:
+            self._unread = None
+            if self._transactions is None:  # else the next transaction goes on
+                self._schedule.go_on()
 
     # The caller's task, with transactions
 
@@ -381,8 +419,10 @@ class Runner:
     def _forget(self) -> None:
         # What is in hand, begun or not, is handed out again.
         self._touched.clear()
+        self._unread = None
         positions = self._reader.positions
         for tp in self._schedule.partitions:
+            self._unreadable.forget_partition(tp)
             self._schedule.open(tp)
             if positions[tp].is_revoking or self._is_draining:
                 self._schedule.drain(tp)
@@ -393,11 +433,17 @@ class Runner:
         while not self._is_draining:
             consumer.check()
             reader.look()
-            if schedule.is_holding_back or reader.buffers.ready:
+            if schedule.is_holding_back or self._has_more():
                 return True
             consumer.check_wanted()
             await consumer.wait_for_news(None)
         return False
+
+    def _has_more(self) -> bool:
+        # What is before an error was finished and committed by now.
+        if self._unread is not None:
+            raise self._unread[1]
+        return bool(self._reader.buffers.ready)
 
     async def _pause(self, error: Exception, delay: float, attempt: int) -> None:
         self._consumer.observer.retrying(
@@ -438,7 +484,7 @@ class Runner:
                 break
             # Nothing was begun yet: without that, one transaction after another would
             # end as it began.
-            if is_late or taken >= how.max_records:
+            if is_late or taken >= how.max_records or self._unread is not None:
                 schedule.stop_adding()
                 if not schedule.in_hand:
                     break
@@ -495,13 +541,13 @@ class Runner:
 
     async def _take_jobs(self, worker: _Worker) -> None:
         time_slice, schedule = self._consumer.time_slice, self._schedule
-        handler, convert = self._handler, self._convert
+        handler = self._handler
         # A handler that never waits gives a cancellation no chance to stop it.
         while self._failure is None and (job := schedule.next()) is not None:
             if schedule.ready and not self._is_waking:
                 self._wake_worker()
             worker.job = job
-            record = job.record
+            record, convert = job.record, self._convert
             try:
                 await work_of(handler, record if convert is None else convert(record))
             except Exception as error:  # noqa: BLE001  (retried, buried, or raised)
@@ -542,7 +588,7 @@ class Runner:
         if self._transactions is not None and isinstance(error, ABORTS):
             self._give_up(job, error)  # the transaction is over
             return
-        if self._retry is not None:
+        if self._retry is not None and not self._unreadable.has(job.record):
             delay = self._retry.delay(error, job.attempts, roll())
         if not schedule.is_current(job):
             schedule.abandoned(job)
@@ -572,6 +618,7 @@ class Runner:
             self._cut_short(worker, job)
             raise
         else:
+            self._unreadable.forget(job.record)
             self._finished(job)
 
     def _give_up(self, job: Job, error: Exception) -> None:

@@ -75,6 +75,9 @@ class PartitionBuffer:
         epoch: leader epoch of the chunk.
         frame: fetch response of the chunk; None if the chunk has its own bytes.
         failure: raised when everything before it was handed out.
+        broken: why the first of the batches cannot be read; None if nobody knows yet
+            that it cannot. It is raised until the partition is moved.
+        is_aside: whether the first of the batches is being decompressed.
         is_queued: whether the buffer is in `Buffers.ready`.
         size: bytes of the batches that wait.
         waiting: number of records in these batches, according to their headers.
@@ -82,11 +85,13 @@ class PartitionBuffer:
 
     __slots__ = (
         "batches",
+        "broken",
         "chunk",
         "count",
         "epoch",
         "failure",
         "frame",
+        "is_aside",
         "is_queued",
         "size",
         "tp",
@@ -99,6 +104,8 @@ class PartitionBuffer:
         self.size: int = 0
         self.waiting: int = 0
         self.failure: Failure | None = None
+        self.broken: KafkaError | None = None
+        self.is_aside: bool = False
         self.is_queued: bool = False
         self.chunk: RecordCursor | None = None
         self.frame: Frame | None = None
@@ -123,7 +130,16 @@ class PartitionBuffer:
     @property
     def at_hand(self) -> int:
         """Most records that can be taken now: the filter may leave some out."""
-        return self.left + self.waiting
+        return self.left + (0 if self.broken else self.waiting)
+
+    @property
+    def must_raise(self) -> bool:
+        """Whether an error comes next, and no record."""
+        if self.left:
+            return False
+        return self.broken is not None or (
+            self.failure is not None and not self.batches
+        )
 
     def open_chunk(self, chunk: RecordCursor, epoch: int) -> None:
         """Begin to hand out the records of a chunk."""
@@ -139,7 +155,7 @@ class Buffers:
     not stop the fetching of other partitions:
 
     - `ready` holds every buffer that is not empty, once. A buffer that was just emptied
-      stays there until its turn is over.
+      stays there until its turn is over. Those that were set aside are left out.
     - `unread` is the number of bytes of all batches that wait.
     - `size` is the number of bytes in memory for these batches and for the chunks.
 
@@ -184,6 +200,11 @@ class Buffers:
         buffer = self._buffers.get(tp)
         return buffer is not None and buffer.failure is not None
 
+    def is_broken(self, tp: TopicPartition) -> bool:
+        """Whether the next batch of a partition is known to be unreadable."""
+        buffer = self._buffers.get(tp)
+        return buffer is not None and buffer.broken is not None
+
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
         """Append what was fetched to a partition's buffer."""
         buffer = self._buffers.get(tp)
@@ -208,6 +229,7 @@ class Buffers:
     def pop_batch(self, buffer: PartitionBuffer) -> None:
         """Remove the first batch: it becomes the chunk, or is left out."""
         self.clear_chunk(buffer)
+        buffer.broken = None
         batch, _, buffer.frame = buffer.batches.popleft()
         size = batch.size_bytes
         buffer.size -= size
@@ -230,6 +252,17 @@ class Buffers:
             self.pop_batch(buffer)
         self.clear_chunk(buffer)
         buffer.failure = failure
+
+    def set_aside(self, buffer: PartitionBuffer) -> None:
+        """Leave a buffer out of the reading until `bring_back`."""
+        buffer.is_aside = True
+        self._dequeue(buffer)
+
+    def bring_back(self, buffer: PartitionBuffer) -> None:
+        """Let a buffer that was set aside be read again, unless it was dropped."""
+        buffer.is_aside = False
+        if self._buffers.get(buffer.tp) is buffer:
+            self._enqueue(buffer)
 
     def drop_if_empty(self, buffer: PartitionBuffer) -> None:
         """Remove a buffer from `ready` if it is empty."""
@@ -324,7 +357,9 @@ class Buffers:
             self.size -= frame.size
 
     def _enqueue(self, buffer: PartitionBuffer) -> None:
-        if buffer.is_queued or buffer.is_empty or buffer.tp in self._paused:
+        if buffer.is_queued or buffer.is_empty or buffer.is_aside:
+            return
+        if buffer.tp in self._paused:
             return
         buffer.is_queued = True
         self.ready.append(buffer)

@@ -19,7 +19,6 @@ from kafkaio._records.batch import (
     Handout,
     LegacyBatch,
     RecordBatch,
-    RecordCursor,
     converted,
 )
 from kafkaio.config import ConsumerConfig, Deserializer
@@ -29,9 +28,16 @@ from kafkaio.consumer.reading.buffers import (
     Failure,
     PartitionBuffer,
 )
+from kafkaio.consumer.reading.preparation import Preparation
 from kafkaio.consumer.reading.progress import Progress
-from kafkaio.errors import CorruptRecord, LogTruncated, OffsetOutOfRange
-from kafkaio.fetching.parts import IsolationFilter
+from kafkaio.errors import (
+    CorruptRecord,
+    DeserializationError,
+    LogTruncated,
+    OffsetOutOfRange,
+    RecordTooLarge,
+)
+from kafkaio.fetching.parts import unreadable
 from kafkaio.types import Record, TopicPartition
 
 __all__ = ["ChunkListener", "Chunks", "deserializing", "no_position"]
@@ -49,6 +55,9 @@ class ChunkListener(Protocol):
     def reset_position(self, tp: TopicPartition) -> None:
         """Apply the reset policy: the position is outside the log."""
 
+    def tell(self) -> None:
+        """Make a read that waits look again."""
+
 
 class Chunks:
     """Opens chunks and takes records of them.
@@ -62,6 +71,9 @@ class Chunks:
         listener: hears what becomes of the chunks.
         checks_crcs: the option ``check_crcs``.
         converts: whether records are deserialized.
+
+    Attributes:
+        preparation: decompresses large batches in the background.
     """
 
     def __init__(  # noqa: PLR0913
@@ -84,6 +96,7 @@ class Chunks:
         self._listener = listener
         self._checks_crcs = checks_crcs
         self._converts = converts
+        self.preparation: Preparation = Preparation(buffers, listener.tell, self._break)
 
     # The order of reading
 
@@ -107,7 +120,7 @@ class Chunks:
             if buffer.left or self._open(buffer):
                 self._progress.begin(buffer)
                 return True
-            if buffer.failure is not None and not may_fail:
+            if buffer.must_raise and not may_fail:
                 return False
             self._raise_failure(buffer)
             self._buffers.drop_if_empty(buffer)
@@ -215,19 +228,23 @@ class Chunks:
     # One chunk
 
     def _open(self, buffer: PartitionBuffer) -> bool:
-        # Open the next batch that has records for the user.
+        # Open the next batch that has records for the user. False if there is none now,
+        # or if the next one cannot be read.
         tp = buffer.tp
-        while buffer.batches:
+        while buffer.batches and buffer.broken is None:
             batch, isolation, _ = buffer.batches[0]
             position = self._positions[tp].position
-            try:
-                # Now, and not when it arrives: its bytes come near the processor once.
-                if self._checks_crcs:
-                    batch.check_crc()
-            except CorruptRecord as error:
-                self._refuse(buffer, _placed(error, tp, position))
+            if self._checks_crcs and not self._is_sound(buffer, batch, position):
                 return False
-            chunk = _open_batch(batch, isolation, tp, position)
+            try:
+                chunk = None
+                if isolation.passes(batch) and batch.next_offset > position:
+                    if not self.preparation.is_ready(buffer):
+                        return False
+                    chunk = batch.iterate(tp.topic, tp.partition, position)
+            except (CorruptRecord, RecordTooLarge) as error:
+                self._break(buffer, error)
+                return False
             if chunk is not None and chunk.remaining:
                 self._buffers.pop_batch(buffer)
                 buffer.open_chunk(chunk, batch.leader_epoch)
@@ -254,6 +271,28 @@ class Chunks:
         self._buffers.clear_chunk(buffer)
         self._listener.made_room()
 
+    def _is_sound(
+        self, buffer: PartitionBuffer, batch: RecordBatch | LegacyBatch, position: int
+    ) -> bool:
+        # Now, and not when it arrives: its bytes come near the processor once.
+        try:
+            batch.check_crc()
+        except CorruptRecord as error:
+            unreadable(error, batch, buffer.tp, position, is_sound=False)
+            self._refuse(buffer, error)
+            return False
+        return True
+
+    def _break(
+        self, buffer: PartitionBuffer, error: CorruptRecord | RecordTooLarge
+    ) -> None:
+        # The batch is kept, and so is the error: to find it again takes as long as the
+        # limit of the decompressed bytes allows.
+        tp, batch = buffer.tp, buffer.batches[0][0]
+        position = self._positions[tp].position
+        unreadable(error, batch, tp, position, is_sound=self._checks_crcs)
+        buffer.broken = error
+
     def _refuse(self, buffer: PartitionBuffer, error: CorruptRecord) -> None:
         # Nothing that a corrupt batch says is reliable, not even where it ends. The
         # network may be the cause, so it is fetched again after the error was raised.
@@ -264,8 +303,13 @@ class Chunks:
         self._listener.made_room()
 
     def _raise_failure(self, buffer: PartitionBuffer) -> None:
+        if (broken := buffer.broken) is not None:
+            ready = self._buffers.ready
+            if ready and ready[0] is buffer:
+                ready.rotate(-1)  # the other partitions are read meanwhile
+            raise broken.with_traceback(None)
         failure = buffer.failure
-        if failure is None:
+        if failure is None or buffer.batches:
             return
         buffer.failure = None
         self._listener.fetch_more()
@@ -275,32 +319,10 @@ class Chunks:
         self._listener.reset_position(failure.point.tp)
 
 
-def _open_batch(
-    batch: RecordBatch | LegacyBatch,
-    isolation: IsolationFilter,
-    tp: TopicPartition,
-    position: int,
-) -> RecordCursor | None:
-    # Decompress a batch and check its records; None if none of them is for the user.
-    try:
-        if isolation.passes(batch) and batch.next_offset > position:
-            return batch.iterate(tp.topic, tp.partition, position)
-    except CorruptRecord as error:
-        _placed(error, tp, position)
-        raise
-    return None
-
-
-def _placed(error: CorruptRecord, tp: TopicPartition, position: int) -> CorruptRecord:
-    error.add_note(f"{tp.topic}-{tp.partition} at offset {position}")
-    return error
-
-
 def deserializing(config: ConsumerConfig) -> Callable[[Record], Record] | None:
     """Return the function that deserializes a record; None without deserializers.
 
-    The function raises the exception of a deserializer, with a note that says which
-    record it was.
+    The function raises DeserializationError if a deserializer raises.
     """
     of_key, of_value = config.key_deserializer, config.value_deserializer
     if of_key is None and of_value is None:
@@ -323,8 +345,11 @@ def _convert(
         return deserializer(data)
     except Exception as error:
         place = f"{record.topic}-{record.partition} at offset {record.offset}"
-        error.add_note(f"deserializing the {part} of {place}")
-        raise
+        raise DeserializationError(
+            f"deserializing the {part} of {place} failed: {error!r}",
+            is_key=part == "key",
+            record=record,
+        ) from error
 
 
 def no_position(tp: TopicPartition, entry: PartitionPosition) -> OffsetOutOfRange:

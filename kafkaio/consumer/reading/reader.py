@@ -24,6 +24,7 @@ from kafkaio.consumer.batch import Batch, Piece, end_of, size_of
 from kafkaio.consumer.reading.buffers import Buffers, Fetched
 from kafkaio.consumer.reading.chunks import Chunks, deserializing, no_position
 from kafkaio.consumer.reading.divider import Divider
+from kafkaio.consumer.reading.preparation import Spawn
 from kafkaio.consumer.reading.progress import HandedOut, HandoffPort, Progress
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
@@ -114,6 +115,10 @@ class Reader:
         if on_begin is not None:
             self.set_aside()
         self._progress.on_begin = on_begin
+
+    def prepare_with(self, spawn: Spawn) -> None:
+        """Let large batches be decompressed by a task; see `Preparation`."""
+        self._chunks.preparation.spawn = spawn
 
     def report_to(
         self, on_handed: Callable[[TopicPartition, int], None] | None
@@ -366,6 +371,21 @@ class Reader:
     def take_of(self, tp: TopicPartition, limit: int, *, raw: bool) -> Piece | None:
         """Take records of one partition; see `Chunks.take_of`."""
         return self._chunks.take_of(tp, limit, raw=raw)
+
+    def pass_over(self, tp: TopicPartition, offset: int) -> None:
+        """Hand out everything of a partition before ``offset``, in one step.
+
+        The user works on what is there instead, and finishes it as records are
+        finished.
+        """
+        self._progress.leave_partition(tp)
+        self.buffers.drop(tp)
+        position = self.positions[tp]
+        self.positions.fetched(tp, max(offset, position.fetch_offset))
+        self.positions.advance(tp, offset, -1)
+        self.positions.fetch_again(tp)
+        self.ledger.handed(tp, offset)
+        self._on_change()
 
     def set_aside(self) -> None:
         """Leave the chunk of the handout, for a divider to take from."""

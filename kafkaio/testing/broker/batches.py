@@ -13,7 +13,7 @@ from kafkaio._records._layout import (
 )
 from kafkaio._records.batch import read_batches
 from kafkaio._records.control import ControlType, parse_end_txn_marker
-from kafkaio.errors import CorruptRecord
+from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Buffer
 from kafkaio.testing.broker.producers import Marker, ProducerBatch
@@ -142,5 +142,5 @@ def keyless_records(data: Buffer) -> list[int]:
             for record in batch.decode("", 0)
             if record.key is None
         ]
-    except CorruptRecord as error:
+    except (CorruptRecord, RecordTooLarge) as error:
         raise Refusal(ErrorCode.CORRUPT_MESSAGE, str(error)) from error

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from kafkaio._records.compression import Compression, Decompressor
 from kafkaio._runtime.clock import random_uuid
-from kafkaio.errors import CorruptRecord
+from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
@@ -219,7 +219,7 @@ class Telemetry:
         try:
             codec = Compression(request.compression_type)
             data = bytes(Decompressor().decompress(codec, request.metrics))
-        except CorruptRecord:
+        except (CorruptRecord, RecordTooLarge):
             raise self._refusal(ErrorCode.INVALID_RECORD) from None
         self.pushes.append(
             Push(

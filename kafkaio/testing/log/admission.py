@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kafkaio._records.batch import with_log_append_time
 from kafkaio._records.compression import BytesLike, Decompressor
 from kafkaio._records.view import RecordBatch
-from kafkaio.errors import CorruptRecord
+from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.testing.log.config import LogConfig
 from kafkaio.testing.log.errors import (
     BatchTooLargeError,
@@ -106,5 +106,5 @@ def _check_records(raw: memoryview, *, needs_keys: bool) -> None:
             batch.iterate("", 0)
         elif any(record.key is None for record in batch.decode("", 0)):
             raise InvalidBatchError("a record of a compacted topic needs a key")
-    except CorruptRecord as error:
+    except (CorruptRecord, RecordTooLarge) as error:
         raise InvalidBatchError(str(error)) from None

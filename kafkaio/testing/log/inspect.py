@@ -16,7 +16,7 @@ from kafkaio._records.batch import (
     first_batch_size,
 )
 from kafkaio._records.compression import DEFAULT_LIMIT
-from kafkaio.errors import CorruptRecord
+from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.testing.log.epochs import EPOCH_FILE, EpochEntry, read_epochs
 from kafkaio.testing.log.formats import read_producer_snapshot, read_transaction_index
 from kafkaio.testing.log.index import read_offset_index, read_time_index
@@ -125,7 +125,7 @@ def verify(path: Path) -> Iterator[Problem]:
     try:
         for text in check(path):
             yield Problem(path, text)
-    except (CorruptRecord, ValueError, IndexError) as error:
+    except (CorruptRecord, RecordTooLarge, ValueError, IndexError) as error:
         yield Problem(path, str(error) or "truncated")
 
 
@@ -142,7 +142,7 @@ def _verify_log(path: Path) -> Iterator[str]:
                 yield f"the batch at {position} has {len(records)} of {batch.count}"
             expected = batch.next_offset
             position += batch.size_bytes
-    except CorruptRecord as error:
+    except (CorruptRecord, RecordTooLarge) as error:
         yield f"{error} (position {position})"
 
 

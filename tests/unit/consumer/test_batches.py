@@ -13,7 +13,12 @@ from kafkaio._net.frame_pool import frame_pool
 from kafkaio._records.batch import Compression
 from kafkaio.arrow import schema
 from kafkaio.consumer import Batch, Consumer
-from kafkaio.errors import AuthorizationError, CorruptRecord, UsageError
+from kafkaio.errors import (
+    AuthorizationError,
+    CorruptRecord,
+    DeserializationError,
+    UsageError,
+)
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 from tests.unit.consumer.conftest import MakeConsumer
@@ -86,7 +91,7 @@ async def test_batches_with_deserializers(logs: FakeLogs, make: MakeConsumer):
         assert [r.value for r in batch] == [1, 2]
         assert batch.last_offset == 1
         assert batch.to_arrow()["value"].to_pylist() == [1, 2]
-        with pytest.raises(ValueError, match="invalid literal"):
+        with pytest.raises(DeserializationError, match="invalid literal"):
             await anext(batches)
         consumer.seek(ONE, 3)
         assert (await anext(batches)).values() == [4]

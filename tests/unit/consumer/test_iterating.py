@@ -8,7 +8,7 @@ import re
 import pytest
 
 from kafkaio.consumer import Consumer
-from kafkaio.errors import ClosedError, UsageError
+from kafkaio.errors import ClosedError, DeserializationError, UsageError
 from kafkaio.types import Record, TopicPartition
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
@@ -194,11 +194,10 @@ async def test_a_record_that_cannot_be_deserialized(logs: FakeLogs, make: MakeCo
     async with make(**FIRST, group_id="g", value_deserializer=int) as consumer:
         assert [r.value for r in await take(consumer, 2)] == [1, 2]
         for _ in range(3):
-            with pytest.raises(ValueError, match="invalid literal") as caught:
+            with pytest.raises(DeserializationError, match="invalid literal") as caught:
                 await take(consumer, 1)
-            assert caught.value.__notes__ == [
-                "deserializing the value of one-0 at offset 2"
-            ]
+            text = "deserializing the value of one-0 at offset 2 failed: ValueError"
+            assert str(caught.value).startswith(text)
             assert await consumer.position(ONE) == 2
         await consumer.commit()
         assert logs.committed["one", 0] == 2

@@ -12,6 +12,7 @@ import pytest
 from kafkaio.consumer import Batch, Consumer, Lane
 from kafkaio.errors import (
     ClosedError,
+    DeserializationError,
     InternalError,
     OffsetOutOfRange,
     PartitionLost,
@@ -418,7 +419,7 @@ async def test_a_record_that_cannot_be_read_stops_its_lane_alone(
         lanes = await three(consumer)
         for lane in lanes[:2]:
             assert [(await anext(lane)).value for _ in range(2)] == [0, 1]
-        with pytest.raises(ValueError, match="poison"):
+        with pytest.raises(DeserializationError, match="poison"):
             await anext(lanes[0])
         consumer.seek(ORDERS[0], 3)
         fill(logs, ORDERS[0], None)
@@ -426,7 +427,7 @@ async def test_a_record_that_cannot_be_read_stops_its_lane_alone(
         consumer.seek(ORDERS[1], 0)
         batches = lanes[1].batches()
         assert [r.value for r in await anext(batches)] == [0, 1]
-        with pytest.raises(ValueError, match="poison"):
+        with pytest.raises(DeserializationError, match="poison"):
             await anext(batches)
 
 

@@ -13,7 +13,12 @@ import pytest
 from kafkaio._machines.retries import Retry
 from kafkaio.consumer import Consumer
 from kafkaio.consumer.parallel import DeadLetter
-from kafkaio.errors import ClosedError, InternalError, UsageError
+from kafkaio.errors import (
+    ClosedError,
+    DeserializationError,
+    InternalError,
+    UsageError,
+)
 from kafkaio.types import Record
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
@@ -353,7 +358,7 @@ async def test_what_fails_for_good_is_buried_and_finished(
         await eventually(lambda: len(dead) == 2 and len(seen) == 4)
         assert sorted(map(str, seen)) == ["0", "2", "2", "3"]
         assert [(r.value, type(e)) for r, e in dead] == [
-            (b"1", ValueError),
+            (b"1", DeserializationError),
             (b"2", KeyError),
         ]
         await consumer.commit()

@@ -23,7 +23,7 @@ from kafkaio._records.batch import (
     with_base_offset,
     with_log_append_time,
 )
-from kafkaio.errors import CorruptRecord, UsageError
+from kafkaio.errors import CorruptRecord, RecordTooLarge, UsageError
 from kafkaio.types import Record, TimestampType
 from tests.unit.records.strategies import plain_records, record_lists
 
@@ -379,7 +379,7 @@ def test_crc_can_be_left_unchecked() -> None:
 def test_limit_of_decompression() -> None:
     data = encode_batch([(NOW, None, bytes(10_000), ())], compression=Compression.ZSTD)
     assert len(only(data, max_decompressed=10_100).decode("t", 0)) == 1
-    with pytest.raises(CorruptRecord, match="limit of 9000 bytes"):
+    with pytest.raises(RecordTooLarge, match="batch_size=9000 bytes"):
         only(data, max_decompressed=9_000).decode("t", 0)
 
 

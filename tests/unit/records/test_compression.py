@@ -16,8 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaio._records import compression
-from kafkaio._records.compression import Compression, Compressor, Decompressor
-from kafkaio.errors import ConfigurationError, CorruptRecord
+from kafkaio._records.compression import (
+    Compression,
+    Compressor,
+    Decompression,
+    Decompressor,
+)
+from kafkaio.errors import ConfigurationError, CorruptRecord, RecordTooLarge
 
 CODECS = list(Compression)
 REAL_CODECS = CODECS[1:]
@@ -49,7 +54,7 @@ def test_contexts_can_be_used_again(codec: Compression) -> None:
     compressor, decompressor = Compressor(codec), Decompressor()
     for data in (sample(100), b"", sample(90_000)):
         assert decompressor.decompress(codec, compressor.compress(data)) == data
-        with pytest.raises(CorruptRecord):
+        with pytest.raises(RecordTooLarge):
             decompressor.decompress(codec, compressor.compress(sample(9)), 8)
 
 
@@ -59,7 +64,8 @@ def test_limit_is_named(
     codec: Compression, size: int, decompressor: Decompressor
 ) -> None:
     compressed = Compressor(codec).compress(sample(size))
-    with pytest.raises(CorruptRecord, match=f"more than the limit of {size - 1} bytes"):
+    option = f"max_decompressed_batch_size={size - 1} bytes"
+    with pytest.raises(RecordTooLarge, match=option):
         decompressor.decompress(codec, compressed, size - 1)
 
 
@@ -69,7 +75,7 @@ def test_bomb_takes_no_more_than_the_limit_and_a_chunk(codec: Compression) -> No
     decompressor = Decompressor()
     tracemalloc.start()
     try:
-        with pytest.raises(CorruptRecord, match="limit"):
+        with pytest.raises(RecordTooLarge, match="limit"):
             decompressor.decompress(codec, bomb, MIB)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -83,13 +89,13 @@ def test_snappy_bomb_is_refused_by_its_claim(decompressor: Decompressor) -> None
     framed = Compressor(Compression.SNAPPY).compress(b"")
     framed += len(claim).to_bytes(4, "big") + claim
     for data in (claim, framed):
-        with pytest.raises(CorruptRecord, match="limit"):
+        with pytest.raises(RecordTooLarge, match="limit"):
             decompressor.decompress(Compression.SNAPPY, data)
 
 
 def test_small_snappy_blocks_add_up(decompressor: Decompressor) -> None:
     data = Compressor(Compression.SNAPPY).compress(sample(100_000))
-    with pytest.raises(CorruptRecord, match="limit"):
+    with pytest.raises(RecordTooLarge, match="limit"):
         decompressor.decompress(Compression.SNAPPY, data, 99_999)
 
 
@@ -120,7 +126,7 @@ def test_arbitrary_bytes_raise_nothing_else(codec: Compression, data: bytes) -> 
     for candidate in (data, prefixes[codec] + data):
         try:
             result = decompressor.decompress(codec, candidate, 10_000)
-        except CorruptRecord:
+        except (CorruptRecord, RecordTooLarge):
             continue
         assert len(result) <= 10_000
 
@@ -173,9 +179,41 @@ def test_gzip_data_may_end_where_a_piece_of_it_does(decompressor: Decompressor) 
             assert found == data + data[: 16_384 - cut]
 
 
-def test_gzip_with_garbage_behind_it(decompressor: Decompressor) -> None:
-    with pytest.raises(CorruptRecord):
-        decompressor.decompress(Compression.GZIP, gzip.compress(b"one") + b"?")
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"?",
+        b"\0" * 40,
+        b"\x1f\x8b\x08",
+        b"\x1f\x8b\x09" * 9,
+        b"\x1f\x8b\x08" + b"?" * 30,  # fields that do not end
+        b"\x1f\x8b\x08\x08" + b"?" * 30,
+        b"\x1f\x8b\x08\x02" + bytes(30),  # another checksum
+    ],
+)
+def test_bytes_behind_gzip_data_are_ignored(
+    decompressor: Decompressor, rest: bytes
+) -> None:
+    data = gzip.compress(b"one")
+    assert decompressor.decompress(Compression.GZIP, data + rest) == b"one"
+    assert decompressor.decompress(Compression.GZIP, data * 2 + rest) == b"oneone"
+
+
+def test_all_fields_of_a_gzip_header_are_read(decompressor: Decompressor) -> None:
+    plain = gzip.compress(b"one", mtime=0)
+    head = plain[:3] + b"\x1e" + plain[4:10] + b"\3\0abcname\0comment\0"
+    head += (zlib.crc32(head) & 0xFFFF).to_bytes(2, "little")
+    data = plain + head + plain[10:]
+    assert decompressor.decompress(Compression.GZIP, data) == b"oneone"
+
+
+def test_a_gzip_member_that_is_damaged_is_not_ignored(
+    decompressor: Decompressor,
+) -> None:
+    data = gzip.compress(b"one")
+    for wrong in (data[:-1] + b"?", data[:10] + b"?" * 20, data[:-1]):
+        with pytest.raises(CorruptRecord):
+            decompressor.decompress(Compression.GZIP, data + wrong)
 
 
 def test_gzip_default_level_is_javas() -> None:
@@ -240,10 +278,54 @@ def test_lz4_level_nine_is_the_fast_compressor_as_in_java() -> None:
     assert len(Compressor(Compression.LZ4, 10).compress(data)) < len(fast)
 
 
-def test_lz4_with_a_second_frame(decompressor: Decompressor) -> None:
+def test_bytes_behind_an_lz4_frame_are_ignored(decompressor: Decompressor) -> None:
     frame = lz4.frame.compress(b"one")
-    with pytest.raises(CorruptRecord, match="follow the lz4 frame"):
-        decompressor.decompress(Compression.LZ4, frame + frame)
+    for rest in (b"?", bytes(40), frame):
+        assert decompressor.decompress(Compression.LZ4, frame + rest) == b"one"
+
+
+def test_bytes_behind_snappy_blocks(decompressor: Decompressor) -> None:
+    data = Compressor(Compression.SNAPPY).compress(b"one")
+    for rest in (b"?", b"???"):
+        assert decompressor.decompress(Compression.SNAPPY, data + rest) == b"one"
+    with pytest.raises(CorruptRecord):
+        decompressor.decompress(Compression.SNAPPY, data + b"????")
+
+
+def test_bytes_behind_a_zstd_frame_are_an_error(decompressor: Decompressor) -> None:
+    for says_size in (True, False):
+        frame = zstandard.ZstdCompressor(write_content_size=says_size).compress(b"one")
+        for rest in (b"?", b"?" * 40):
+            with pytest.raises(CorruptRecord):
+                decompressor.decompress(Compression.ZSTD, frame + rest)
+
+
+@pytest.mark.parametrize("codec", REAL_CODECS)
+def test_decompression_in_parts(codec: Compression, decompressor: Decompressor) -> None:
+    data = sample(2 * MIB)
+    compressed = Compressor(codec).compress(data)
+    running = decompressor.begin(codec, compressed, 2 * MIB, MIB)
+    assert isinstance(running, Decompression)
+    # Another batch is read in between: it has contexts of its own.
+    small = Compressor(codec).compress(b"small")
+    steps = 0
+    while not running.go_on(1000):
+        assert decompressor.decompress(codec, small) == b"small"
+        steps += 1
+    assert running.result() == data
+    assert steps >= 3
+    assert decompressor.begin(codec, compressed, 2 * MIB, 2 * MIB) == data
+
+
+@pytest.mark.parametrize("codec", REAL_CODECS)
+def test_the_limit_holds_in_parts(
+    codec: Compression, decompressor: Decompressor
+) -> None:
+    compressed = Compressor(codec).compress(sample(2 * MIB))
+    running = decompressor.begin(codec, compressed, 2 * MIB - 1, 1000)
+    assert isinstance(running, Decompression)
+    with pytest.raises(RecordTooLarge):
+        running.go_on(4 * MIB)
 
 
 def test_zstd_with_and_without_content_size(decompressor: Decompressor) -> None:
@@ -284,7 +366,7 @@ def test_contexts_are_fit_for_use_after_a_failure(
     for _ in range(2):
         assert decompressor.decompress(codec, compressed) == data
         for wrong, limit in ((compressed[:-9], 10**6), (compressed, 9), (b"no", 1)):
-            with pytest.raises(CorruptRecord):
+            with pytest.raises((CorruptRecord, RecordTooLarge)):
                 decompressor.decompress(codec, wrong, limit)
     assert decompressor.decompress(codec, compressed) == data
 

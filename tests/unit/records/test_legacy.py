@@ -18,7 +18,7 @@ from kafkaio._records.batch import (
     read_batches,
 )
 from kafkaio._records.legacy import _fix_lz4_header
-from kafkaio.errors import CorruptRecord
+from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.types import Record, TimestampType
 
 NOW = 1_700_000_000_000
@@ -269,7 +269,7 @@ def test_message_that_ends_before_its_fields() -> None:
 
 def test_limit_of_decompression() -> None:
     data = wrapper(1, 0, message(1, 0, bytes(5_000)))
-    with pytest.raises(CorruptRecord, match="limit of 4000 bytes"):
+    with pytest.raises(RecordTooLarge, match="batch_size=4000 bytes"):
         only(data, max_decompressed=4_000).decode("t", 0)
 
 

@@ -1,0 +1,97 @@
+"""Decompresses large batches before their turn, so that the event loop is not blocked.
+
+A batch that decompresses to some megabytes is read at once. A larger one is set aside:
+its partition is not ready, the others are read meanwhile, and a task decompresses it in
+slices, with a turn of the event loop after each. The task works on one batch at a time,
+so only one that is not yet being read takes memory beyond its compressed size.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+from kafkaio._records.batch import LegacyBatch, RecordBatch
+from kafkaio._runtime.supervisor import Child
+from kafkaio.consumer.reading.buffers import Buffers, PartitionBuffer
+from kafkaio.errors import CorruptRecord, RecordTooLarge
+from kafkaio.fetching.parts import AT_ONCE, SLICE
+
+__all__ = ["Preparation", "Spawn"]
+
+#: Runs a task for as long as the consumer is open; it has a name.
+Spawn: TypeAlias = Callable[[Child, str], None]
+
+
+class Preparation:
+    """The batches that are decompressed in the background.
+
+    Args:
+        buffers: where the batches are.
+        on_ready: called when a partition can be read again.
+        on_failure: called with a partition's buffer and the reason why its first batch
+            cannot be decompressed.
+
+    Attributes:
+        spawn: runs the task; None to decompress at once, without a task.
+    """
+
+    def __init__(
+        self,
+        buffers: Buffers,
+        on_ready: Callable[[], None],
+        on_failure: Callable[[PartitionBuffer, CorruptRecord | RecordTooLarge], None],
+    ) -> None:
+        self.spawn: Spawn | None = None
+        self._buffers = buffers
+        self._on_ready = on_ready
+        self._on_failure = on_failure
+        self._waiting: deque[PartitionBuffer] = deque()
+        self._is_running = False
+
+    def is_ready(self, buffer: PartitionBuffer) -> bool:
+        """Whether the first batch of a buffer can be read now.
+
+        Otherwise the buffer was set aside.
+
+        Raises:
+            CorruptRecord: the batch cannot be decompressed.
+            RecordTooLarge: it decompresses to more than the limit.
+        """
+        batch = buffer.batches[0][0]
+        if batch.prepare(AT_ONCE) or self.spawn is None:
+            return True
+        self._buffers.set_aside(buffer)
+        self._waiting.append(buffer)
+        if not self._is_running:
+            self._is_running = True
+            self.spawn(self._run, "decompress")
+        return False
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await self._prepare(self._waiting.popleft())
+        finally:
+            self._is_running = False
+
+    async def _prepare(self, buffer: PartitionBuffer) -> None:
+        batch = buffer.batches[0][0]
+        try:
+            while self._is_wanted(buffer, batch):
+                if batch.prepare(SLICE):
+                    break
+                await asyncio.sleep(0)
+        except (CorruptRecord, RecordTooLarge) as error:
+            self._on_failure(buffer, error)
+        self._buffers.bring_back(buffer)
+        self._on_ready()
+
+    def _is_wanted(
+        self, buffer: PartitionBuffer, batch: RecordBatch | LegacyBatch
+    ) -> bool:
+        # A seek or a revocation drops the buffer while other tasks run.
+        is_kept = self._buffers.get(buffer.tp) is buffer
+        return is_kept and buffer.batches[0][0] is batch
