@@ -18,6 +18,7 @@ import anyio
 
 from kafkaio._machines.backoff import ReconnectSchedule
 from kafkaio._machines.bounds import why_unreachable
+from kafkaio._machines.connection.handshake import FirstVersions
 from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.connection import LINGER, Connection, ConnectionStatistics, Sasl
 from kafkaio._net.connection_class import ConnectionClass
@@ -114,6 +115,7 @@ class Pool:
         # of ended connections that have answered requests.
         self._turned_away: dict[_Address, int] = {}
         self._answered: set[_Address] = set()
+        self._first_versions = FirstVersions(settings.highest_api_versions)
         self._budget = ReceiveBudget(settings.receive_memory)
         self._faults = _Faults(settings.reconnect.max_ms / 1000)
         # Advertised addresses that were refused, each to be reported once.
@@ -393,10 +395,12 @@ class Pool:
         await anyio.sleep(schedule.remaining(now()))
         name = f"bootstrap server {-key[0]}" if key[0] < 0 else f"broker {key[0]}"
         self._warn(broker.host)
+        address = broker.host, broker.port
+        first = self._first_versions.version(address, now())
         connection = Connection(
             broker,
             key[1],
-            self._settings.identity(name, broker),
+            self._settings.identity(name, broker, first),
             self._observer,
             self._lost,
             self._sasl,
@@ -407,6 +411,8 @@ class Pool:
             await connection.open(self._dial, options)
             await self._confirm(connection)
         except KafkaError as failure:
+            if connection.was_cut_short:
+                self._first_versions.hung_up(address, now())
             if not connection.was_ready:
                 self._note_end(connection)
             error = self._refusal(broker) or failure
@@ -418,6 +424,7 @@ class Pool:
             self._report(key, error)
             raise error from failure.__cause__
         schedule.ready()
+        self._first_versions.answered(address, first)
         return connection
 
     def _warn(self, host: str) -> None:

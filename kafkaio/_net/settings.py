@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
 from math import inf
@@ -16,7 +16,10 @@ from kafkaio._machines.connection.handshake import Identity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
-from kafkaio.config.configs import AllowedHosts
+from kafkaio.config.configs import AllowedHosts, versions_of
+from kafkaio.errors import ConfigurationError
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.security.tls import contexts_for
 from kafkaio.types import Broker
 
@@ -68,6 +71,7 @@ class NetSettings:
         max_frame_size: the largest answer accepted, in bytes.
         max_control_response_size: the largest answer without records, in bytes.
         max_throttle: the longest pause that a broker can demand, in seconds.
+        max_versions: the highest versions to use, by API key.
         receive_memory: bytes of answers that all connections receive at once.
         is_allowed: whether an advertised host and port may be connected to.
         login: how to authenticate by SASL; None for not.
@@ -85,6 +89,7 @@ class NetSettings:
     max_frame_size: int = 104_857_600
     max_control_response_size: int = 16_777_216
     max_throttle: float = 60.0
+    max_versions: Mapping[int, int] = field(default_factory=dict)
     receive_memory: float = inf
     is_allowed: Callable[[str, int], bool] = _any_host
     login: Login | None = None
@@ -109,6 +114,7 @@ class NetSettings:
             max_frame_size=config.max_response_size,
             max_control_response_size=config.max_control_response_size,
             max_throttle=config.max_throttle_ms / 1000,
+            max_versions=_by_key(versions_of(config.max_versions)),
             receive_memory=config.receive_memory,
             is_allowed=_allowed(config.allowed_hosts),
             tls=contexts_for(config),
@@ -117,8 +123,23 @@ class NetSettings:
             receive_buffer_bytes=config.receive_buffer_bytes,
         )
 
-    def identity(self, name: str, broker: Broker) -> Identity:
-        """How the client presents itself on a connection to ``broker``."""
+    @property
+    def highest_api_versions(self) -> int:
+        """The highest version of ApiVersions to ask in."""
+        newest = ApiVersionsRequest.MAX_VERSION
+        return min(newest, self.max_versions.get(ApiKey.API_VERSIONS, newest))
+
+    def identity(
+        self, name: str, broker: Broker, first_version: int | None = None
+    ) -> Identity:
+        """How the client presents itself on a connection to ``broker``.
+
+        Args:
+            name: the broker's name in errors.
+            broker: its address.
+            first_version: the version of ApiVersions to ask in first.
+        """
+        highest = self.highest_api_versions
         address = f"{broker.host}:{broker.port}"
         return Identity(
             peer=f"{name} ({address})",
@@ -130,6 +151,8 @@ class NetSettings:
             idle_timeout=self.idle_timeout,
             max_control_response_size=self.max_control_response_size,
             max_throttle=self.max_throttle,
+            max_versions=self.max_versions,
+            first_version=highest if first_version is None else first_version,
         )
 
     def schedule(self) -> ReconnectSchedule:
@@ -145,6 +168,29 @@ class NetSettings:
             send_buffer_bytes=self.send_buffer_bytes,
             receive_buffer_bytes=self.receive_buffer_bytes,
         )
+
+
+def _by_key(versions: Mapping[str, int]) -> dict[int, int]:
+    """Versions by API key, of versions by the names of APIs.
+
+    Raises:
+        ConfigurationError: there is no such API.
+    """
+    if not versions:
+        return {}
+    keys = {key.name.replace("_", "").lower(): key for key in ApiKey}
+    found: dict[int, int] = {}
+    for name, version in versions.items():
+        key = keys.get(name.replace("_", "").lower())
+        if key is None:
+            from difflib import get_close_matches  # for mistakes alone
+
+            near = get_close_matches(name.lower(), keys, 1)
+            named = keys[near[0]].name.title().replace("_", "") if near else ""
+            hint = f"; did you mean {named!r}?" if near else ""
+            raise ConfigurationError(f"max_versions: there is no API {name!r}{hint}")
+        found[key] = version
+    return found
 
 
 def _login(config: ClientConfig) -> Login | None:
