@@ -168,6 +168,10 @@ class Pool:
         """The open connection to a broker, or None; opens nothing."""
         return self._open.get((node_id, connection_class))
 
+    def connected(self, connection_class: ConnectionClass) -> set[int]:
+        """The ids of the nodes with an open connection of a class."""
+        return {node_id for node_id, kind in self._open if kind == connection_class}
+
     def wait_before(
         self, node_id: int, connection_class: ConnectionClass = ConnectionClass.SHARED
     ) -> float:
