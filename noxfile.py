@@ -30,6 +30,7 @@ nox.options.sessions = [
     "oldest",
     "newest",
     "simulated",
+    "mock_cluster",
     "embedded",
     "integration",
     "spark",
@@ -480,6 +481,14 @@ def integration(session: nox.Session, kafka: str) -> None:
     All the rest of the suite runs on the embedded broker, and at night on every Kafka.
     """
     on_real_kafka(session, kafka, "-m", KAFKA_VERSIONS[kafka], *session.posargs)
+
+
+@nox.session
+def mock_cluster(session: nox.Session) -> None:
+    """On librdkafka's mock cluster, which confluent-kafka brings along: seconds."""
+    install(session)
+    groups(session, "test")
+    session.run("pytest", "tests/mock_cluster", *session.posargs)
 
 
 @nox.session

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from kafkaio.config.configs import (
     AllowedHosts,
     Deserializer,
+    MaxVersions,
     Partitioner,
     Serializer,
     TokenProvider,

@@ -33,6 +33,9 @@ _FLOORS: Final[Mapping[int, int]] = MappingProxyType(
 )
 _CAPS: Final[Mapping[int, int]] = MappingProxyType({ApiKey.ADD_PARTITIONS_TO_TXN: 3})
 
+#: No version is higher.
+_ANY: Final = 2**15 - 1
+
 _SOFTWARE = re.compile(r"[^a-zA-Z0-9.\-]+")
 
 
@@ -45,25 +48,38 @@ class ApiVersions:
         finalized_features: version levels in force in the whole cluster, by name.
         finalized_features_epoch: grows whenever those change; -1 if unknown.
         supported_features: highest version level that this broker supports, by name.
+        limits: the highest versions that the client may use, by API key; the ranges
+            keep to them already.
     """
 
     ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     finalized_features: Mapping[str, int] = field(default_factory=dict)
     finalized_features_epoch: int = -1
     supported_features: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[int, int] = field(default_factory=dict)
     # The results of usable(), which every request calls.
     _usable: dict[tuple[type[Request[Response]], int | None], int] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     @classmethod
-    def from_response(cls, response: ApiVersionsResponse) -> ApiVersions:
-        """Read an answer without an error."""
+    def from_response(
+        cls, response: ApiVersionsResponse, limits: Mapping[int, int] | None = None
+    ) -> ApiVersions:
+        """Read an answer without an error.
+
+        Args:
+            response: the answer.
+            limits: the highest versions that the client may use, by API key.
+        """
+        limits = {} if limits is None else limits
         return cls(
             ranges={
-                api.api_key: (api.min_version, api.max_version)
+                key: (api.min_version, min(api.max_version, limits.get(key, _ANY)))
                 for api in response.api_keys
+                for key in (api.api_key,)
             },
+            limits=limits,
             finalized_features={
                 feature.name: feature.max_version_level
                 for feature in response.finalized_features
@@ -112,6 +128,8 @@ class ApiVersions:
         )
         if low > high:
             limit = "" if max_version is None else f", at most {max_version} here"
+            if key in self.limits:
+                limit += f", and max_versions allows {self.limits[key]}"
             raise UnsupportedVersion(
                 f"no common version of {request_type.NAME}: the broker knows "
                 f"{known[0]} to {known[1]}, kafkaio {request_type.MIN_VERSION} to "

@@ -193,6 +193,8 @@ class Connection:
         #: want: while it was to authenticate them, or at their first request. Known
         #: once the connection has ended.
         self.was_turned_away: bool = False
+        #: Whether the peer hung up in place of an answer to ApiVersions.
+        self.was_cut_short: bool = False
         self._sasl = sasl
         # The session that was reported last.
         self._session: Session | None = None
@@ -664,6 +666,7 @@ class Connection:
             self._work = None
         self._unanswered = len(self._waiters)
         self.was_turned_away = self._is_turned_away(closing.cause)
+        self.was_cut_short = self._is_cut_short(closing.cause)
         self._hang_up(closing.cause)
         for ticket, error in closing.failed:
             future = self._waiters.pop(ticket, None)
@@ -698,6 +701,12 @@ class Connection:
             broker=f"{self.broker.host}:{self.broker.port}",
             step=_CREDENTIALS,
         )
+
+    def _is_cut_short(self, cause: BaseException | None) -> bool:
+        if self._was_ready or self._step or isinstance(cause, KafkaError):
+            return False
+        is_asking = not self._machine.versions.ranges
+        return isinstance(cause, OSError) and is_asking
 
     def _is_turned_away(self, cause: BaseException | None) -> bool:
         if isinstance(cause, KafkaError) or not isinstance(cause, OSError):

@@ -18,6 +18,7 @@ import anyio
 
 from kafkaio._machines.backoff import ReconnectSchedule
 from kafkaio._machines.bounds import why_unreachable
+from kafkaio._machines.connection.handshake import FirstVersions
 from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.connection import LINGER, Connection, ConnectionStatistics, Sasl
 from kafkaio._net.connection_class import ConnectionClass
@@ -115,6 +116,7 @@ class Pool:
         # of ended connections that have answered requests.
         self._turned_away: dict[_Address, int] = {}
         self._answered: set[_Address] = set()
+        self._first_versions = FirstVersions(settings.highest_api_versions)
         self._budget = ReceiveBudget(settings.receive_memory)
         self._faults = _Faults(settings.reconnect.max_ms / 1000)
         # Advertised addresses that were refused, each to be reported once.
@@ -166,6 +168,10 @@ class Pool:
     ) -> Connection | None:
         """The open connection to a broker, or None; opens nothing."""
         return self._open.get((node_id, connection_class))
+
+    def connected(self, connection_class: ConnectionClass) -> set[int]:
+        """The ids of the nodes with an open connection of a class."""
+        return {node_id for node_id, kind in self._open if kind == connection_class}
 
     def wait_before(
         self, node_id: int, connection_class: ConnectionClass = ConnectionClass.SHARED
@@ -394,10 +400,12 @@ class Pool:
         await anyio.sleep(schedule.remaining(now()))
         name = f"bootstrap server {-key[0]}" if key[0] < 0 else f"broker {key[0]}"
         self._warn(broker.host)
+        address = broker.host, broker.port
+        first = self._first_versions.version(address, now())
         connection = Connection(
             broker,
             key[1],
-            self._settings.identity(name, broker),
+            self._settings.identity(name, broker, first),
             self._observer,
             self._lost,
             self._sasl,
@@ -408,6 +416,8 @@ class Pool:
             await connection.open(self._dial, options)
             await self._confirm(connection)
         except KafkaError as failure:
+            if connection.was_cut_short:
+                self._first_versions.hung_up(address, now())
             if not connection.was_ready:
                 self._note_end(connection)
             error = self._refusal(broker) or failure
@@ -419,6 +429,7 @@ class Pool:
             self._report(key, error)
             raise error from failure.__cause__
         schedule.ready()
+        self._first_versions.answered(address, first)
         return connection
 
     def _warn(self, host: str) -> None:

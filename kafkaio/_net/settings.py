@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
 from importlib.util import find_spec
@@ -17,9 +17,11 @@ from kafkaio._machines.connection.handshake import Identity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.config import ClientConfig
-from kafkaio.config.configs import AllowedHosts
+from kafkaio.config.configs import AllowedHosts, versions_of
 from kafkaio.config.proxy import Proxy, parse_proxy
 from kafkaio.errors import ConfigurationError
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.security.tls import contexts_for
 from kafkaio.types import Broker
 
@@ -75,6 +77,7 @@ class NetSettings:
         max_frame_size: the largest answer accepted, in bytes.
         max_control_response_size: the largest answer without records, in bytes.
         max_throttle: the longest pause that a broker can demand, in seconds.
+        max_versions: the highest versions to use, by API key.
         receive_memory: bytes of answers that all connections receive at once.
         is_allowed: whether an advertised host and port may be connected to.
         login: how to authenticate by SASL; None for not.
@@ -93,6 +96,7 @@ class NetSettings:
     max_frame_size: int = 104_857_600
     max_control_response_size: int = 16_777_216
     max_throttle: float = 60.0
+    max_versions: Mapping[int, int] = field(default_factory=dict)
     receive_memory: float = inf
     is_allowed: Callable[[str, int], bool] = _any_host
     login: Login | None = None
@@ -123,6 +127,7 @@ class NetSettings:
             max_frame_size=config.max_response_size,
             max_control_response_size=config.max_control_response_size,
             max_throttle=config.max_throttle_ms / 1000,
+            max_versions=_by_key(versions_of(config.max_versions)),
             receive_memory=config.receive_memory,
             is_allowed=_allowed(config.allowed_hosts),
             tls=contexts_for(config),
@@ -132,8 +137,23 @@ class NetSettings:
             proxy=_proxy(config.proxy),
         )
 
-    def identity(self, name: str, broker: Broker) -> Identity:
-        """How the client presents itself on a connection to ``broker``."""
+    @property
+    def highest_api_versions(self) -> int:
+        """The highest version of ApiVersions to ask in."""
+        newest = ApiVersionsRequest.MAX_VERSION
+        return min(newest, self.max_versions.get(ApiKey.API_VERSIONS, newest))
+
+    def identity(
+        self, name: str, broker: Broker, first_version: int | None = None
+    ) -> Identity:
+        """How the client presents itself on a connection to ``broker``.
+
+        Args:
+            name: the broker's name in errors.
+            broker: its address.
+            first_version: the version of ApiVersions to ask in first.
+        """
+        highest = self.highest_api_versions
         address = f"{broker.host}:{broker.port}"
         return Identity(
             peer=f"{name} ({address})",
@@ -145,6 +165,8 @@ class NetSettings:
             idle_timeout=self.idle_timeout,
             max_control_response_size=self.max_control_response_size,
             max_throttle=self.max_throttle,
+            max_versions=self.max_versions,
+            first_version=highest if first_version is None else first_version,
         )
 
     def schedule(self) -> ReconnectSchedule:
@@ -174,6 +196,29 @@ def _proxy(url: str | None) -> Proxy | None:
                 f"proxy needs the package {package}: pip install kafkaio[proxy]"
             )
     return parse_proxy(url)
+
+
+def _by_key(versions: Mapping[str, int]) -> dict[int, int]:
+    """Versions by API key, of versions by the names of APIs.
+
+    Raises:
+        ConfigurationError: there is no such API.
+    """
+    if not versions:
+        return {}
+    keys = {key.name.replace("_", "").lower(): key for key in ApiKey}
+    found: dict[int, int] = {}
+    for name, version in versions.items():
+        key = keys.get(name.replace("_", "").lower())
+        if key is None:
+            from difflib import get_close_matches  # for mistakes alone
+
+            near = get_close_matches(name.lower(), keys, 1)
+            named = keys[near[0]].name.title().replace("_", "") if near else ""
+            hint = f"; did you mean {named!r}?" if near else ""
+            raise ConfigurationError(f"max_versions: there is no API {name!r}{hint}")
+        found[key] = version
+    return found
 
 
 def _login(config: ClientConfig) -> Login | None:

@@ -149,7 +149,8 @@ class Cluster:
         )
         # Invariant: the classes that are lent, with their borrowers.
         self._borrowed: dict[ConnectionClass, ref[object]] = {}
-        self._nodes = Nodes(self._pool)
+        recovers = config.metadata_recovery_strategy == "rebootstrap"
+        self._nodes = Nodes(self._pool, recovers=recovers)
         self._metadata = MetadataUpdater(config, self._nodes, self.observer)
         self._finder = CoordinatorFinder(
             self._nodes, self._metadata, config.request_timeout_ms / 1000

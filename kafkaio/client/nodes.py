@@ -6,7 +6,7 @@ Before the first metadata arrives, these are the bootstrap servers, and again af
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Final
 
@@ -23,6 +23,13 @@ __all__ = ["Nodes"]
 
 #: Seconds that one broker gets before the next one is connected to as well.
 HEAD_START: Final = 0.5
+#: Brokers without a connection that one choice looks at, a window that begins anywhere.
+#: A cluster may have thousands, and a wrong answer may name thousands that are none.
+_LOOKED_AT: Final = 32
+#: Brokers that may fail before the bootstrap servers are tried as well.
+_BEFORE_BOOTSTRAP: Final = 4
+#: Failures that an error names.
+_NAMED: Final = 5
 
 
 class Nodes:
@@ -30,10 +37,13 @@ class Nodes:
 
     Args:
         pool: the connections.
+        recovers: whether the bootstrap servers are tried, too, where brokers cannot be
+            reached (KIP-899).
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, recovers: bool = True) -> None:
         self._pool = pool
+        self._recovers = recovers
         self._known: dict[int, Broker] = {}
 
     @property
@@ -64,9 +74,12 @@ class Nodes:
         self.update({})
 
     def in_order(self) -> list[int]:
-        """Return the node ids, that of the least loaded broker first."""
+        """Return the node ids, that of the least loaded broker first.
+
+        Of the brokers without a connection it has some only, if there are many.
+        """
         loads = []
-        for node_id in self._known or self._pool.bootstrap:
+        for node_id in self._candidates():
             ready = self._pool.ready(node_id, ConnectionClass.SHARED)
             if ready is not None:
                 loads.append(NodeLoad(node_id, ready.in_flight, ready.throttled))
@@ -77,12 +90,24 @@ class Nodes:
                 loads.append(NodeLoad(node_id, None, wait))
         return least_loaded_first(loads, roll())
 
+    def _candidates(self) -> Collection[int]:
+        """The brokers to choose from; all, if they are not too many."""
+        known: Collection[int] = self._known or self._pool.bootstrap
+        if len(known) <= _LOOKED_AT:
+            return known
+        ids = list(known)
+        first = int(roll() * len(ids))
+        window = (ids[first:] + ids[:first])[:_LOOKED_AT]
+        connected = self._pool.connected(ConnectionClass.SHARED) & self._known.keys()
+        return connected | set(window)
+
     async def any_connection(self) -> Connection:
         """Return a connection to the broker that can answer soonest.
 
         Where there is no idle connection, brokers are connected to, each a head start
         after the one before, and the first that succeeds is taken. So a broker that
-        does not react delays nothing for longer than that.
+        does not react delays nothing for longer than that. The bootstrap servers are
+        among them where several brokers cannot be reached.
 
         Raises:
             BrokerNotAvailable: none can be reached; names each and why.
@@ -99,6 +124,10 @@ class Nodes:
             # Other tasks waited for the same connection and were faster: choose again.
 
     async def _race(self, order: list[int]) -> Connection:
+        if self._known and self._recovers and len(order) > _BEFORE_BOOTSTRAP:
+            # So a client comes back that was told wrong addresses of many brokers. With
+            # a few, it is soon clear that none can be reached.
+            order[_BEFORE_BOOTSTRAP:_BEFORE_BOOTSTRAP] = self._pool.bootstrap
         attempts = [
             partial(self._pool.connection, id_, ConnectionClass.SHARED) for id_ in order
         ]
@@ -107,6 +136,8 @@ class Nodes:
             return won[0]
         if not any(failure.retriable for failure in failures):
             raise failures[0]
-        what = "; ".join(str(failure) for failure in failures)
+        what = "; ".join(str(failure) for failure in failures[:_NAMED])
+        if len(failures) > _NAMED:
+            what += f"; and {len(failures) - _NAMED} more"
         kind = "bootstrap server" if self.is_bootstrapping else "broker"
         raise BrokerNotAvailable(f"no {kind} can be reached: {what}") from failures[-1]

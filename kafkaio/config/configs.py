@@ -38,12 +38,14 @@ __all__ = [
     "ClientConfig",
     "ConsumerConfig",
     "Deserializer",
+    "MaxVersions",
     "Partitioner",
     "ProducerConfig",
     "Serializer",
     "TokenProvider",
     "iso_duration_ms",
     "parse_servers",
+    "versions_of",
 ]
 
 #: What turns a user's key or value into bytes.
@@ -54,6 +56,8 @@ Deserializer = Callable[[bytes], object]
 TokenProvider = Callable[[], Awaitable[Token]]
 #: Patterns of hosts, or a function of host and port.
 AllowedHosts = Collection[str] | Callable[[str, int], bool]
+#: The highest version to use, by the name of an API; or ``"JoinGroup:5,SyncGroup:3"``.
+MaxVersions = Mapping[str, int] | str
 #: Chooses a partition: (topic, key bytes, value bytes, number of partitions).
 Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
 
@@ -347,6 +351,15 @@ class ClientConfig:
         "through it to the broker; token endpoints are not reached by it.",
         is_own=True,
         is_secret=True,
+    )
+    max_versions: MaxVersions | None = option(
+        None,
+        "The highest version of some requests, by their names, for services that "
+        'announce more than they can do: ``{"JoinGroup": 5, "ApiVersions": 0}``, as a '
+        'property ``"JoinGroup:5,ApiVersions:0"``. None: the highest that both sides '
+        "know. What a version cannot do is refused as with an old broker.",
+        keyword_type="MaxVersions | None",
+        is_own=True,
     )
     send_buffer_bytes: int = option(
         -1, "SO_SNDBUF; -1 for the system's own tuning (ADR-0008).", bounds=(-1, _MAX)
@@ -946,6 +959,7 @@ def _check(config: ClientConfig) -> None:
     _check_hosts(config.allowed_hosts)
     if config.proxy is not None:
         parse_proxy(config.proxy)
+    versions_of(config.max_versions)
     context: object = config.ssl_context
     if context is None:
         return
@@ -1056,6 +1070,42 @@ def _check_hosts(hosts: object) -> None:
             f"allowed_hosts={hosts!r} must be a collection of patterns of hosts, such "
             "as ['*.kafka.example.com'], or a function of host and port"
         )
+
+
+def versions_of(given: object) -> dict[str, int]:
+    """Read the option ``max_versions``: versions by the names of APIs.
+
+    Raises:
+        ConfigurationError: it is none of its two forms. Whether there are such APIs is
+            checked where they are known, when a client is made.
+    """
+    if given is None:
+        return {}
+    pairs: list[tuple[object, object]] = [(None, None)]
+    if isinstance(given, str):
+        pairs = [_version_of(pair) for pair in given.split(",")]
+    elif isinstance(given, Mapping):
+        pairs = list(given.items())
+    found: dict[str, int] = {}
+    for name, version in pairs:
+        if not isinstance(name, str) or type(version) is not int:
+            raise _wrong_versions(given)
+        if not name or version < 0:
+            raise _wrong_versions(given)
+        found[name] = version
+    return found
+
+
+def _version_of(pair: str) -> tuple[str, object]:
+    name, _, version = pair.rpartition(":")
+    return name.strip(), int(version) if version.strip().isdecimal() else version
+
+
+def _wrong_versions(given: object) -> ConfigurationError:
+    return ConfigurationError(
+        f"max_versions={given!r} must be versions by the names of APIs, such as "
+        '{"JoinGroup": 5} or "JoinGroup:5,SyncGroup:3"'
+    )
 
 
 def parse_servers(

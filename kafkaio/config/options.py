@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from kafkaio.config.configs import (
     AllowedHosts,
     Deserializer,
+    MaxVersions,
     Partitioner,
     Serializer,
     TokenProvider,
@@ -76,6 +77,7 @@ class ClientOptions(TypedDict, total=False):
     max_brokers: int
     allowed_hosts: AllowedHosts | None
     proxy: str | None
+    max_versions: MaxVersions | None
     send_buffer_bytes: int
     receive_buffer_bytes: int
     allow_auto_create_topics: bool

@@ -17,7 +17,10 @@ __all__ = ["FOREIGN", "unknown_option", "wrong_choice"]
 _NEAR = 0.76
 
 _TLS = "make an ssl.SSLContext that is so, and pass it as ssl_context"
-_VERSIONS = "leave it out: kafkaio negotiates versions with every broker"
+_VERSIONS = (
+    "leave it out: kafkaio negotiates versions with every broker; max_versions limits "
+    "those of single requests"
+)
 _LOG = "use logging.getLogger('kafkaio') instead"
 _OBSERVERS = "use observer=, statistics() and logging.getLogger('kafkaio') instead"
 #: Options of other clients, and those of Kafka that kafkaio does not have yet.

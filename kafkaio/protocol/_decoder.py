@@ -22,7 +22,14 @@ from typing import Final, NoReturn
 
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._source import FIXED, Source, default_of, minimum_size
-from kafkaio.protocol.message import ZERO_UUID, Buffer, Field, Message, Struct
+from kafkaio.protocol.message import (
+    ZERO_UUID,
+    Buffer,
+    Field,
+    Message,
+    Response,
+    Struct,
+)
 from kafkaio.protocol.primitives import (
     MAX_TAGS,
     read_string_length,
@@ -52,6 +59,8 @@ _UUID: Final = 112
 _SLICE: Final = 8192
 #: Numbers that one call of ``struct`` reads.
 _RUN: Final = 2048
+#: What null stands for where the schema has no null.
+_EMPTY: Final = {"array": "[]", "string": "''", "bytes": "b''", "records": "b''"}
 #: Arrays of fewer numbers take a compiled format; most are the replicas of a partition.
 _SHORT: Final = 8
 
@@ -99,6 +108,7 @@ def compile_sliced_decoder(message: type[Message], version: int) -> SlicedDecode
 class _DecoderSource(Source):
     def __init__(self, message: type[Message], version: int) -> None:
         super().__init__(message, version)
+        self._is_answer = issubclass(message, Response)
         self._run: list[tuple[str, str]] = []
         self.names |= {
             "new": object.__new__,
@@ -217,8 +227,7 @@ class _DecoderSource(Source):
         }
         self.line(f"{target} = {take[field.type]}")
         self.line(f"p = {stop}")
-        if nullable:
-            self.dedent()
+        self.dedent()
 
     def _length(self, field: Field, *, is_string: bool) -> str:
         """Add code that reads a length; null becomes a negative number."""
@@ -236,17 +245,26 @@ class _DecoderSource(Source):
     def _begin_value(
         self, field: Field, target: str, length: str, *, nullable: bool
     ) -> None:
-        """Add code that handles null; if ``nullable``, an else block stays open."""
+        """Add code that handles null, and open an else block for all other values.
+
+        Some servers write null in an answer with an error where the schema has a
+        value, librdkafka's mock cluster among them. That is the empty value: nothing
+        else can be meant, and what follows is found all the same. In a request it is an
+        error, as for Kafka.
+        """
         self.line(f"if {length} < 0:")
         self.indent()
         if nullable:
             self.line(f"{target} = None")
-            self.dedent()
-            self.line("else:")
-            self.indent()
+        elif self._is_answer:
+            self.line(f"if {length} < -1: bad_null('{field.name}')")
+            kind = "array" if field.array else str(field.type)
+            self.line(f"{target} = {_EMPTY[kind]}")
         else:
             self.line(f"bad_null('{field.name}')")
-            self.dedent()
+        self.dedent()
+        self.line("else:")
+        self.indent()
 
     def _array(self, field: Field, target: str) -> None:
         nullable = field.is_nullable(self.version)
@@ -260,8 +278,7 @@ class _DecoderSource(Source):
             self._fixed_array(field.type, target, length)
         else:
             self._loop(field, target, length)
-        if nullable:
-            self.dedent()
+        self.dedent()
 
     def _fixed_array(self, kind: str, target: str, length: str) -> None:
         if kind == "uuid":

@@ -186,7 +186,9 @@ def decode_api_versions(version_asked: int, frame: Buffer) -> ApiVersionsRespons
     """Return the answer to ApiVersions, in whichever version the broker wrote it.
 
     A broker that does not support the requested version answers with error 35
-    (UNSUPPORTED_VERSION) in version 0, so the error code is read first.
+    (UNSUPPORTED_VERSION) in version 0, so the error code is read first. That error
+    is an answer whatever follows it: it says to ask in another version. Some servers
+    write the rest in a wrong way, and older ones write nothing.
 
     Raises:
         UnsupportedVersion: if ``version_asked`` is not a version of ApiVersions.
@@ -196,8 +198,12 @@ def decode_api_versions(version_asked: int, frame: Buffer) -> ApiVersionsRespons
     if len(frame) < position + _ERROR.size:
         raise ProtocolError(f"{len(frame)} bytes are no answer to ApiVersions")
     (code,) = _ERROR.unpack_from(frame, position)
-    version = 0 if code == ErrorCode.UNSUPPORTED_VERSION else version_asked
-    return decode_response(ApiVersionsResponse, version, frame)
+    if code != ErrorCode.UNSUPPORTED_VERSION:
+        return decode_response(ApiVersionsResponse, version_asked, frame)
+    try:
+        return decode_response(ApiVersionsResponse, 0, frame)
+    except ProtocolError:
+        return ApiVersionsResponse(error_code=code)
 
 
 def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:

@@ -6,6 +6,10 @@ brokers answer ApiVersions before that.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Final
+
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import check
@@ -19,7 +23,7 @@ from kafkaio.protocol.messages.api_versions import (
     ApiVersionsResponse,
 )
 
-__all__ = ["Identity", "VersionNegotiation", "next_attempt"]
+__all__ = ["FirstVersions", "Identity", "VersionNegotiation", "next_attempt"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,8 @@ class Identity:
         idle_timeout: seconds without use after which the connection is closed.
         max_control_response_size: the largest answer without records, in bytes.
         max_throttle: the longest pause that a broker can demand, in seconds.
+        max_versions: the highest versions to use, by API key.
+        first_version: the version of ApiVersions to ask in first.
     """
 
     peer: str
@@ -47,6 +53,8 @@ class Identity:
     idle_timeout: float
     max_control_response_size: int = 16_777_216
     max_throttle: float = 60.0
+    max_versions: Mapping[int, int] = field(default_factory=dict)
+    first_version: int = ApiVersionsRequest.MAX_VERSION
 
 
 class VersionNegotiation:
@@ -62,7 +70,7 @@ class VersionNegotiation:
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
         #: The version to ask in; None once the versions are known.
-        self.version: int | None = ApiVersionsRequest.MAX_VERSION
+        self.version: int | None = identity.first_version
         #: What the broker announced; empty until it has.
         self.versions = ApiVersions()
 
@@ -82,11 +90,50 @@ class VersionNegotiation:
         """
         assert self.version is not None
         response = decode_api_versions(self.version, frame)
-        check(response)
+        if not response.error_code:
+            check(response)
         self.version = next_attempt(self.version, response)
         if self.version is None:
-            self.versions = ApiVersions.from_response(response)
+            limits = self._identity.max_versions
+            self.versions = ApiVersions.from_response(response, limits)
         return response
+
+
+#: The versions of ApiVersions to try at an address that hangs up instead of answering:
+#: flexible ones are unknown to old proxies and some services, which close the
+#: connection. The first is tried twice, because any connection may break once.
+_LADDER: Final = (ApiVersionsRequest.MAX_VERSION, ApiVersionsRequest.MAX_VERSION, 3, 0)
+#: Seconds for which an address is asked in the version that it answered. An old version
+#: tells less, and an address may have hung up only because its broker was starting.
+_KEPT: Final = 600.0
+
+
+class FirstVersions:
+    """The version of ApiVersions in which each address is asked first.
+
+    Args:
+        highest: the highest version to use.
+    """
+
+    def __init__(self, highest: int = ApiVersionsRequest.MAX_VERSION) -> None:
+        self._ladder = tuple(min(step, highest) for step in _LADDER)
+        # How often an address has hung up in a row, and until when that counts.
+        self._hung_up: dict[tuple[str, int], tuple[int, float]] = {}
+
+    def version(self, address: tuple[str, int], now: float) -> int:
+        """The version to ask in."""
+        count, until = self._hung_up.get(address, (0, now))
+        return self._ladder[count % len(self._ladder) if now < until else 0]
+
+    def hung_up(self, address: tuple[str, int], now: float) -> None:
+        """Note that an address closed a connection in place of an answer."""
+        count, _ = self._hung_up.get(address, (0, now))
+        self._hung_up[address] = count + 1, now + _KEPT
+
+    def answered(self, address: tuple[str, int], asked: int) -> None:
+        """Note that an address answered; it is asked so for a while."""
+        if asked == self._ladder[0]:
+            self._hung_up.pop(address, None)
 
 
 def next_attempt(asked: int, response: ApiVersionsResponse) -> int | None:

@@ -19,6 +19,7 @@ from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
 )
+from kafkaio.protocol.messages.metadata import MetadataRequest
 
 __all__ = ["Kip848Requests"]
 
@@ -27,6 +28,8 @@ __all__ = ["Kip848Requests"]
 _FEATURE: Final = "group.version"
 # From this version on members choose their ids (KIP-1082), and brokers match patterns.
 _COMPLETE_FROM: Final = 1
+# The version of Metadata from which topics are asked for by their ids.
+_BY_ID_FROM: Final = 12
 
 
 class Kip848Requests:
@@ -111,10 +114,18 @@ class Kip848Requests:
 
     def _check_offered(self, versions: ApiVersions) -> None:
         in_force = versions.finalized_features.get(_FEATURE, 0)
-        if self._config.group_protocol == "auto" and in_force < 1:
+        if self._config.group_protocol != "auto":
+            return
+        if in_force < 1:
             raise UnsupportedVersion(
                 "the cluster does not offer the KIP-848 group protocol: its feature "
                 f"{_FEATURE} is {in_force}"
+            )
+        known = versions.usable(MetadataRequest)
+        if known < _BY_ID_FROM:  # assignments name topics by ids
+            raise UnsupportedVersion(
+                "the KIP-848 group protocol needs Metadata version "
+                f"{_BY_ID_FROM}, and {known} is used here"
             )
 
     def _request(

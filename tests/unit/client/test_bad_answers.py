@@ -14,7 +14,7 @@ from kafkaio.config import ClientConfig
 from kafkaio.errors import BrokerNotAvailable, KafkaError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from kafkaio.protocol.messages.metadata import MetadataResponse
+from kafkaio.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import FakeCluster
 from tests.unit.client.support import client_of
@@ -157,3 +157,36 @@ async def test_what_dialling_raises_is_a_broker_that_is_not_available(
         await client.start(2)
     await client.close()
     assert asyncio.get_running_loop().time() < 3
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_thousands_of_brokers_that_are_none(
+    cluster: FakeCluster, *, hangs: bool
+) -> None:
+    def change(answer: MetadataResponse) -> None:
+        answer.brokers = [
+            MetadataResponseBroker(node_id=n, host=f"none{n}", port=9092)
+            for n in range(9_000)
+        ]
+
+    dialled: list[str] = []
+
+    async def dial(
+        host: str, port: int, sink: FrameSink, options: DialOptions
+    ) -> Transport:
+        if host.startswith("none"):
+            dialled.append(host)
+            await asyncio.sleep(20 if hangs else 0)
+            raise BrokerNotAvailable(f"{host}: refused")
+        return await cluster.dial(host, port, sink, options)
+
+    lie(cluster, change, times=1)
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
+    config = ClientConfig(bootstrap_servers=cluster.bootstrap_servers)
+    async with Client.from_config(config, dial=dial) as client:
+        began = asyncio.get_running_loop().time()
+        await client.request(ListGroupsRequest(), Broker(2))
+        # The bootstrap servers are asked again long before all were tried.
+        assert asyncio.get_running_loop().time() < began + 20
+        assert len(dialled) < 20
+        assert len(client.cluster.brokers) == 3

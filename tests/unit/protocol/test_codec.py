@@ -23,10 +23,14 @@ from kafkaio.protocol.messages.consumer_group_heartbeat import (
 )
 from kafkaio.protocol.messages.create_topics import CreateTopicsRequest
 from kafkaio.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
-from kafkaio.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kafkaio.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.protocol.messages.join_group import JoinGroupRequest
+from kafkaio.protocol.messages.list_groups import ListGroupsResponse
 from kafkaio.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -105,6 +109,34 @@ def test_a_tagged_struct_that_the_version_lacks() -> None:
     request = FetchRequest(replica_state=ReplicaState(replica_id=1))
     with pytest.raises(UnsupportedVersion, match="replica_state"):
         encode(request, 14)
+
+
+def test_null_in_an_answer_is_the_empty_value() -> None:
+    # As librdkafka's mock cluster answers with an error.
+    synced = decode(SyncGroupResponse, 3, bytes(4) + b"\0\x1b" + b"\xff\xff\xff\xff")
+    assert synced == SyncGroupResponse(error_code=27, assignment=b"")
+    # throttle, error, message, node, host, port, tags
+    found = bytes(4) + b"\0\x0f" + b"\0" + bytes(4) + b"\0" + bytes(4) + b"\0"
+    assert decode(FindCoordinatorResponse, 3, found) == FindCoordinatorResponse(
+        error_code=15, error_message=None, host=""
+    )
+    assert decode(ListGroupsResponse, 4, bytes(8)).groups == []
+    with pytest.raises(ProtocolError, match="assignment is null"):
+        decode(SyncGroupResponse, 3, bytes(6) + b"\xff\xff\xff\xfe")
+
+
+def test_an_empty_section_of_tags_may_be_written_twice() -> None:
+    answer = HeartbeatResponse(error_code=27)
+    whole = encode(answer, 4)
+    assert decode(HeartbeatResponse, 4, whole + b"\0") == answer
+    for rest in (b"\1", b"\0\0", b"\0\1"):
+        with pytest.raises(ProtocolError, match="left over"):
+            decode(HeartbeatResponse, 4, whole + rest)
+    with pytest.raises(ProtocolError, match="left over"):  # has no tags
+        decode(HeartbeatResponse, 3, encode(answer, 3) + b"\0")
+    request = HeartbeatRequest(group_id="g")
+    with pytest.raises(ProtocolError, match="left over"):
+        decode(HeartbeatRequest, 4, encode(request, 4) + b"\0")
 
 
 def test_null_only_where_the_version_has_it() -> None:

@@ -4,7 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaio._machines.connection.handshake import VersionNegotiation, next_attempt
+from kafkaio._machines.connection.handshake import (
+    FirstVersions,
+    VersionNegotiation,
+    next_attempt,
+)
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.headers import encode_response
 from kafkaio.protocol.messages.api_versions import (
@@ -63,3 +67,49 @@ def test_negotiation_never_repeats_a_version(asked: int, announced: int) -> None
 def test_negotiation_fails_on_other_errors(asked: int, code: int) -> None:
     with pytest.raises(UnsupportedVersion, match=f"error code {code}"):
         next_attempt(asked, ApiVersionsResponse(error_code=code))
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"",
+        bytes.fromhex("0100120000000200000000"),  # librdkafka's mock cluster
+        b"\xff" * 40,
+    ],
+)
+def test_a_refused_version_is_one_whatever_follows_the_error(rest: bytes) -> None:
+    negotiation = VersionNegotiation(IDENTITY)
+    negotiation.receive(bytes(4) + b"\0\x23" + rest)
+    assert negotiation.version == 0
+
+
+ADDRESS = ("h", 9092)
+
+
+def test_an_address_that_hangs_up_is_asked_in_older_versions() -> None:
+    versions = FirstVersions()
+    asked = []
+    for _ in range(9):
+        asked.append(versions.version(ADDRESS, 0.0))
+        versions.hung_up(ADDRESS, 0.0)
+    assert asked == [4, 4, 3, 0, 4, 4, 3, 0, 4]
+    assert versions.version(("other", 9092), 0.0) == 4
+
+
+def test_what_an_address_answered_is_kept_for_a_while() -> None:
+    versions = FirstVersions()
+    for _ in range(2):
+        versions.hung_up(ADDRESS, 0.0)
+    versions.answered(ADDRESS, 3)
+    assert versions.version(ADDRESS, 500.0) == 3
+    assert versions.version(ADDRESS, 601.0) == 4
+    versions.answered(ADDRESS, 4)
+    versions.hung_up(ADDRESS, 700.0)
+    assert versions.version(ADDRESS, 700.0) == 4
+
+
+def test_the_highest_version_is_a_limit() -> None:
+    versions = FirstVersions(1)
+    for _ in range(5):
+        assert versions.version(ADDRESS, 0.0) <= 1
+        versions.hung_up(ADDRESS, 0.0)
