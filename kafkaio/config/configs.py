@@ -23,6 +23,7 @@ from kafkaio.config.declaration import (
     option,
     option_of,
     read_property,
+    wrong_value,
 )
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import OffsetStore, Token
@@ -57,6 +58,8 @@ AllowedHosts = Collection[str] | Callable[[str, int], bool]
 Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
 
 _DEFAULT_PORT = 9092
+#: A name has 253 characters at most (RFC 1035); what is longer is a token or a key.
+_LONGEST_ADDRESS = 300
 
 #: The servers of a client that was given none.
 DEFAULT_SERVERS = f"localhost:{_DEFAULT_PORT}"
@@ -395,15 +398,18 @@ class ClientConfig:
         Raises:
             ConfigurationError: as in `of`; also when ``bootstrap.servers`` is missing.
         """
-        if not isinstance(properties, Mapping):
-            raise ConfigurationError(f"{properties!r} is no mapping of properties")
+        kind: object = properties
+        if not isinstance(kind, Mapping):
+            raise ConfigurationError(
+                f"properties must be a mapping, not {type(kind).__name__}"
+            )
         dotted = {f.name.replace("_", "."): f for f in fields(cls)}
         other = {alias: f for f in fields(cls) for alias in option_of(f).aliases}
         options, rest = _login_of(properties)
         for key, value in rest.items():
             found = other.get(key) or dotted.get(key)
             if found is None:
-                raise cls._unknown(key, key.replace(".", "_"), dotted)
+                raise cls._unknown(key, str(key).replace(".", "_"), dotted)
             options[found.name] = read_property(found, value)
         if not options.keys() & {"bootstrap_servers", "bootstrap_controllers"}:
             raise ConfigurationError("bootstrap.servers is missing")
@@ -833,8 +839,8 @@ class ConsumerConfig(ClientConfig):
             return
         store = self.offset_store
         if isinstance(store, type) or not isinstance(store, OffsetStore):
-            raise ConfigurationError(
-                f"offset_store={store!r} is no object with the methods of OffsetStore"
+            raise wrong_value(
+                "offset_store", store, "is no object with the methods of OffsetStore"
             )
         if self.group_id is None:
             raise ConfigurationError(
@@ -874,9 +880,11 @@ class ConsumerConfig(ClientConfig):
             return None
         duration = iso_duration_ms(text) if kind == "by_duration" else None
         if duration is None:
-            raise ConfigurationError(
-                f"auto_offset_reset={self.auto_offset_reset!r}: use latest, earliest, "
-                "none or by_duration: with an ISO 8601 duration such as PT1H"
+            raise wrong_value(
+                "auto_offset_reset",
+                self.auto_offset_reset,
+                "has none of its forms: use latest, earliest, none or by_duration: "
+                "with an ISO 8601 duration such as PT1H",
             )
         return duration
 
@@ -895,6 +903,9 @@ def _login_of(
 def _check(config: ClientConfig) -> None:
     for declared in fields(config):
         check_value(declared, getattr(config, declared.name))
+    for host, _ in config.first_nodes:
+        if "@" in host:
+            raise _server_with_user(host)
     if config.bootstrap_controllers:
         _check_controllers(config)
     _check_sasl(config)
@@ -904,9 +915,10 @@ def _check(config: ClientConfig) -> None:
         return
     # This package imports no sockets, and so not the class either.
     if isinstance(context, type) or not hasattr(context, "wrap_bio"):
-        raise ConfigurationError(
-            f"ssl_context={context!r} is no ssl.SSLContext, as "
-            "ssl.create_default_context() makes it"
+        raise wrong_value(
+            "ssl_context",
+            context,
+            "is no ssl.SSLContext, as ssl.create_default_context() makes it",
         )
     if not config.security_protocol.endswith("SSL"):
         raise ConfigurationError(
@@ -991,9 +1003,10 @@ def _check_provider(provider: object) -> None:
     from kafkaio.config.login_properties import TokenRequest
 
     if not isinstance(provider, TokenRequest):
-        raise ConfigurationError(
-            f"sasl_oauth_token_provider={provider!r} is no function that returns a "
-            "token when it is awaited"
+        raise wrong_value(
+            "sasl_oauth_token_provider",
+            provider,
+            "is no function that returns a token when it is awaited",
         )
 
 
@@ -1005,9 +1018,11 @@ def _check_hosts(hosts: object) -> None:
         or not isinstance(hosts, Collection)
         or not all(isinstance(host, str) and host for host in hosts)
     ):
-        raise ConfigurationError(
-            f"allowed_hosts={hosts!r} must be a collection of patterns of hosts, such "
-            "as ['*.kafka.example.com'], or a function of host and port"
+        raise wrong_value(
+            "allowed_hosts",
+            hosts,
+            "must be a collection of patterns of hosts, such as "
+            "['*.kafka.example.com'], or a function of host and port",
         )
 
 
@@ -1032,10 +1047,13 @@ def parse_servers(
     given = list(found) if isinstance(found, Iterable) else [found]
     texts = [text for text in given if isinstance(text, str)]
     if len(texts) < len(given):
-        raise ConfigurationError(
-            f"{name}={servers!r}: use 'host:port', 'host:port,host2:port' "
-            "or a list of such texts"
+        raise wrong_value(
+            name,
+            servers,
+            "is not 'host:port', 'host:port,host2:port' or a list of such",
         )
+    if any("@" in text for text in texts):
+        raise _server_with_user(",".join(texts))
     parsed = tuple(_parse_server(t.strip()) for t in texts if t.strip())
     if not parsed:
         raise ConfigurationError(f"{name} names no server")
@@ -1050,12 +1068,28 @@ def _parse_server(text: str) -> tuple[str, int]:
         text,
     )
     port = int(found["port"] or _DEFAULT_PORT) if found else 0
-    if found is None or not 0 < port < 65536:
+    if found is None or not 0 < port < 65536 or len(text) > _LONGEST_ADDRESS:
+        from kafkaio.config.shown import shown_server
+
         url = "; it is no URL" if "://" in text else ""
         raise ConfigurationError(
-            f"bootstrap server {text!r}: use host:port, or [address]:port for IPv6{url}"
+            f"bootstrap server {shown_server(text)}: use host:port, or [address]:port "
+            f"for IPv6{url}"
         )
     return found["v6"] or found["host"], port
+
+
+def _server_with_user(text: str) -> ConfigurationError:
+    """The error for a user before a host.
+
+    A password can have commas, so no address of the text is looked at by itself.
+    """
+    from kafkaio.config.shown import shown_server
+
+    return ConfigurationError(
+        f"bootstrap server {shown_server(text)}: no user can stand before a host; "
+        "use sasl_username and sasl_password, with sasl_mechanism and security_protocol"
+    )
 
 
 def _parse_strategy(strategy: object) -> tuple[object, ...]:
@@ -1076,7 +1110,7 @@ def _parse_acks(acks: object) -> int:
     known = {"all": -1, "-1": -1, "0": 0, "1": 1}
     found = None if isinstance(acks, bool) else known.get(str(acks))
     if found is None:
-        raise ConfigurationError(f"acks={acks!r} is none of 'all', 1, 0")
+        raise wrong_value("acks", acks, "is none of 'all', 1, 0")
     return found
 
 

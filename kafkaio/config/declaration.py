@@ -172,9 +172,9 @@ def check_value(declared: Field[Any], value: object) -> None:
         _check_choice(name, value, facts.choices)
     elif facts.function:
         if value is not None and not callable(value):
-            raise ConfigurationError(f"{name}={value!r} is no {facts.function}")
+            raise wrong_value(name, value, f"is no {facts.function}")
     else:
-        _check_type(name, value, types_of(declared), is_secret=facts.is_secret)
+        _check_type(name, value, types_of(declared))
         _check_bounds(name, value, facts.bounds)
 
 
@@ -187,17 +187,22 @@ def types_of(declared: Field[Any]) -> tuple[type, ...]:
     return (*found, NoneType) if found and rest == "None" else ()
 
 
-def _check_type(
-    name: str, value: object, wanted: tuple[type, ...], *, is_secret: bool
-) -> None:
+def wrong_value(name: str, value: object, reason: str) -> ConfigurationError:
+    """Return the error for a value, which is shown only if it can be no secret."""
+    # Loaded for mistakes alone.
+    from kafkaio.config.shown import shown
+
+    return ConfigurationError(f"{shown(name, value)} {reason}")
+
+
+def _check_type(name: str, value: object, wanted: tuple[type, ...]) -> None:
     if not wanted:
         return
     is_flag = isinstance(value, bool) and bool not in wanted
     if is_flag or not isinstance(value, wanted):
         names = ("None" if kind is NoneType else kind.__name__ for kind in wanted)
-        shown = f" {type(value).__name__}" if is_secret else f"={value!r}"
-        raise ConfigurationError(
-            f"{name}{shown} has the wrong type: {' or '.join(names)} is needed"
+        raise wrong_value(
+            name, value, f"has the wrong type: {' or '.join(names)} is needed"
         )
 
 

@@ -16,6 +16,7 @@ from dataclasses import field
 from typing import Final, Literal, TypeAlias
 
 from kafkaio._dataclass import dataclass
+from kafkaio.config.declaration import wrong_value
 from kafkaio.config.jaas import LoginModule, parse_jaas
 from kafkaio.errors import ConfigurationError
 
@@ -100,7 +101,7 @@ class TokenRequest:
     """
 
     kind: TokenKind
-    url: str = ""
+    url: str = field(default="", repr=False)
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     scope: str = ""
@@ -159,11 +160,15 @@ def _check_mechanism(module: LoginModule, mechanism: object) -> None:
         raise ConfigurationError(f"{_JAAS}: {module.name}: {_MSK_HINT}")
     fitting = _MODULES.get(module.kind)
     if fitting is None:
-        raise ConfigurationError(
-            f"{_JAAS}: kafkaio has no {module.name}; it has {', '.join(_MODULES)}"
-        )
+        known = ", ".join(_MODULES)
+        # A text without dots is not a class of Java, and may be a password.
+        name = module.name if "." in module.name else "such login module"
+        raise ConfigurationError(f"{_JAAS}: kafkaio has no {name}; it has {known}")
     if mechanism not in fitting:
-        what = "is missing" if mechanism is None else f"is {mechanism}"
+        every = {name for names in _MODULES.values() for name in names}
+        what = "is missing" if mechanism is None else "is another one"
+        if isinstance(mechanism, str) and mechanism in every:
+            what = f"is {mechanism}"
         raise ConfigurationError(
             f"{_JAAS}: {module.kind} is for sasl.mechanism={' or '.join(fitting)}, "
             f"and sasl.mechanism {what}"
@@ -269,14 +274,14 @@ class _Properties:
         """Return a whole number of seconds."""
         text = self.take(name)
         if text and not text.isdecimal():
-            raise ConfigurationError(f"{name}={text!r} is no whole number")
+            raise wrong_value(name, text, "is not a whole number")
         return int(text) if text else default
 
     def flag(self, name: str) -> bool:
         """Return whether a flag is set."""
         text = self.take(name).lower()
         if text not in {"", "true", "false"}:
-            raise ConfigurationError(f"{name}={text!r} is neither true nor false")
+            raise wrong_value(name, text, "is neither true nor false")
         return text == "true"
 
     def of_module(self, prefix: str) -> dict[str, str]:
@@ -308,7 +313,7 @@ def _request(asked: _Properties) -> TokenRequest:
         raise ConfigurationError(f"{_HANDLER}: no classes of Java: {_PROVIDER}")
     method = asked.take(f"{_OAUTH}method") or "oidc"
     if method != "oidc":
-        raise ConfigurationError(f"{_OAUTH}method={method!r}: {_PROVIDER}")
+        raise ConfigurationError(f"{_OAUTH}method is not oidc: {_PROVIDER}")
     url = asked.take(f"{_OAUTH}token.endpoint.url")
     if not url:
         if _HANDLERS.get(handler, False):
@@ -372,7 +377,10 @@ def _kind(
 ) -> TokenKind:
     grant = asked.take(f"{_OAUTH}grant.type")
     if grant not in {"", "client_credentials", _BEARER_GRANT}:
-        raise ConfigurationError(f"{_OAUTH}grant.type={grant!r}: {_PROVIDER}")
+        raise ConfigurationError(
+            f"{_OAUTH}grant.type is neither client_credentials nor {_BEARER_GRANT}: "
+            f"{_PROVIDER}"
+        )
     if grant == _BEARER_GRANT or retriever == "JwtBearerJwtRetriever":
         if not has_assertion:
             raise ConfigurationError(
