@@ -66,6 +66,8 @@ DEFAULT_SERVERS = f"localhost:{_DEFAULT_PORT}"
 _MAX = 2**31 - 1
 _FROM_0: tuple[float, float] = (0, _MAX)
 _FROM_1: tuple[float, float] = (1, _MAX)
+#: Assignors that Java has as classes, such as ``CooperativeStickyAssignor``.
+_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 #: How many batches per producer and partition a broker remembers (KIP-98).
 _MAX_IDEMPOTENT_IN_FLIGHT = 5
 
@@ -592,6 +594,8 @@ class ProducerConfig(ClientConfig):
         "rules.",
         function="function (topic, key, value, partitions) that returns a number",
         is_own=True,
+        # The built-in rules by librdkafka's name, which are Java's.
+        synonyms={"murmur2_random": None},
     )
     partitioner_ignore_keys: bool = option(
         False,  # noqa: FBT003
@@ -703,6 +707,10 @@ class ConsumerConfig(ClientConfig):
         "``roundrobin``, ``sticky``, ``cooperative-sticky``, ``broker-range`` or "
         "objects (`Assignor`). None for ``cooperative-sticky``.",
         keyword_type="Sequence[object] | None",
+        synonyms={
+            **{name: name for name in _ASSIGNORS},
+            **{f"{name.replace('-', '')}assignor": name for name in _ASSIGNORS},
+        },
     )
     session_timeout_ms: int = option(
         45_000,
@@ -742,6 +750,17 @@ class ConsumerConfig(ClientConfig):
         "latest",
         "Where to start without a valid offset: ``latest``, ``earliest``, ``none`` "
         "(raise an error) or ``by_duration:PT1H`` (KIP-1106).",
+        synonyms={
+            "latest": "latest",
+            "largest": "latest",
+            "end": "latest",
+            "earliest": "earliest",
+            "smallest": "earliest",
+            "beginning": "earliest",
+            "none": "none",
+            "error": "none",
+            "by_duration": "by_duration",
+        },
     )
     isolation_level: str = option(
         "read_uncommitted",

@@ -129,6 +129,8 @@ def read_login(
     rest = {n: v for n, v in properties.items() if n not in given}
     module = _module(given.pop(_JAAS, None))
     mechanism = rest.get("sasl.mechanism", rest.get("sasl.mechanisms"))
+    if isinstance(mechanism, str):
+        mechanism = mechanism.strip().upper()
     if module is not None:
         _check_mechanism(module, mechanism)
     asked = _Properties(given, {} if module is None else module.options)
@@ -311,7 +313,7 @@ def _request(asked: _Properties) -> TokenRequest:
         raise ConfigurationError(f"{_HANDLER}: {_MSK_HINT}")
     if handler and handler not in _HANDLERS:
         raise ConfigurationError(f"{_HANDLER}: no classes of Java: {_PROVIDER}")
-    method = asked.take(f"{_OAUTH}method") or "oidc"
+    method = asked.take(f"{_OAUTH}method").lower() or "oidc"
     if method != "oidc":
         raise ConfigurationError(f"{_OAUTH}method is not oidc: {_PROVIDER}")
     url = asked.take(f"{_OAUTH}token.endpoint.url")
@@ -375,7 +377,7 @@ def _from_url(asked: _Properties, url: str) -> TokenRequest:
 def _kind(
     asked: _Properties, retriever: str, url: str, *, has_assertion: bool
 ) -> TokenKind:
-    grant = asked.take(f"{_OAUTH}grant.type")
+    grant = asked.take(f"{_OAUTH}grant.type").lower()
     if grant not in {"", "client_credentials", _BEARER_GRANT}:
         raise ConfigurationError(
             f"{_OAUTH}grant.type is neither client_credentials nor {_BEARER_GRANT}: "
@@ -411,7 +413,7 @@ def _assertion(asked: _Properties) -> AssertionFacts | None:
         file=asked.take(f"{_ASSERTION}file"),
         key_file=asked.take(f"{_ASSERTION}private.key.file"),
         passphrase=asked.take(f"{_ASSERTION}private.key.passphrase"),
-        algorithm=asked.take(f"{_ASSERTION}algorithm") or "RS256",
+        algorithm=asked.take(f"{_ASSERTION}algorithm").upper() or "RS256",
         claims=tuple(
             (name, value)
             for name in ("aud", "iss", "sub")
