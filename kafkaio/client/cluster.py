@@ -51,7 +51,7 @@ from kafkaio.client.telemetry.pusher import Telemetry
 from kafkaio.config import ClientConfig
 from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
 from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.broker_errors import broker_error, sentence
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -237,8 +237,18 @@ class Cluster:
                     raise failure
             return
         failure = self._metadata.failure
-        why = str(failure) if failure else f"no answer yet from {servers}"
-        raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
+        if failure is not None:
+            raise BrokerNotAvailable(
+                f"the cluster did not answer: {failure}"
+            ) from failure
+        if self._pool.awaits_credentials:
+            raise BrokerNotAvailable(
+                "no broker was asked: the client waits for credentials "
+                f"(sasl_mechanism={self.config.sasl_mechanism})"
+            )
+        raise BrokerNotAvailable(
+            f"the cluster did not answer: no answer yet from {servers}"
+        )
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Close all connections and end all tasks, as `kafkaio.Client.close` does."""
@@ -507,7 +517,7 @@ class Cluster:
             elif topic.error_code not in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
                 raise broker_error(
                     topic.error_code,
-                    f"partitions of topic {name!r}",
+                    sentence(topic.error_code, f"look up topic {name!r}"),
                     api=request.API_KEY,
                     topic=name,
                 )
@@ -563,7 +573,7 @@ class Cluster:
                     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             missing[tp] = broker_error(
                 code,
-                f"partition {tp.topic}-{tp.partition}",
+                sentence(code, f"look up partition {tp.topic}-{tp.partition}"),
                 api=request.API_KEY,
                 topic=tp.topic,
             )

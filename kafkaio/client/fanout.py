@@ -67,7 +67,7 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.broker_errors import broker_error, meaning
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response
 from kafkaio.types import TopicPartition
@@ -436,7 +436,8 @@ def sort_answers(
         if what.step is Step.SUCCESS:
             results.found[item] = answer.value
             continue
-        detail = f": {answer.message}" if answer.message else ""
+        reason = answer.message or meaning(answer.code)
+        detail = f": {reason}" if reason else ""
         error = broker_error(
             answer.code,
             f"{operation.named([item])}{detail}",
@@ -577,16 +578,17 @@ class Fanout:
                 results.fail(wanted, node_id)
 
         async def send(node_id: int, wanted: Sequence[ItemT]) -> None:
+            contact = Contact(node_id)
             try:
                 with anyio.fail_after(deadline - now()):
                     while wanted:
                         some, _ = await self.request(
-                            operation, node_id, wanted, deadline
+                            operation, contact, wanted, deadline
                         )
                         results.add(some)
                         wanted = [item for item in wanted if item not in some]
             except TimeoutError as error:
-                results.fail(wanted, _silence(node_id, within, error))
+                results.fail(wanted, _silence(contact, within, error))
 
         async with anyio.create_task_group() as group:
             for to, wanted in unknown.items():
@@ -613,18 +615,24 @@ class Fanout:
     async def request(
         self,
         operation: Operation[ItemT, ValueT, ResponseT],
-        node_id: int,
+        contact: Contact,
         items: Sequence[ItemT],
         deadline: float,
     ) -> tuple[Results[ItemT, ValueT], Collection[ItemT]]:
         """Send a broker one request for as many of some items as it can carry.
+
+        Args:
+            operation: what to ask.
+            contact: the broker; it notes whether the broker was asked.
+            items: what to ask for.
+            deadline: the time of the loop's clock at which the caller gives up.
 
         Returns:
             The results of the items that were asked for, and those of them whose
             error says that the metadata is out of date. The other items are in no
             result.
         """
-        results = Results[ItemT, ValueT]()
+        results, node_id = Results[ItemT, ValueT](), contact.node_id
         left = max(_LEAST, min(self._timeout, deadline - now()))
         try:
             # Not the time that is left: a connection whose request gets no answer in
@@ -643,6 +651,7 @@ class Fanout:
                 except UnsupportedVersion as error:
                     results.failed = _too_new(operation, items, terms, error)
                     return results, ()
+                contact.is_asked = True
                 response = await connection.call(
                     request, timeout=self._timeout, max_version=version
                 )
@@ -655,7 +664,7 @@ class Fanout:
             results.fail(items, error)
             return results, ()
         except TimeoutError as error:
-            results.fail(items, _silence(node_id, self._timeout, error))
+            results.fail(items, _silence(contact, self._timeout, error))
             return results, ()
         for to, what in {(operation.destination(i), r) for i, r in reactions.items()}:
             self._routing.react(to, node_id, what)
@@ -704,8 +713,36 @@ def _too_new(
     return failed or dict.fromkeys(items, error)
 
 
-def _silence(node_id: int, seconds: float, cause: Exception) -> RequestTimeout:
-    error = RequestTimeout(f"broker {node_id} did not answer within {seconds:g} s")
+class Contact:
+    """A broker that is to be asked, and how far that has come.
+
+    Attributes:
+        node_id: the broker.
+        is_asked: whether a request was sent.
+    """
+
+    __slots__ = ("is_asked", "node_id")
+
+    def __init__(self, node_id: int) -> None:
+        self.node_id: int = node_id
+        self.is_asked: bool = False
+
+    @property
+    def stage(self) -> str:
+        """What an operation waits for whose time is over."""
+        if self.is_asked:
+            return f"broker {self.node_id} has not answered"
+        return f"broker {self.node_id} was not asked: there is no connection to it yet"
+
+
+def _silence(contact: Contact, seconds: float, cause: Exception) -> RequestTimeout:
+    what = f"broker {contact.node_id} did not answer within {seconds:g} s"
+    if not contact.is_asked:
+        what = (
+            f"broker {contact.node_id} was not asked: there was no connection to it "
+            f"within {seconds:g} s"
+        )
+    error = RequestTimeout(what)
     error.__cause__ = cause
     return error
 
@@ -732,6 +769,7 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
         # Items whose broker is known, and those that a broker was asked for.
         self._queued: dict[int, list[ItemT]] = defaultdict(list)
         self._in_flight: dict[int, Sequence[ItemT]] = {}
+        self._contacts: dict[int, Contact] = {}
 
     async def drive(self, *, stops_at_failure: bool) -> None:
         """Ask until everything is decided, or it is too late for another attempt."""
@@ -747,9 +785,14 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
             group.cancel_scope.cancel()
 
     def in_flight(self) -> dict[ItemT, str]:
-        """Return the items that brokers were asked for, with words that say so."""
-        return {
-            item: f"broker {node_id} has not answered"
+        """Return the items whose brokers are known, with what they wait for."""
+        waiting = {
+            item: f"it waits for an earlier request to broker {node_id}"
+            for node_id, items in self._queued.items()
+            for item in items
+        }
+        return waiting | {
+            item: self._contacts[node_id].stage
             for node_id, items in self._in_flight.items()
             for item in items
         }
@@ -809,8 +852,9 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
 
     async def _ask(self, node_id: int, items: Sequence[ItemT]) -> None:
         progress = self._progress
+        contact = self._contacts[node_id] = Contact(node_id)
         results, stale = await self._fanout.request(
-            self._operation, node_id, items, progress.deadline
+            self._operation, contact, items, progress.deadline
         )
         del self._in_flight[node_id]
         if len(results) < len(items):
