@@ -407,6 +407,11 @@ class Connection:
             self.close()
             raise
 
+    @property
+    def awaits_credentials(self) -> bool:
+        """Whether `open` waits for credentials: the broker was not asked yet."""
+        return self._step == _CREDENTIALS
+
     async def _open(self, dial: Dial, options: DialOptions, until: float) -> None:
         broker, mechanism = self.broker, None
         if self._sasl is not None:
@@ -734,8 +739,9 @@ class Connection:
         exchange = self._machine.exchange
         if exchange is not None and self._is_turned_away(cause):
             reason += (
-                f" without an answer to {exchange.mechanism}. Mostly, the listener "
-                "wants another mechanism, or the message is too large "
+                f" without an answer to {exchange.mechanism}. Mostly, the credentials "
+                "are wrong (some brokers say nothing then), the listener wants another "
+                "mechanism, or the message is too large "
                 f"(sasl.server.max.receive.size; it had {exchange.sent_bytes} bytes)"
             )
         error = BrokerNotAvailable(

@@ -101,6 +101,8 @@ class Pool:
         # Invariant: a key is in at most one of the two.
         self._open: dict[_Key, Connection] = {}
         self._opening: dict[_Key, _Opening] = {}
+        # Those that are being opened.
+        self._trying: dict[Connection, None] = {}
         # Retired: they take no new requests, but answers are still due.
         self._retired: dict[Connection, None] = {}
         self._schedules: dict[_Key, ReconnectSchedule] = {}
@@ -345,6 +347,11 @@ class Pool:
             raise ConfigurationError(what) from failure
         return "it is not among the allowed_hosts"
 
+    @property
+    def awaits_credentials(self) -> bool:
+        """Whether all that is being opened waits for credentials."""
+        return bool(self._trying) and all(it.awaits_credentials for it in self._trying)
+
     def _begin(self, key: _Key, broker: Broker) -> _Opening:
         opening = _Opening(broker)
 
@@ -412,6 +419,7 @@ class Pool:
             self._budget,
         )
         options = self._settings.dial_options(schedule.set_up_timeout(roll()))
+        self._trying[connection] = None
         try:
             await connection.open(self._dial, options)
             await self._confirm(connection)
@@ -428,6 +436,8 @@ class Pool:
             self._faults.ended(broker, error, now())
             self._report(key, error)
             raise error from failure.__cause__
+        finally:
+            del self._trying[connection]
         schedule.ready()
         self._first_versions.answered(address, first)
         return connection
@@ -503,7 +513,8 @@ class Pool:
         else:
             mechanism, step = self._settings.login.mechanism, "SaslAuthenticate"
             why = (
-                f"instead of an answer to {mechanism}; the listener may want another "
+                f"instead of an answer to {mechanism}; the credentials may be wrong "
+                "(some brokers say nothing then), the listener may want another "
                 "sasl_mechanism, or the message is larger than its "
                 "sasl.server.max.receive.size"
             )

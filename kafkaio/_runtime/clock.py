@@ -5,7 +5,6 @@ A simulation replaces both with `replaced`, and the loop's clock with its own lo
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
+from kafkaio._runtime.loop import running_loop
 
 __all__ = ["now", "random_uuid", "replaced", "roll", "wall_clock", "wall_ms"]
 
@@ -28,8 +28,12 @@ _sources = _Sources(time.time_ns, random.random, random.getrandbits)  # noqa: S3
 
 
 def now() -> float:
-    """Return the seconds on the running loop's monotonic clock."""
-    return asyncio.get_running_loop().time()
+    """Return the seconds on the running loop's monotonic clock.
+
+    Raises:
+        UsageError: no event loop of asyncio runs.
+    """
+    return running_loop().time()
 
 
 def wall_clock() -> Callable[[], int]:

@@ -34,6 +34,7 @@ from weakref import WeakMethod, WeakSet
 
 import anyio
 
+from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Child, TaskScope, start_detached
 from kafkaio.errors import ClosedError, InternalError, KafkaError
 
@@ -92,7 +93,7 @@ class Home:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = running_loop()
         self.is_elsewhere: bool = False
         self.on_fork: Callable[[], object] | None = None
         _homes.add(self)
@@ -179,6 +180,7 @@ class Lifecycle:
 
         Raises:
             ClosedError: it was started, or closed, before.
+            UsageError: no event loop of asyncio runs.
         """
         if self.state is not State.NEW:
             raise ClosedError(

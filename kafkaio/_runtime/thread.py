@@ -23,6 +23,7 @@ from typing import Generic, TypeAlias, TypeVar
 import anyio
 
 from kafkaio._runtime.lifecycle import Ending
+from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.errors import ClosedError
 
@@ -210,7 +211,7 @@ class _Side:
 
     def open(self) -> None:
         """Take calls on the loop that runs now."""
-        self._loop = asyncio.get_running_loop()
+        self._loop = running_loop()
         self._supervisor.start()
         self.is_open = True
 

@@ -49,6 +49,9 @@ COMMON: Final = frozenset(
     }
 )
 _WITHOUT: Final = "Without a cluster"
+#: Commands behind whose arguments people write a password.
+_SECRETIVE: Final = frozenset({"kafkaio users set"})
+_EXTRA: Final = "Got unexpected extra argument"
 SETTINGS: Final[dict[str, Any]] = {
     "help_option_names": ["-h", "--help"],
     "max_content_width": 100,
@@ -115,7 +118,8 @@ def pairs(
     for text in values:
         name, equals, value = text.partition("=")
         if not name.strip() or not equals:
-            raise click.BadParameter(f"{text!r} is not KEY=VALUE", context, parameter)
+            # The text may be a password without its name.
+            raise click.BadParameter("it is not KEY=VALUE", context, parameter)
         found[name.strip()] = value
     return found
 
@@ -143,10 +147,10 @@ class Command(_Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            error.ctx = error.ctx or ctx
+            error = _advised(error, ctx)
             name = self._name_like_an_option(error, words)
             if not name:
-                raise
+                raise error from None
             raise click.UsageError(
                 f"{error.format_message()} (a name that begins with - goes behind --: "
                 f"{ctx.command_path} -- {name})",
@@ -178,7 +182,9 @@ class Command(_Command):
         else:
             return ""
         found = (w for w in words if re.fullmatch(pattern, w, re.DOTALL))
-        return next((each for each in found if each not in known), "")
+        name = next((each for each in found if each not in known), "")
+        # What stands behind the sign is the value of an option, not a part of a name.
+        return name.partition("=")[0]
 
     def _names(self, *, with_value: bool = False) -> set[str]:
         """Return the names of the options, or of those whose value is the next word."""
@@ -199,6 +205,24 @@ class Group(_Group):
         more.setdefault("context_settings", SETTINGS)
         more["params"] = [*(more.get("params") or ()), *common_options(hidden=True)]
         super().__init__(*args, **more)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words up to the name of the subcommand."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise _advised(error, ctx) from None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; a word for one that other tools have is told apart."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            from kafkaio.cli.habits import subcommand_for
+
+            meant = subcommand_for(str(self.name), args[0], self.commands)
+            raise _no_command(ctx, args[0], meant)
+        return super().resolve_command(ctx, args)
 
 
 class Root(_Group):
@@ -230,6 +254,32 @@ class Root(_Group):
                 return found
         return None
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words up to the name of the command."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise _advised(error, ctx) from None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; a word for one that other tools have is told apart."""
+        if args and not args[0].startswith("-"):
+            found = self.get_command(ctx, args[0])
+            if found is None:
+                raise _no_command(ctx, args[0], self._meant(ctx, args))
+        return super().resolve_command(ctx, args)
+
+    def _meant(self, ctx: click.Context, args: list[str]) -> str:
+        from kafkaio.cli.habits import command_for, subcommand_for
+
+        meant = command_for(args[0], self.list_commands(ctx))
+        found = self.get_command(ctx, meant)
+        if isinstance(found, click.Group) and len(args) > 1:
+            return subcommand_for(meant, args[1], found.commands) or meant
+        return meant
+
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
@@ -241,6 +291,32 @@ class Root(_Group):
                     formatter.write_dl([(n, each.help) for n, each in section.items()])
         with formatter.section(_WITHOUT):
             formatter.write_dl(list(BARE.items()))
+
+
+def _no_command(ctx: click.Context, word: str, meant: str) -> click.UsageError:
+    hint = f" Did you mean kafkaio {meant}?" if meant else ""
+    return click.UsageError(f"No such command {word!r}.{hint}", ctx)
+
+
+def _advised(error: click.UsageError, ctx: click.Context) -> click.UsageError:
+    """Return the error, with what is typed here in place of other tools' options."""
+    error.ctx = error.ctx or ctx
+    if ctx.command_path in _SECRETIVE and error.message.startswith(_EXTRA):
+        # It may be a password.
+        return click.UsageError(_EXTRA, ctx)
+    if not isinstance(error, click.NoSuchOption):
+        return error
+    from kafkaio.cli.habits import option_hint
+
+    path = ctx.command_path.split()[1:]
+    above = ctx.command if isinstance(ctx.command, click.Group) else None
+    if above is None and ctx.parent is not None:
+        above = ctx.parent.command if isinstance(ctx.parent.command, Group) else None
+    names = above.commands if isinstance(above, Group) else {}
+    hint = option_hint(path, error.option_name, names)
+    if not hint:
+        return error
+    return click.UsageError(f"No such option {error.option_name!r}: {hint}", ctx)
 
 
 def _outline(name: str) -> click.Command:

@@ -153,7 +153,7 @@ class Connection:
         if given.profile is not None:
             yield self._profile(given.profile)
         if given.config is not None:
-            yield _read(Path(given.config))
+            yield _read(_file_of(given.config))
         yield given.properties
         if given.bootstrap_server is not None:
             yield {_SERVERS: given.bootstrap_server}
@@ -211,6 +211,17 @@ def _dotted(name: str) -> str:
 
 def _wrong(message: str) -> CommandFailed:
     return CommandFailed(message, Exit.USAGE)
+
+
+def _file_of(text: str) -> Path:
+    path = Path(text)
+    if "=" in text and not path.exists():
+        # Kafka's own scripts take configs by this option.
+        raise _wrong(
+            "--config reads a file; an option of the client is -X KEY=VALUE, and a "
+            "config of a topic -c KEY=VALUE, as in -c retention.ms=3600000"
+        )
+    return path
 
 
 def _read(path: Path) -> Mapping[str, object]:

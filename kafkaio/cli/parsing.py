@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import NoReturn
 
 __all__ = ["Parser", "add_formats"]
@@ -14,6 +15,28 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the message to stderr and exit with code 2."""
         self.exit(2, f"{self.prog}: {message}\n")
+
+    def parse_args(  # type: ignore[override]  # no namespace is ever given
+        self, args: Sequence[str] | None = None
+    ) -> argparse.Namespace:
+        """Parse; what is not known is named without its value, with an advice."""
+        found, rest = super().parse_known_args(args)
+        if rest:
+            command = getattr(found, "command", self.prog)
+            self.exit(2, f"{command}: {_unknown(rest, command)}\n")
+        return found
+
+
+def _unknown(words: Sequence[str], command: str) -> str:
+    """The message for words that a command does not take; values may be secrets."""
+    names = [word.partition("=")[0] for word in words if word.startswith("-")]
+    if not names:
+        return f"{len(words)} words too many"
+    # Loaded for mistakes alone.
+    from kafkaio.cli.habits import option_hint
+
+    hint = option_hint(command.split()[1:], names[0])
+    return f"No such option {names[0]!r}{f': {hint}' if hint else ''}"
 
 
 def add_formats(parser: argparse.ArgumentParser) -> None:

@@ -44,7 +44,8 @@ def _headers(
     for text in values:
         name, equals, value = text.partition("=")
         if not equals:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE", context, parameter)
+            # The text may be a token.
+            raise click.BadParameter("it is not NAME=VALUE", context, parameter)
         found.append((name, value.encode()))
     return tuple(found)
 

@@ -56,7 +56,7 @@ from kafkaio.errors import (
     RequestTimeout,
 )
 from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.broker_errors import broker_error, sentence
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -245,6 +245,11 @@ class Cluster:
                     raise failure
             return
         failure = self._metadata.failure
+        if failure is None and self._pool.awaits_credentials:
+            raise BrokerNotAvailable(
+                "no broker was asked: the client waits for credentials "
+                f"(sasl_mechanism={self.config.sasl_mechanism})"
+            )
         why = self._metadata.why_late() or f"no answer yet from {servers}"
         raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
 
@@ -522,7 +527,7 @@ class Cluster:
             elif topic.error_code not in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
                 raise broker_error(
                     topic.error_code,
-                    f"partitions of topic {name!r}",
+                    sentence(topic.error_code, f"look up topic {name!r}"),
                     api=request.API_KEY,
                     topic=name,
                 )
@@ -578,7 +583,7 @@ class Cluster:
                     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             missing[tp] = broker_error(
                 code,
-                f"partition {tp.topic}-{tp.partition}",
+                sentence(code, f"look up partition {tp.topic}-{tp.partition}"),
                 api=request.API_KEY,
                 topic=tp.topic,
             )

@@ -67,7 +67,7 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.broker_errors import broker_error, meaning
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response
 from kafkaio.types import TopicPartition
@@ -436,7 +436,8 @@ def sort_answers(
         if what.step is Step.SUCCESS:
             results.found[item] = answer.value
             continue
-        detail = f": {answer.message}" if answer.message else ""
+        reason = answer.message or meaning(answer.code)
+        detail = f": {reason}" if reason else ""
         error = broker_error(
             answer.code,
             f"{operation.named([item])}{detail}",
@@ -581,16 +582,17 @@ class Fanout:
                 results.fail(wanted, node_id)
 
         async def send(node_id: int, wanted: Sequence[ItemT]) -> None:
+            contact = Contact(node_id)
             try:
                 with anyio.fail_after(deadline - now()):
                     while wanted:
                         some, _ = await self.request(
-                            operation, node_id, wanted, deadline
+                            operation, contact, wanted, deadline
                         )
                         results.add(some)
                         wanted = [item for item in wanted if item not in some]
             except TimeoutError as error:
-                silence = self._silence(operation, node_id, within)
+                silence = self._silence(operation, contact, within)
                 silence.__cause__ = error
                 results.fail(wanted, silence)
 
@@ -619,18 +621,24 @@ class Fanout:
     async def request(
         self,
         operation: Operation[ItemT, ValueT, ResponseT],
-        node_id: int,
+        contact: Contact,
         items: Sequence[ItemT],
         deadline: float,
     ) -> tuple[Results[ItemT, ValueT], Collection[ItemT]]:
         """Send a broker one request for as many of some items as it can carry.
+
+        Args:
+            operation: what to ask.
+            contact: the broker; it notes whether the broker was asked.
+            items: what to ask for.
+            deadline: the time of the loop's clock at which the caller gives up.
 
         Returns:
             The results of the items that were asked for, and those of them whose
             error says that the metadata is out of date. The other items are in no
             result.
         """
-        results = Results[ItemT, ValueT]()
+        results, node_id = Results[ItemT, ValueT](), contact.node_id
         left = max(_LEAST, min(self._timeout, deadline - now()))
         try:
             # Not the time that is left: a connection whose request gets no answer in
@@ -649,6 +657,7 @@ class Fanout:
                 except UnsupportedVersion as error:
                     results.failed = _too_new(operation, items, terms, error)
                     return results, ()
+                contact.is_asked = True
                 response = await connection.call(
                     request, timeout=self._timeout, max_version=version
                 )
@@ -661,7 +670,7 @@ class Fanout:
             results.fail(items, error)
             return results, ()
         except TimeoutError as error:
-            silence = self._silence(operation, node_id, self._timeout)
+            silence = self._silence(operation, contact, self._timeout)
             silence.__cause__ = error
             results.fail(items, silence)
             return results, ()
@@ -673,12 +682,18 @@ class Fanout:
     def _silence(
         self,
         operation: Operation[ItemT, ValueT, ResponseT],
-        node_id: int,
+        contact: Contact,
         seconds: float,
     ) -> RequestTimeout:
+        node_id = contact.node_id
         held = self._routing.why_held(node_id, operation.connection_class)
         if held:
             return RequestTimeout(f"not sent within {seconds:g} s: {held}")
+        if not contact.is_asked:
+            return RequestTimeout(
+                f"broker {node_id} was not asked: there was no connection to it within "
+                f"{seconds:g} s"
+            )
         return RequestTimeout(f"broker {node_id} did not answer within {seconds:g} s")
 
     def report(
@@ -723,6 +738,28 @@ def _too_new(
     return failed or dict.fromkeys(items, error)
 
 
+class Contact:
+    """A broker that is to be asked, and how far that has come.
+
+    Attributes:
+        node_id: the broker.
+        is_asked: whether a request was sent.
+    """
+
+    __slots__ = ("is_asked", "node_id")
+
+    def __init__(self, node_id: int) -> None:
+        self.node_id: int = node_id
+        self.is_asked: bool = False
+
+    @property
+    def stage(self) -> str:
+        """What an operation waits for whose time is over."""
+        if self.is_asked:
+            return f"broker {self.node_id} has not answered"
+        return f"broker {self.node_id} was not asked: there is no connection to it yet"
+
+
 class _Run(Generic[ItemT, ValueT, ResponseT]):
     """One call of `Fanout.ask`: the tasks that move the items of a `Progress`.
 
@@ -745,6 +782,7 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
         # Items whose broker is known, and those that a broker was asked for.
         self._queued: dict[int, list[ItemT]] = defaultdict(list)
         self._in_flight: dict[int, Sequence[ItemT]] = {}
+        self._contacts: dict[int, Contact] = {}
 
     async def drive(self, *, stops_at_failure: bool) -> None:
         """Ask until everything is decided, or it is too late for another attempt."""
@@ -760,12 +798,15 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
             group.cancel_scope.cancel()
 
     def in_flight(self) -> dict[ItemT, str]:
-        """Return the items that brokers were asked for, with words that say so."""
-        stages: dict[ItemT, str] = {}
+        """Return the items whose brokers are known, with what they wait for."""
+        stages = {
+            item: f"it waits for an earlier request to broker {node_id}"
+            for node_id, items in self._queued.items()
+            for item in items
+        }
         for node_id, items in self._in_flight.items():
             held = self._routing.why_held(node_id, self._operation.connection_class)
-            stage = held or f"broker {node_id} has not answered"
-            stages |= dict.fromkeys(items, stage)
+            stages |= dict.fromkeys(items, held or self._contacts[node_id].stage)
         return stages
 
     def _route(self, group: TaskGroup) -> None:
@@ -823,8 +864,9 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
 
     async def _ask(self, node_id: int, items: Sequence[ItemT]) -> None:
         progress = self._progress
+        contact = self._contacts[node_id] = Contact(node_id)
         results, stale = await self._fanout.request(
-            self._operation, node_id, items, progress.deadline
+            self._operation, contact, items, progress.deadline
         )
         del self._in_flight[node_id]
         if len(results) < len(items):

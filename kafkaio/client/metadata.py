@@ -45,7 +45,7 @@ from kafkaio.errors import (
     UnsupportedVersion,
 )
 from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.broker_errors import broker_error, sentence
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, ResponseT
 from kafkaio.protocol.messages.metadata import (
@@ -406,5 +406,5 @@ def _address(connection: Connection) -> str:
 
 def undescribed(topic: str, code: int) -> BrokerError:
     """Make the error for a topic that the brokers do not describe."""
-    what = f"topic {topic!r} cannot be described"
+    what = sentence(code, f"topic {topic!r} cannot be described")
     return broker_error(code, what, api=ApiKey.METADATA, topic=topic)

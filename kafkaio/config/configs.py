@@ -23,6 +23,7 @@ from kafkaio.config.declaration import (
     option,
     option_of,
     read_property,
+    wrong_value,
 )
 from kafkaio.config.proxy import parse_proxy
 from kafkaio.errors import ConfigurationError
@@ -62,12 +63,28 @@ MaxVersions = Mapping[str, int] | str
 Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
 
 _DEFAULT_PORT = 9092
+#: A name has 253 characters at most (RFC 1035); what is longer is a token or a key.
+_LONGEST_ADDRESS = 300
 
 #: The servers of a client that was given none.
 DEFAULT_SERVERS = f"localhost:{_DEFAULT_PORT}"
 _MAX = 2**31 - 1
 _FROM_0: tuple[float, float] = (0, _MAX)
 _FROM_1: tuple[float, float] = (1, _MAX)
+#: Assignors that Java has as classes, such as ``CooperativeStickyAssignor``.
+#: How other clients name the policies of ``auto_offset_reset``.
+_RESETS: Mapping[str, str | None] = {
+    "latest": "latest",
+    "largest": "latest",
+    "end": "latest",
+    "earliest": "earliest",
+    "smallest": "earliest",
+    "beginning": "earliest",
+    "none": "none",
+    "error": "none",
+    "by_duration": "by_duration",
+}
+_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 #: How many batches per producer and partition a broker remembers (KIP-98).
 _MAX_IDEMPOTENT_IN_FLIGHT = 5
 
@@ -434,15 +451,18 @@ class ClientConfig:
         Raises:
             ConfigurationError: as in `of`; also when ``bootstrap.servers`` is missing.
         """
-        if not isinstance(properties, Mapping):
-            raise ConfigurationError(f"{properties!r} is no mapping of properties")
+        kind: object = properties
+        if not isinstance(kind, Mapping):
+            raise ConfigurationError(
+                f"properties must be a mapping, not {type(kind).__name__}"
+            )
         dotted = {f.name.replace("_", "."): f for f in fields(cls)}
         other = {alias: f for f in fields(cls) for alias in option_of(f).aliases}
         options, rest = _login_of(properties)
         for key, value in rest.items():
             found = other.get(key) or dotted.get(key)
             if found is None:
-                raise cls._unknown(key, key.replace(".", "_"), dotted)
+                raise cls._unknown(key, str(key).replace(".", "_"), dotted)
             options[found.name] = read_property(found, value)
         if not options.keys() & {"bootstrap_servers", "bootstrap_controllers"}:
             raise ConfigurationError("bootstrap.servers is missing")
@@ -634,6 +654,8 @@ class ProducerConfig(ClientConfig):
         "rules.",
         function="function (topic, key, value, partitions) that returns a number",
         is_own=True,
+        # The built-in rules by librdkafka's name, which are Java's.
+        synonyms={"murmur2_random": None},
     )
     partitioner_ignore_keys: bool = option(
         False,  # noqa: FBT003
@@ -746,6 +768,10 @@ class ConsumerConfig(ClientConfig):
         "``roundrobin``, ``sticky``, ``cooperative-sticky``, ``broker-range`` or "
         "objects (`Assignor`). None for ``cooperative-sticky``.",
         keyword_type="Sequence[object] | None",
+        synonyms={
+            **{name: name for name in _ASSIGNORS},
+            **{f"{name.replace('-', '')}assignor": name for name in _ASSIGNORS},
+        },
     )
     session_timeout_ms: int = option(
         45_000,
@@ -785,11 +811,13 @@ class ConsumerConfig(ClientConfig):
         "latest",
         "Where to start without a valid offset: ``latest``, ``earliest``, ``none`` "
         "(raise an error) or ``by_duration:PT1H`` (KIP-1106).",
+        synonyms=_RESETS,
     )
     auto_offset_reset_new_partitions: str = option(
         "earliest",
         "Where to start a partition that was added after this consumer had subscribed, "
         "or while its group was down: a value of ``auto_offset_reset`` (KIP-1327).",
+        synonyms=_RESETS,
     )
     isolation_level: str = option(
         "read_uncommitted",
@@ -895,8 +923,8 @@ class ConsumerConfig(ClientConfig):
             return
         store = self.offset_store
         if isinstance(store, type) or not isinstance(store, OffsetStore):
-            raise ConfigurationError(
-                f"offset_store={store!r} is no object with the methods of OffsetStore"
+            raise wrong_value(
+                "offset_store", store, "is no object with the methods of OffsetStore"
             )
         if self.group_id is None:
             raise ConfigurationError(
@@ -932,9 +960,11 @@ def _reset_duration_ms(name: str, policy: str) -> int | None:
         return None
     duration = iso_duration_ms(text) if kind == "by_duration" else None
     if duration is None:
-        raise ConfigurationError(
-            f"{name}={policy!r}: use latest, earliest, none or by_duration: with an "
-            "ISO 8601 duration such as PT1H"
+        raise wrong_value(
+            name,
+            policy,
+            "has none of its forms: use latest, earliest, none or by_duration: "
+            "with an ISO 8601 duration such as PT1H",
         )
     return duration
 
@@ -953,6 +983,9 @@ def _login_of(
 def _check(config: ClientConfig) -> None:
     for declared in fields(config):
         check_value(declared, getattr(config, declared.name))
+    for host, _ in config.first_nodes:
+        if "@" in host:
+            raise _server_with_user(host)
     if config.bootstrap_controllers:
         _check_controllers(config)
     _check_sasl(config)
@@ -965,9 +998,10 @@ def _check(config: ClientConfig) -> None:
         return
     # This package imports no sockets, and so not the class either.
     if isinstance(context, type) or not hasattr(context, "wrap_bio"):
-        raise ConfigurationError(
-            f"ssl_context={context!r} is no ssl.SSLContext, as "
-            "ssl.create_default_context() makes it"
+        raise wrong_value(
+            "ssl_context",
+            context,
+            "is no ssl.SSLContext, as ssl.create_default_context() makes it",
         )
     if not config.security_protocol.endswith("SSL"):
         raise ConfigurationError(
@@ -1052,9 +1086,10 @@ def _check_provider(provider: object) -> None:
     from kafkaio.config.login_properties import TokenRequest
 
     if not isinstance(provider, TokenRequest):
-        raise ConfigurationError(
-            f"sasl_oauth_token_provider={provider!r} is no function that returns a "
-            "token when it is awaited"
+        raise wrong_value(
+            "sasl_oauth_token_provider",
+            provider,
+            "is no function that returns a token when it is awaited",
         )
 
 
@@ -1066,9 +1101,11 @@ def _check_hosts(hosts: object) -> None:
         or not isinstance(hosts, Collection)
         or not all(isinstance(host, str) and host for host in hosts)
     ):
-        raise ConfigurationError(
-            f"allowed_hosts={hosts!r} must be a collection of patterns of hosts, such "
-            "as ['*.kafka.example.com'], or a function of host and port"
+        raise wrong_value(
+            "allowed_hosts",
+            hosts,
+            "must be a collection of patterns of hosts, such as "
+            "['*.kafka.example.com'], or a function of host and port",
         )
 
 
@@ -1129,10 +1166,13 @@ def parse_servers(
     given = list(found) if isinstance(found, Iterable) else [found]
     texts = [text for text in given if isinstance(text, str)]
     if len(texts) < len(given):
-        raise ConfigurationError(
-            f"{name}={servers!r}: use 'host:port', 'host:port,host2:port' "
-            "or a list of such texts"
+        raise wrong_value(
+            name,
+            servers,
+            "is not 'host:port', 'host:port,host2:port' or a list of such",
         )
+    if any("@" in text for text in texts):
+        raise _server_with_user(",".join(texts))
     parsed = tuple(_parse_server(t.strip()) for t in texts if t.strip())
     if not parsed:
         raise ConfigurationError(f"{name} names no server")
@@ -1147,12 +1187,28 @@ def _parse_server(text: str) -> tuple[str, int]:
         text,
     )
     port = int(found["port"] or _DEFAULT_PORT) if found else 0
-    if found is None or not 0 < port < 65536:
+    if found is None or not 0 < port < 65536 or len(text) > _LONGEST_ADDRESS:
+        from kafkaio.config.shown import shown_server
+
         url = "; it is no URL" if "://" in text else ""
         raise ConfigurationError(
-            f"bootstrap server {text!r}: use host:port, or [address]:port for IPv6{url}"
+            f"bootstrap server {shown_server(text)}: use host:port, or [address]:port "
+            f"for IPv6{url}"
         )
     return found["v6"] or found["host"], port
+
+
+def _server_with_user(text: str) -> ConfigurationError:
+    """The error for a user before a host.
+
+    A password can have commas, so no address of the text is looked at by itself.
+    """
+    from kafkaio.config.shown import shown_server
+
+    return ConfigurationError(
+        f"bootstrap server {shown_server(text)}: no user can stand before a host; "
+        "use sasl_username and sasl_password, with sasl_mechanism and security_protocol"
+    )
 
 
 def _parse_strategy(strategy: object) -> tuple[object, ...]:
@@ -1173,7 +1229,7 @@ def _parse_acks(acks: object) -> int:
     known = {"all": -1, "-1": -1, "0": 0, "1": 1}
     found = None if isinstance(acks, bool) else known.get(str(acks))
     if found is None:
-        raise ConfigurationError(f"acks={acks!r} is none of 'all', 1, 0")
+        raise wrong_value("acks", acks, "is none of 'all', 1, 0")
     return found
 
 

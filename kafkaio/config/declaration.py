@@ -16,7 +16,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from dataclasses import Field, field, fields
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafkaio.errors import ConfigurationError
@@ -38,7 +38,11 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "str": (str,),
     "tuple[tuple[str, int], ...]": (tuple, list),
 }
-_FLAGS = {"true": True, "false": False}
+#: librdkafka takes one letter or digit, too.
+_FLAGS = {
+    **dict.fromkeys(("true", "t", "1"), True),
+    **dict.fromkeys(("false", "f", "0"), False),
+}
 
 
 class Option:
@@ -52,6 +56,7 @@ class Option:
         choices: the values that the option can have.
         function: what a function must do to be a value of this option.
         aliases: names that librdkafka has for it, of the same unit.
+        synonyms: words that Java or librdkafka have for values, in lower case.
         is_own: whether Kafka's Java client has no such option.
         is_secret: whether no message and no ``repr`` may show the value.
         keyword_type: type of the keyword argument where it is not the field's.
@@ -66,6 +71,7 @@ class Option:
         "is_own",
         "is_secret",
         "keyword_type",
+        "synonyms",
     )
 
     doc: str
@@ -76,6 +82,7 @@ class Option:
     is_own: bool
     is_secret: bool
     keyword_type: str
+    synonyms: Mapping[str, str | None]
 
 
 def option(  # noqa: PLR0913 - one for each fact
@@ -89,6 +96,7 @@ def option(  # noqa: PLR0913 - one for each fact
     is_own: bool = False,
     is_secret: bool = False,
     keyword_type: str = "",
+    synonyms: Mapping[str, str | None] = MappingProxyType({}),
 ) -> T:
     """Declare an option, where the field of a dataclass has its default.
 
@@ -102,6 +110,7 @@ def option(  # noqa: PLR0913 - one for each fact
         is_own: likewise.
         is_secret: likewise.
         keyword_type: likewise.
+        synonyms: likewise.
     """
     declared = Option()
     declared.doc = doc
@@ -112,6 +121,7 @@ def option(  # noqa: PLR0913 - one for each fact
     declared.is_own = is_own
     declared.is_secret = is_secret
     declared.keyword_type = keyword_type
+    declared.synonyms = synonyms
     return field(default=default, repr=not is_secret, metadata={"option": declared})
 
 
@@ -172,9 +182,9 @@ def check_value(declared: Field[Any], value: object) -> None:
         _check_choice(name, value, facts.choices)
     elif facts.function:
         if value is not None and not callable(value):
-            raise ConfigurationError(f"{name}={value!r} is no {facts.function}")
+            raise wrong_value(name, value, f"is no {facts.function}")
     else:
-        _check_type(name, value, types_of(declared), is_secret=facts.is_secret)
+        _check_type(name, value, types_of(declared))
         _check_bounds(name, value, facts.bounds)
 
 
@@ -187,17 +197,22 @@ def types_of(declared: Field[Any]) -> tuple[type, ...]:
     return (*found, NoneType) if found and rest == "None" else ()
 
 
-def _check_type(
-    name: str, value: object, wanted: tuple[type, ...], *, is_secret: bool
-) -> None:
+def wrong_value(name: str, value: object, reason: str) -> ConfigurationError:
+    """Return the error for a value, which is shown only if it can be no secret."""
+    # Loaded for mistakes alone.
+    from kafkaio.config.shown import shown
+
+    return ConfigurationError(f"{shown(name, value)} {reason}")
+
+
+def _check_type(name: str, value: object, wanted: tuple[type, ...]) -> None:
     if not wanted:
         return
     is_flag = isinstance(value, bool) and bool not in wanted
     if is_flag or not isinstance(value, wanted):
         names = ("None" if kind is NoneType else kind.__name__ for kind in wanted)
-        shown = f" {type(value).__name__}" if is_secret else f"={value!r}"
-        raise ConfigurationError(
-            f"{name}{shown} has the wrong type: {' or '.join(names)} is needed"
+        raise wrong_value(
+            name, value, f"has the wrong type: {' or '.join(names)} is needed"
         )
 
 
@@ -223,10 +238,16 @@ def _check_choice(
 def read_property(declared: Field[Any], value: object) -> object:
     """Read the text of a property as the type of its option.
 
+    Words that stand for a value are taken in any case, as Java and librdkafka do, and
+    by the names that those have.
+
     Returns:
         The value, or the text itself where it is none of that type: `check_value`
         refuses it then.
     """
+    facts = option_of(declared)
+    if facts.synonyms or facts.choices:
+        return _read_words(value, facts)
     if not isinstance(value, str):
         return value
     text, types = value.strip(), types_of(declared)
@@ -238,3 +259,27 @@ def read_property(declared: Field[Any], value: object) -> object:
         except ValueError:
             return value
     return value
+
+
+def _read_words(value: object, facts: Option) -> object:
+    """Read one word, or several: a text with commas, or a list."""
+    if isinstance(value, list | tuple):
+        return [_read_words(each, facts) for each in value]
+    if not isinstance(value, str):
+        return value
+    if "," in value:
+        return ",".join(str(_read_word(each, facts)) for each in value.split(","))
+    return _read_word(value, facts)
+
+
+def _read_word(text: str, facts: Option) -> str | None:
+    word, colon, rest = text.strip().partition(":")
+    folded = word.lower()
+    if colon and folded in facts.synonyms:
+        # A duration of ISO 8601, which Java takes in any case.
+        return f"{facts.synonyms[folded]}:{rest.upper()}"
+    for name in (folded, folded.rpartition(".")[2]):  # perhaps a class of Java
+        if name in facts.synonyms:
+            return facts.synonyms[name]
+    choices = {str(each).lower(): each for each in facts.choices if each is not None}
+    return str(choices.get(folded, text))

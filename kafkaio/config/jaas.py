@@ -22,6 +22,14 @@ from kafkaio.errors import ConfigurationError
 
 __all__ = ["LoginModule", "parse_jaas"]
 
+#: Options of Java's login modules, whose names an error may show.
+_OPTIONS: Final = frozenset(
+    {
+        *("username", "password", "tokenauth", "keyTab", "principal", "serviceName"),
+        *("useKeyTab", "useTicketCache", "ticketCache", "storeKey", "debug"),
+        *("clientId", "clientSecret", "scope"),
+    }
+)
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
 #: Spaces and comments: ``/*...*/``, and from any other ``/`` to the end of the line;
 #: the character behind a lone ``/`` may be that end, and does not count.
@@ -106,9 +114,12 @@ def _options(tokens: Iterator[_Token]) -> Iterator[tuple[str, str]]:
             raise _wrong("the name of an option has to stand before each value")
         sign, (value, is_text) = next(tokens, None), next(tokens, ("", False))
         if sign != ("=", False) or not is_text:
+            # Where quotes are missing, a part of a value stands where a name belongs.
+            name = key if key in _OPTIONS else "name"
+            what = f"option {key!r}" if key in _OPTIONS else "an option"
             raise _wrong(
-                f"option {key!r} has no value; the form is "
-                f'{key}="...", and a value that is no word needs the quotes'
+                f"{what} has no value; the form is "
+                f'{name}="...", and a value that is not a word needs the quotes'
             )
         yield key, value
     raise _wrong("no semicolon at its end")

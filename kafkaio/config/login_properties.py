@@ -16,6 +16,7 @@ from dataclasses import field
 from typing import Final, Literal, TypeAlias
 
 from kafkaio._dataclass import dataclass
+from kafkaio.config.declaration import wrong_value
 from kafkaio.config.jaas import LoginModule, parse_jaas
 from kafkaio.errors import ConfigurationError
 
@@ -100,7 +101,7 @@ class TokenRequest:
     """
 
     kind: TokenKind
-    url: str = ""
+    url: str = field(default="", repr=False)
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     scope: str = ""
@@ -128,6 +129,8 @@ def read_login(
     rest = {n: v for n, v in properties.items() if n not in given}
     module = _module(given.pop(_JAAS, None))
     mechanism = rest.get("sasl.mechanism", rest.get("sasl.mechanisms"))
+    if isinstance(mechanism, str):
+        mechanism = mechanism.strip().upper()
     if module is not None:
         _check_mechanism(module, mechanism)
     asked = _Properties(given, {} if module is None else module.options)
@@ -159,11 +162,15 @@ def _check_mechanism(module: LoginModule, mechanism: object) -> None:
         raise ConfigurationError(f"{_JAAS}: {module.name}: {_MSK_HINT}")
     fitting = _MODULES.get(module.kind)
     if fitting is None:
-        raise ConfigurationError(
-            f"{_JAAS}: kafkaio has no {module.name}; it has {', '.join(_MODULES)}"
-        )
+        known = ", ".join(_MODULES)
+        # A text without dots is not a class of Java, and may be a password.
+        name = module.name if "." in module.name else "such login module"
+        raise ConfigurationError(f"{_JAAS}: kafkaio has no {name}; it has {known}")
     if mechanism not in fitting:
-        what = "is missing" if mechanism is None else f"is {mechanism}"
+        every = {name for names in _MODULES.values() for name in names}
+        what = "is missing" if mechanism is None else "is another one"
+        if isinstance(mechanism, str) and mechanism in every:
+            what = f"is {mechanism}"
         raise ConfigurationError(
             f"{_JAAS}: {module.kind} is for sasl.mechanism={' or '.join(fitting)}, "
             f"and sasl.mechanism {what}"
@@ -269,14 +276,14 @@ class _Properties:
         """Return a whole number of seconds."""
         text = self.take(name)
         if text and not text.isdecimal():
-            raise ConfigurationError(f"{name}={text!r} is no whole number")
+            raise wrong_value(name, text, "is not a whole number")
         return int(text) if text else default
 
     def flag(self, name: str) -> bool:
         """Return whether a flag is set."""
         text = self.take(name).lower()
         if text not in {"", "true", "false"}:
-            raise ConfigurationError(f"{name}={text!r} is neither true nor false")
+            raise wrong_value(name, text, "is neither true nor false")
         return text == "true"
 
     def of_module(self, prefix: str) -> dict[str, str]:
@@ -306,9 +313,9 @@ def _request(asked: _Properties) -> TokenRequest:
         raise ConfigurationError(f"{_HANDLER}: {_MSK_HINT}")
     if handler and handler not in _HANDLERS:
         raise ConfigurationError(f"{_HANDLER}: no classes of Java: {_PROVIDER}")
-    method = asked.take(f"{_OAUTH}method") or "oidc"
+    method = asked.take(f"{_OAUTH}method").lower() or "oidc"
     if method != "oidc":
-        raise ConfigurationError(f"{_OAUTH}method={method!r}: {_PROVIDER}")
+        raise ConfigurationError(f"{_OAUTH}method is not oidc: {_PROVIDER}")
     url = asked.take(f"{_OAUTH}token.endpoint.url")
     if not url:
         if _HANDLERS.get(handler, False):
@@ -370,9 +377,12 @@ def _from_url(asked: _Properties, url: str) -> TokenRequest:
 def _kind(
     asked: _Properties, retriever: str, url: str, *, has_assertion: bool
 ) -> TokenKind:
-    grant = asked.take(f"{_OAUTH}grant.type")
+    grant = asked.take(f"{_OAUTH}grant.type").lower()
     if grant not in {"", "client_credentials", _BEARER_GRANT}:
-        raise ConfigurationError(f"{_OAUTH}grant.type={grant!r}: {_PROVIDER}")
+        raise ConfigurationError(
+            f"{_OAUTH}grant.type is neither client_credentials nor {_BEARER_GRANT}: "
+            f"{_PROVIDER}"
+        )
     if grant == _BEARER_GRANT or retriever == "JwtBearerJwtRetriever":
         if not has_assertion:
             raise ConfigurationError(
@@ -403,7 +413,7 @@ def _assertion(asked: _Properties) -> AssertionFacts | None:
         file=asked.take(f"{_ASSERTION}file"),
         key_file=asked.take(f"{_ASSERTION}private.key.file"),
         passphrase=asked.take(f"{_ASSERTION}private.key.passphrase"),
-        algorithm=asked.take(f"{_ASSERTION}algorithm") or "RS256",
+        algorithm=asked.take(f"{_ASSERTION}algorithm").upper() or "RS256",
         claims=tuple(
             (name, value)
             for name in ("aud", "iss", "sub")

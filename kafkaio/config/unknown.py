@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping
 
+from kafkaio.config.shown import shown, shown_name
 from kafkaio.errors import ConfigurationError
 
 __all__ = ["FOREIGN", "unknown_option", "wrong_choice"]
@@ -106,12 +107,12 @@ def unknown_option(name: str, known: Collection[str]) -> ConfigurationError:
         name: the option, in either spelling.
         known: names that may be meant: options, and other arguments.
     """
-    hint = _foreign_option(name.replace(".", "_").lower())
+    hint = _foreign_option(str(name).replace(".", "_").lower())
     if hint is None:
-        near = difflib.get_close_matches(name, known, 1, _NEAR)
+        near = difflib.get_close_matches(str(name), known, 1, _NEAR)
         hint = f"did you mean {near[0]!r}?" if near else ""
     hint = f"; {hint}" if hint else ""
-    return ConfigurationError(f"unknown option {name!r}{hint}")
+    return ConfigurationError(f"unknown option {shown_name(name)}{hint}")
 
 
 def _foreign_option(name: str) -> str | None:
@@ -125,14 +126,16 @@ def wrong_choice(
     text = str(value)
     if text.upper() == "JKS":
         return ConfigurationError(
-            f"{name}={value!r}: kafkaio does not read Java's own format. Convert the "
+            f"{name}={text!r}: kafkaio does not read Java's own format. Convert the "
             "file: keytool -importkeystore -srckeystore x.jks -destkeystore x.p12 "
             "-deststoretype PKCS12"
         )
     by_folded = {str(choice).casefold(): choice for choice in choices}
     near = difflib.get_close_matches(text.casefold(), by_folded, 1)
     is_near = isinstance(value, str) and near
+    # What resembles a choice is one misspelt, and no secret.
+    what = f"{name}={value!r}" if is_near else shown(name, value)
     return ConfigurationError(
-        f"{name}={value!r} is not one of {', '.join(map(repr, choices))}"
+        f"{what} is not one of {', '.join(map(repr, choices))}"
         + (f"; did you mean {by_folded[near[0]]!r}?" if is_near else "")
     )

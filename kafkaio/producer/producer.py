@@ -405,6 +405,7 @@ class Producer(Closeable):
             RecordTooLarge: the record can never be sent with the limits that are set.
             DeliveryTimeout: no acknowledgement came within ``delivery_timeout_ms``.
             UnknownTopicOrPartition: there is no such topic or partition.
+            RequestTimeout: no broker described the topic within ``max_block_ms``.
             BrokerError: the broker refused the record, for the reason given.
             KafkaTimeout: there was no buffer memory within ``max_block_ms``.
             ClosedError: the producer is not started, or closed.

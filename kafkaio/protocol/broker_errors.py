@@ -16,7 +16,7 @@ from kafkaio.errors import (
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 
-__all__ = ["broker_error"]
+__all__ = ["broker_error", "meaning", "sentence"]
 
 _CODES: dict[type[BrokerError], tuple[ErrorCode, ...]] = {
     AuthorizationError: (
@@ -155,6 +155,61 @@ _RIGHTS: Mapping[str, Mapping[int, str]] = {
 _IDEMPOTENT = frozenset({ApiKey.INIT_PRODUCER_ID, ApiKey.PRODUCE})
 
 
+#: What a code says, for answers that say nothing else. Those about rights are missing:
+#: `broker_error` names the right.
+_MEANINGS: Mapping[ErrorCode, str] = {
+    ErrorCode.OFFSET_OUT_OF_RANGE: "the log has no such offset",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    ErrorCode.UNKNOWN_TOPIC_ID: "there is no topic with this id any more",
+    ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader now",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "the leader of the partition has changed",
+    ErrorCode.REQUEST_TIMED_OUT: "the broker did not do it in time",
+    ErrorCode.BROKER_NOT_AVAILABLE: "the broker is not available",
+    ErrorCode.REPLICA_NOT_AVAILABLE: "the replica is not available",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator is still loading",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "the coordinator is not available",
+    ErrorCode.NOT_COORDINATOR: "the coordinator has moved",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "no topic can have this name",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "too few replicas are in sync",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "the topic exists",
+    ErrorCode.INVALID_PARTITIONS: "the number of partitions is not possible",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "the cluster has too few brokers for it",
+    ErrorCode.INVALID_CONFIG: "a config is not possible",
+    ErrorCode.NOT_CONTROLLER: "the controller has changed",
+    ErrorCode.INVALID_REQUEST: "the broker takes the request for invalid",
+    ErrorCode.POLICY_VIOLATION: "a policy of the brokers forbids it",
+    ErrorCode.KAFKA_STORAGE_ERROR: "the broker cannot use a log directory",
+    ErrorCode.LOG_DIR_NOT_FOUND: "the broker has no such log directory",
+    ErrorCode.NON_EMPTY_GROUP: "the group has members",
+    ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "the group is subscribed to the topic",
+    ErrorCode.UNKNOWN_MEMBER_ID: "the group has no such member",
+    ErrorCode.INVALID_GROUP_ID: "no group can have this name",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id",
+    ErrorCode.CONCURRENT_TRANSACTIONS: "another transaction has not ended yet",
+    ErrorCode.UNSUPPORTED_VERSION: "the broker does not have it",
+    ErrorCode.SECURITY_DISABLED: "the brokers have no authorizer",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "the brokers have no delegation tokens",
+    ErrorCode.DELEGATION_TOKEN_NOT_FOUND: "there is no such delegation token",
+    ErrorCode.RESOURCE_NOT_FOUND: "there is no such resource",
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: "a quota of the brokers is used up",
+    ErrorCode.ELECTION_NOT_NEEDED: "the leader is the right one",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica can be elected",
+    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "no reassignment is under way",
+}
+
+
+def meaning(code: int) -> str:
+    """Return what an error code says in words; empty if the name has to do."""
+    return _MEANINGS.get(ErrorCode(code), "")
+
+
+def sentence(code: int, what: str) -> str:
+    """Return a message for an answer that has a code and no words."""
+    said = meaning(code)
+    return f"{what}: {said}" if said else what
+
+
 def broker_error(
     code: int,
     message: str,
@@ -199,7 +254,8 @@ def _unauthorized(
         )
     elif kind == "topic" and api == ApiKey.METADATA:
         # Brokers hide what a principal may not describe: the answer is the same.
-        needs = f"there is no {where}, or the principal may not DESCRIBE it"
+        what = where if name else "such topic"
+        needs = f"there is no {what}, or the principal may not DESCRIBE it"
     elif right:
         needs = f"the principal needs {right} on {where}"
     else:

@@ -26,11 +26,20 @@ def frame_size(data: Buffer, position: int, max_frame_size: int) -> int:
     """
     size: int = _LENGTH.unpack_from(data, position)[0]
     if not 0 <= size <= max_frame_size:
-        raise ProtocolError(
-            f"a frame announces {size} bytes; at most {max_frame_size} are allowed"
-            " (is this port a Kafka listener of the right security protocol?)"
-        )
+        raise ProtocolError(_unacceptable(data, position, size, max_frame_size))
     return size
+
+
+#: How peers begin that speak something else: TLS records, HTTP, SSH.
+_FOREIGN = (b"\x15\x03", b"\x16\x03", b"HTTP", b"SSH-")
+
+
+def _unacceptable(data: Buffer, position: int, size: int, limit: int) -> str:
+    start = bytes(data[position : position + LENGTH_SIZE])
+    hint = "is this port a Kafka listener of the right security protocol?"
+    if size >= 0 and not start.startswith(_FOREIGN):
+        hint = f"see the option max_response_size; or {hint}"
+    return f"a frame announces {size} bytes; at most {limit} are allowed ({hint})"
 
 
 class FrameBuffer:

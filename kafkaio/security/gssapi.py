@@ -193,9 +193,11 @@ def _check_readable(keytab: str) -> None:
     try:
         Path(keytab).open("rb").close()
     except OSError as error:
-        raise AuthenticationError(
-            f"sasl_kerberos_keytab {keytab!r} cannot be read: {error.strerror}"
-        ) from error
+        # Loaded for mistakes alone. The system's error has the path: perhaps a key.
+        from kafkaio.config.shown import shown_path
+
+        what = shown_path("sasl_kerberos_keytab", keytab)
+        raise AuthenticationError(f"{what} cannot be read: {error.strerror}") from None
 
 
 def _load() -> ModuleType:

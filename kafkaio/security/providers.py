@@ -34,6 +34,7 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.clock import roll, wall_ms
 from kafkaio._runtime.own_thread import start_thread
 from kafkaio.config import TokenProvider
+from kafkaio.config.declaration import wrong_value
 from kafkaio.config.login_properties import AssertionFacts, TokenRequest
 from kafkaio.errors import ConfigurationError
 from kafkaio.security.loopback import is_loopback
@@ -283,9 +284,9 @@ class SignedAssertion:
     ) -> None:
         if algorithm not in _KEY_TYPES:
             known = ", ".join(_KEY_TYPES)
-            raise ConfigurationError(f"algorithm={algorithm!r} is none of {known}")
+            raise wrong_value("algorithm", algorithm, f"is none of {known}")
         if not 0 < lifetime <= _LONGEST_LIFE or not 0 <= leeway <= _LONGEST_LIFE:
-            raise ConfigurationError(f"lifetime={lifetime!r} is no life of a JWT")
+            raise wrong_value("lifetime", lifetime, "is no life of a JWT")
         if find_spec("joserfc") is None:
             raise _missing("SignedAssertion", "joserfc", "oauth")
         self._key_file = os.fspath(key_file)
@@ -398,7 +399,7 @@ class UnsecuredToken:
         if not principal:
             raise ConfigurationError("principal may not be empty")
         if not 0 < seconds <= _LONGEST_LIFE:
-            raise ConfigurationError(f"seconds={seconds!r} is no life of a token")
+            raise wrong_value("seconds", seconds, "is no life of a token")
         self._principal = principal
         self._seconds = seconds
 
@@ -600,7 +601,7 @@ class _Endpoint:
         self._is_secure = _check_url(url, allow_http=allow_http)
         self._ca_file = None if ca_file is None else os.fspath(ca_file)
         if not 0 < timeout < math.inf:
-            raise ConfigurationError(f"timeout={timeout!r} is no number of seconds")
+            raise wrong_value("timeout", timeout, "is no number of seconds")
         self._timeout = timeout
         if self._is_secure:
             self._context()
@@ -684,7 +685,11 @@ class _Endpoint:
             return ssl.create_default_context(cafile=self._ca_file)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise ConfigurationError(f"ca_file={self._ca_file!r}: {reason}") from None
+            # Loaded for mistakes alone.
+            from kafkaio.config.shown import shown_path
+
+            what = shown_path("ca_file", self._ca_file or "")
+            raise ConfigurationError(f"{what}: {reason}") from None
 
     def _token(self, answer: _Answer, began: float) -> Token:
         given = _object(answer.body)

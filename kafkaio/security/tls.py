@@ -164,7 +164,12 @@ class _Source:
         return None if value is None else cls(text, None, value)
 
     def __str__(self) -> str:
-        return self.option if self.path is None else f"{self.option}={self.path!r}"
+        if self.path is None:
+            return self.option
+        # Loaded for mistakes alone.
+        from kafkaio.config.shown import shown_path
+
+        return shown_path(self.option, self.path)
 
     def wrong(self, reason: str) -> ConfigurationError:
         """The error that tells what is wrong with it."""
@@ -180,7 +185,8 @@ class _Source:
                 data = file.read()
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise self.wrong(f"cannot be read: {reason}") from error
+            # The system's error has the path, which may be a password.
+            raise self.wrong(f"cannot be read: {reason}") from None
         if data.startswith(_JAVA):
             raise self.wrong(
                 "is a key store in Java's own format (JKS). Convert it: keytool "

@@ -27,8 +27,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from kafkaio._dataclass import dataclass
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.config.declaration import option_of
+from kafkaio.config.declaration import option_of, wrong_value
 from kafkaio.config.jaas import LoginModule, parse_jaas
+from kafkaio.config.shown import shown_name
 from kafkaio.errors import ConfigurationError
 from kafkaio.security.references import has_reference, is_reference, resolve
 from kafkaio.types import TopicPartition
@@ -305,14 +306,14 @@ def _text(name: str, text: str) -> str:
 def _flag(name: str, text: str) -> bool:
     flags = {"true": True, "false": False}
     if (found := flags.get(text.strip().lower())) is None:
-        raise ConfigurationError(f"{name}={text!r} is neither true nor false")
+        raise wrong_value(name, text, "is neither true nor false")
     return found
 
 
 def _whole(low: int, high: int = _MAX) -> Callable[[str, str], int]:
     def read(name: str, text: str) -> int:
         if not re.fullmatch(r"[+-]?[0-9]{1,19}", text.strip()):
-            raise ConfigurationError(f"{name}={text!r} is no whole number")
+            raise wrong_value(name, text, "is no whole number")
         if not low <= int(text) <= high:
             what = f"less than {low}" if int(text) < low else f"more than {high}"
             raise ConfigurationError(f"{name}={text} is {what}")
@@ -324,9 +325,7 @@ def _whole(low: int, high: int = _MAX) -> Callable[[str, str], int]:
 def _choice(*choices: str) -> Callable[[str, str], str]:
     def read(name: str, text: str) -> str:
         if (found := text.strip().lower()) not in choices:
-            raise ConfigurationError(
-                f"{name}={text!r} is neither {' nor '.join(choices)}"
-            )
+            raise wrong_value(name, text, f"is neither {' nor '.join(choices)}")
         return found
 
     return read
@@ -348,9 +347,7 @@ def _duration(name: str, text: str) -> float:
     """Read Spark's durations, such as ``15m``; a bare number is milliseconds."""
     found = re.fullmatch(r"([0-9]{1,15})(us|ms|s|m|min|h|d|)", text.strip().lower())
     if found is None:
-        raise ConfigurationError(
-            f"{name}={text!r} is no duration such as 500ms, 30s, 15m or 1h"
-        )
+        raise wrong_value(name, text, "is no duration such as 500ms, 30s, 15m or 1h")
     return float(int(found[1]) * _UNITS[found[2]])
 
 
@@ -360,14 +357,14 @@ def _json(name: str, text: str, example: str) -> dict[str, object]:
     except ValueError:
         found = None
     if not isinstance(found, dict) or not found:
-        raise ConfigurationError(f"{name}={text!r}: JSON such as {example} is needed")
+        raise ConfigurationError(f"{name}: JSON such as {example} is needed")
     return found
 
 
 def _names(name: str, text: str) -> Topics:
     topics = tuple(dict.fromkeys(t.strip() for t in text.split(",") if t.strip()))
     if not topics:
-        raise ConfigurationError(f"{name}={text!r} names no topic")
+        raise ConfigurationError(f"{name} names no topic")
     return Topics(names=topics)
 
 
@@ -376,9 +373,8 @@ def _pattern(name: str, text: str) -> Topics:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ConfigurationError(
-            f"{name}={text!r} is no regular expression of Python: {error}"
-        ) from None
+        what = f"is not a valid regular expression of Python: {error}"
+        raise wrong_value(name, text, what) from None
     return Topics(pattern=pattern)
 
 
@@ -389,12 +385,10 @@ def _partitions(name: str, text: str) -> Topics:
         if not isinstance(numbers, list) or not all(
             type(n) is int and n >= 0 for n in numbers
         ):
-            raise ConfigurationError(
-                f"{name}={text!r}: JSON such as {example} is needed"
-            )
+            raise ConfigurationError(f"{name}: JSON such as {example} is needed")
         found += [TopicPartition(topic, n) for n in numbers]
     if not found:
-        raise ConfigurationError(f"{name}={text!r} names no partition")
+        raise ConfigurationError(f"{name} names no partition")
     return Topics(partitions=tuple(sorted(set(found))))
 
 
@@ -407,9 +401,7 @@ def _by_partition(
             numbers.items() if isinstance(numbers, dict) else [("", None)]
         ):
             if not re.fullmatch("[0-9]{1,10}", number) or type(value) is not int:
-                raise ConfigurationError(
-                    f"{name}={text!r}: JSON such as {example} is needed"
-                )
+                raise ConfigurationError(f"{name}: JSON such as {example} is needed")
             if not least <= value <= _MAX:
                 raise ConfigurationError(
                     f"{name}: {value} for {topic}-{number} is less than {least}"
@@ -801,7 +793,9 @@ def _unknown(name: str, given: str, use: Use) -> ConfigurationError:
         starts = _ELSEWHERE_PREFIXES.items()
         hint = next((h for p, h in starts if name.startswith(p)), None)
     if hint is not None:
-        return ConfigurationError(f"option {given!r} is not possible here: {hint}")
+        return ConfigurationError(
+            f"option {shown_name(given)} is not possible here: {hint}"
+        )
     if option is not None:
         where = " or ".join(option.uses)
         return ConfigurationError(
@@ -815,8 +809,8 @@ def _unknown(name: str, given: str, use: Use) -> ConfigurationError:
     near = difflib.get_close_matches(name, known, 1, 0.6)
     did = f"; did you mean {known[near[0]]!r}?" if near else ""
     return ConfigurationError(
-        f"unknown option {given!r} of a {use}{did} (options of Kafka's own client "
-        "begin with 'kafka.')"
+        f"unknown option {shown_name(given)} of a {use}{did} "
+        "(options of Kafka's own client begin with 'kafka.')"
     )
 
 

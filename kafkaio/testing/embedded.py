@@ -20,6 +20,7 @@ from uuid import UUID
 
 from kafkaio._net.memory import MemoryNetwork
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.testing.broker.clock import Clock
@@ -425,7 +426,9 @@ class Broker:
             OSError: an address or the directory cannot be used, for example because
                 another broker uses it.
             ValueError: the directory holds the files of something else.
+            UsageError: no event loop of asyncio runs.
         """
+        running_loop()
         self._store.acquire()
         self._is_open = True
         try:

@@ -323,7 +323,7 @@ class Landing:
         return expired
 
     def _expiry(self, batch: ProduceBatch, patience: float) -> DeliveryTimeout:
-        limit = f"within {patience:g} s"
+        limit = f"within {patience:g} s (delivery_timeout_ms)"
         if patience < 0:
             limit = "before the end of its transaction"
         return _not_acknowledged(batch, limit)

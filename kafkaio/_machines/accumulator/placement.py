@@ -38,7 +38,12 @@ from kafkaio._machines.reactions import reaction
 from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.config import Partitioner
-from kafkaio.errors import ArgumentValueError, BufferFull, UnknownTopicOrPartition
+from kafkaio.errors import (
+    ArgumentValueError,
+    BufferFull,
+    KafkaError,
+    RequestTimeout,
+)
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
@@ -446,11 +451,31 @@ class Placement:
             while waiting and waiting[0].created + patience <= now:
                 entry = waiting.popleft()
                 self._release(entry)
-                entry.receipt.fail(
-                    _unknown_topic(entry.receipt, topic.partition_count, self._limits)
-                )
+                entry.receipt.fail(self._why_waiting(topic, entry.receipt))
                 expired.append(entry.receipt)
         return expired
+
+    def _why_waiting(self, topic: TopicQueues, receipt: Receipt) -> KafkaError:
+        """The error of a record that got no partition within ``max_block``."""
+        limit = f"{self._limits.max_block:g} s (max_block_ms)"
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        code = self._view.topic_error(topic.name)
+        if topic.partition_count:
+            return broker_error(
+                unknown,
+                f"topic {receipt.topic!r} has no partition {receipt.partition}, only 0 "
+                f"to {topic.partition_count - 1}, also after {limit}",
+            )
+        if not code:
+            return RequestTimeout(
+                f"no broker described topic {topic.name!r} within {limit}"
+            )
+        what = f"topic {topic.name!r} cannot be written"
+        if code == unknown:
+            what = f"topic {topic.name!r} is not known to the cluster"
+        return broker_error(
+            code, f"{what}, also after {limit}", api=ApiKey.METADATA, topic=topic.name
+        )
 
     def fail_all(self, error: Exception) -> None:
         """Fail all undesignated records."""
@@ -463,22 +488,3 @@ class Placement:
         for entry in waiting:
             self._release(entry)
             entry.receipt.fail(error)
-
-
-def _unknown_topic(
-    receipt: Receipt, partition_count: int, limits: Limits
-) -> UnknownTopicOrPartition:
-    if partition_count:
-        missing = (
-            f"topic {receipt.topic!r} has no partition {receipt.partition}, only 0 to "
-            f"{partition_count - 1}"
-        )
-    else:
-        missing = f"topic {receipt.topic!r} is not known to the cluster"
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return UnknownTopicOrPartition(
-        f"{missing}, also after {limits.max_block:g} s",
-        code=code,
-        name=code.name,
-        retriable=True,
-    )

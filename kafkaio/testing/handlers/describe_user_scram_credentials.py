@@ -25,12 +25,14 @@ async def handle(
     header: RequestHeader,
     request: DescribeUserScramCredentialsRequest,
     connection: ServerConnection,
-) -> DescribeUserScramCredentialsResponse:
+) -> DescribeUserScramCredentialsResponse | None:
     """List the kinds of SCRAM of some users, or of all."""
     del header
     denied = rights_of(node, connection).denied(
         Operation.DESCRIBE, ResourceType.CLUSTER
     )
+    if denied and request.users is None:
+        return None  # Kafka fails as it makes the answer, and sends none
     if denied:
         return DescribeUserScramCredentialsResponse(
             error_code=denied,

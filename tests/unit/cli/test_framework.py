@@ -306,7 +306,7 @@ def test_options_before_and_after_the_name(monkeypatch: pytest.MonkeyPatch) -> N
     assert (given.bootstrap_server, given.timeout) == ("h:1", 5.0)
     assert (given.format, given.verbose) == ("json", True)
     for words, message in [
-        (("-X", "x"), "'x' is not KEY=VALUE"),
+        (("-X", "x"), "it is not KEY=VALUE"),
         (("--json", "--jsonl"), "exclude each other"),
         (("--timeout", "0"), "0 is not above 0"),
         (("-X", "clent.id=x"), "did you mean 'client.id'?"),

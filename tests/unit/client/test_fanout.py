@@ -1,6 +1,7 @@
 """Operations on many items: what goes where, what goes again, how they end."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -488,7 +489,31 @@ async def test_a_broker_that_cannot_be_connected_to(
     assert len(results.found) == 2
     for tp, error in results.again.items():
         leader = cluster.leader(*tp)
-        assert str(error) == f"broker {leader} did not answer within 3 s"
+        assert str(error) == (
+            f"broker {leader} was not asked: there was no connection to it within 3 s"
+        )
+
+
+async def test_an_error_says_how_far_it_has_come(
+    cluster: FakeCluster, log: Log, heard: Heard
+) -> None:
+    async with Started(cluster, heard) as asker:
+        cluster.on(ApiKey.LIST_OFFSETS, HANG)
+        told = [
+            str(error) for error in (await asker.ask(OFFSETS, T, 2)).failed.values()
+        ]
+        assert len(told) == len(T)
+        for text in told:
+            assert re.search(r"within 2 s; broker \d has not answered$", text)
+    async with Started(cluster, heard) as asker:
+        cluster.on(ApiKey.API_VERSIONS, HANG)
+        told = [
+            str(error) for error in (await asker.ask(OFFSETS, T, 2)).failed.values()
+        ]
+        # The one broker that was connected to before hangs as above.
+        unasked = [text for text in told if "was not asked" in text]
+        assert len(unasked) == len(T) - 2
+        assert all("there is no connection to it yet" in text for text in unasked)
 
 
 async def test_what_a_broker_cannot_do(

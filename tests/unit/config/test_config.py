@@ -65,7 +65,9 @@ def test_servers_that_make_no_sense(text: str) -> None:
 @pytest.mark.parametrize("servers", [None, 5, b"a:1", 1.5, True, object(), ["a", 1]])
 @pytest.mark.parametrize("kind", [Client, Producer, Consumer])
 def test_servers_of_a_wrong_type(kind: Any, servers: object) -> None:
-    with pytest.raises(ConfigurationError, match=r"bootstrap_servers=.*'host:port'"):
+    with pytest.raises(
+        ConfigurationError, match=r"bootstrap_servers.* is not 'host:port'"
+    ):
         kind(servers)
 
 
@@ -90,7 +92,9 @@ def test_a_mapping_of_properties_is_for_from_properties(kind: Any) -> None:
     with pytest.raises(ConfigurationError, match=message):
         kind(properties)
     assert kind.from_properties(properties)
-    with pytest.raises(ConfigurationError, match="no mapping"):
+    with pytest.raises(
+        ConfigurationError, match="properties must be a mapping, not str"
+    ):
         kind.from_properties("a:1")
 
 
@@ -470,7 +474,7 @@ PLAIN = {
             },
             "keytab needs sasl_kerberos_principal",
         ),
-        ({"sasl_password": 7}, "sasl_password int has the wrong type"),
+        ({"sasl_password": 7}, r"sasl_password \(int\) has the wrong type"),
         ({"sasl_scram_max_iterations": 4}, "is not within"),
     ],
 )

@@ -31,9 +31,11 @@ from kafkaio._records.batch import BatchBuilder, RecordBatch, read_batches
 from kafkaio.errors import (
     AuthenticationError,
     AuthorizationError,
+    BrokerError,
     BufferFull,
     DeliveryTimeout,
     RecordTooLarge,
+    RequestTimeout,
     TransactionAborted,
     UnknownTopicOrPartition,
 )
@@ -321,18 +323,26 @@ def test_a_partitioner_that_fails_later_fails_that_record() -> None:
 def test_topics_that_cannot_be_written_fail_at_once_others_wait() -> None:
     h = Harness()
     no, later = h.put(topic="no"), h.put(topic="later")
+    gone, silent = h.put(topic="gone"), h.put(topic="silent")
     codes = {
         "no": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         "later": ErrorCode.LEADER_NOT_AVAILABLE,
+        "gone": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
     h.acc.placement.learn(view({}, **codes))
     assert isinstance(no.error, AuthorizationError)
     assert not later.is_settled
     assert h.acc.expire(49.0) == []
     assert h.acc.outbox.outlook(49.0).wake_at == 50.0
-    assert h.acc.expire(50.0) == [later]
-    assert isinstance(later.error, UnknownTopicOrPartition)
-    assert "'later' is not known" in str(later.error)
+    assert set(h.acc.expire(50.0)) == {later, gone, silent}
+    # Each says what the brokers said, if they said anything.
+    assert isinstance(later.error, BrokerError)
+    assert later.error.code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert "'later' cannot be written, also after 50 s (max_blo" in str(later.error)
+    assert isinstance(gone.error, UnknownTopicOrPartition)
+    assert "'gone' is not known to the cluster" in str(gone.error)
+    assert isinstance(silent.error, RequestTimeout)
+    assert "no broker described topic 'silent' within 50 s" in str(silent.error)
     missing = h.put(3, topic="t", now=50.0)
     h.acc.placement.learn(view({"t": [0]}))
     h.acc.expire(100.0)

@@ -72,7 +72,7 @@ def test_what_is_read(name: str, value: str, topics: Topics) -> None:
         ({"subscribe": "a", "assign": "{}"}, "subscribe and assign were given"),
         ({"subscribe": " , "}, "names no topic"),
         ({"subscribePattern": " "}, "subscribePattern is empty"),
-        ({"subscribePattern": "["}, "is no regular expression of Python"),
+        ({"subscribePattern": "["}, "is not a valid regular expression of Python"),
         ({"assign": "t"}, 'JSON such as {"orders":'),
         ({"assign": '{"t":0}'}, 'JSON such as {"orders":'),
         ({"assign": '{"t":[-1]}'}, 'JSON such as {"orders":'),
