@@ -730,3 +730,30 @@ async def test_offsets_of_a_deleted_topic_abort_a_transaction() -> None:
             async with producer.transaction() as tx:
                 await tx.commit_offsets(consumer, {KEPT: 1})
         await until(lambda: there.committed(KEPT) == 1)
+
+
+@EVERY
+@pytest.mark.parametrize("code", [E.NOT_COORDINATOR, E.COORDINATOR_LOAD_IN_PROGRESS])
+async def test_a_revocation_ends_a_transaction_whose_offsets_are_refused(
+    protocol: str, code: E
+) -> None:
+    async with world(gone=2, kept=2, out=1) as there:
+        first = await there.member(protocol, enable_auto_commit=False)
+        producer = kafkaio.Producer(await there.client(), transactional_id="copies")
+        async with producer:
+            copying = Copying()
+            copying.may_end.set()
+            rule = there.broker.faults.on("TxnOffsetCommit", error(code))
+            working = asyncio.ensure_future(
+                kafkaio.exactly_once(first, producer, copying.many)
+            )
+            await there.write(GONE, KEPT)
+            await until(lambda: rule.count > 2)
+            begun = now()
+            second = await there.member(protocol)
+            await until(lambda: len(second.assignment) == 2)
+            assert now() - begun < 25
+            there.broker.faults.remove(rule)
+            await first.close()
+            await working
+        assert not there.told.lost
