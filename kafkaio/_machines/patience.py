@@ -15,7 +15,7 @@ from typing import Final, Self
 from kafkaio._dataclass import dataclass
 from kafkaio.protocol.error_codes import ErrorCode
 
-__all__ = ["ASKED_FOR", "UNKNOWN_TOPIC", "Doubt", "Patience"]
+__all__ = ["ASKED_FOR", "BEFORE_RELEASE", "UNKNOWN_TOPIC", "Doubt", "Patience"]
 
 #: What coordinators answer for a topic or a partition that they do not know.
 UNKNOWN_TOPIC: Final = frozenset(
@@ -31,11 +31,12 @@ ASKED_FOR: Final = 3.0
 #: Seconds of doubt for all others: a partition waits to be released, or the next
 #: automatic commit tries again.
 _UNASKED: Final = 1.0
-#: Most seconds of a commit before a release. A coordinator that failed has a successor
-#: by then (a broker counts as failed after 9 s), and nobody can go on before: the group
-#: has the same coordinator. Later than that the rest of the group would wait for the
-#: sake of records that are only repeated.
-_BEFORE_RELEASE: Final = 15.0
+#: Most seconds of a commit before a release, also of a transaction's that keeps
+#: partitions from it. A coordinator that failed has a successor by then (a broker
+#: counts as failed after 9 s), and nobody can go on before: the group has the same
+#: coordinator. Later than that the rest of the group would wait for the sake of records
+#: that are only repeated.
+BEFORE_RELEASE: Final = 12.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Patience:
                 ends the release: the rest needs time, too.
         """
         left = min(deadlines, default=inf) / 2
-        return cls(max(0.0, min(limit, left, _BEFORE_RELEASE)), _UNASKED)
+        return cls(max(0.0, min(limit, left, BEFORE_RELEASE)), _UNASKED)
 
 
 class Doubt:

@@ -169,6 +169,13 @@ class Attempts:
         """
         return max(_LEAST, min(limit, _CONNECTING * (self.deadline - now())))
 
+    def leave(self, seconds: float) -> None:
+        """Leave at most so many seconds from now on, of a time that is limited."""
+        cut = self.deadline - now() - seconds
+        if self._timeout is not None and cut > 0:
+            self.deadline -= cut
+            self._timeout -= cut
+
     def note(self, error: KafkaError) -> None:
         """Remember a failure for `expired`, without counting it."""
         self.last = error

@@ -985,7 +985,7 @@ class Consumer(Closeable):
         is on its way are sent together, and each call raises the errors of its own
         partitions. A partition that is refused keeps no other from being committed. A
         call that began before the step that releases its partition counts: the release
-        waits for it, up to 15 seconds. If the call is cancelled, the offsets may be
+        waits for it, up to 12 seconds. If the call is cancelled, the offsets may be
         committed all the same. A commit whose connection broke may arrive late, and
         overwrite what was committed after it: Kafka tells the two apart by the
         generation of the group only.

@@ -31,7 +31,7 @@ from kafkaio._machines.accumulator import (
     Receipt,
 )
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._machines.patience import ASKED_FOR, UNKNOWN_TOPIC, Doubt
+from kafkaio._machines.patience import ASKED_FOR, BEFORE_RELEASE, UNKNOWN_TOPIC, Doubt
 from kafkaio._machines.reactions import Harm, Step, reaction
 from kafkaio._machines.sequence import Identity, ProducerIdentity
 from kafkaio._machines.transaction import (
@@ -1486,7 +1486,6 @@ class TransactionManager:
         attempts = Attempts(
             f"the commit of offsets to {rpc.name}", self._cluster.retry_policy, within
         )
-
         doubt = Doubt(ASKED_FOR)
 
         def code(answer: TxnOffsetCommitResponse) -> int:
@@ -1497,6 +1496,8 @@ class TransactionManager:
         def check() -> None:
             offsets.check()
             self._check_useful(run, rpc)
+            if run.is_revoked:  # the group waits for the end of the transaction
+                attempts.leave(BEFORE_RELEASE)
 
         while True:
             check()
@@ -1516,20 +1517,29 @@ class TransactionManager:
             found = _code_of_commit(answer)
             if not found:
                 return
-            error = self._error(
-                found,
-                f"TxnOffsetCommit to {rpc.name} was refused",
-                api=ApiKey.TXN_OFFSET_COMMIT,
-                group=rpc.key,
-            )
-            if found not in _STALE:
-                break
-            if not offsets.refused(found, place):
-                failed = CommitFailed(f"{rpc.name} went on without this member")
-                failed.__cause__ = error
-                raise failed
-            await attempts.pause(error)
-        raise self._offsets_refused(found, error)
+            await attempts.pause(self._may_pass(rpc, offsets, found, place))
+
+    def _may_pass(
+        self,
+        rpc: CoordinatorRpc,
+        offsets: GroupOffsets,
+        code: int,
+        place: GroupMetadata,
+    ) -> KafkaError:
+        """Return the error of a refusal if the member gets another place, or raise."""
+        error = self._error(
+            code,
+            f"TxnOffsetCommit to {rpc.name} was refused",
+            api=ApiKey.TXN_OFFSET_COMMIT,
+            group=rpc.key,
+        )
+        if code not in _STALE:
+            raise self._offsets_refused(code, error)
+        if not offsets.refused(code, place):
+            failed = CommitFailed(f"{rpc.name} went on without this member")
+            failed.__cause__ = error
+            raise failed
+        return error
 
     def _check_topics(
         self,

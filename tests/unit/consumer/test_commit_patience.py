@@ -50,7 +50,13 @@ LASTING = [
     E.UNKNOWN_TOPIC_OR_PARTITION,
     E.UNKNOWN_TOPIC_ID,
 ]
-CODES = pytest.mark.parametrize("code", LASTING, ids=lambda code: code.name)
+FAULTS = {
+    **{code.name: error(code) for code in LASTING},
+    "silent": drop(),
+    "slow": delay(100),
+    "throttled": throttle(100),
+}
+LASTS = pytest.mark.parametrize("name", FAULTS)
 
 
 class Told:
@@ -168,15 +174,17 @@ async def taken(call: Awaitable[object]) -> float:
 
 
 @EVERY
-@CODES
+@LASTS
 async def test_a_release_does_not_wait_for_commits_without_end(
-    protocol: str, code: E
+    protocol: str, name: str
 ) -> None:
     async with world(gone=2, kept=2) as there:
         first = await there.member(protocol)
         await there.write(GONE, KEPT)
         await read(first, 2)
-        there.broker.faults.on("OffsetCommit", error(code))
+        there.broker.faults.on("OffsetCommit", FAULTS[name])
+        if name == "throttled":  # from the answer on
+            await first.commit({GONE: 0})
         joining = asyncio.ensure_future(there.member(protocol))
         took = await polled_until(first, lambda: joining.done())
         assert took < 25
@@ -228,16 +236,20 @@ async def test_a_deleted_topic_is_released_and_the_other_committed(
 
 
 @EVERY
-@CODES
-async def test_closing_commits_for_a_part_of_its_time(protocol: str, code: E) -> None:
+@LASTS
+async def test_closing_commits_for_a_part_of_its_time(protocol: str, name: str) -> None:
     async with world() as there:
         consumer = await there.member(protocol)
         await there.write(GONE, KEPT)
         await read(consumer, 2)
-        there.broker.faults.on("OffsetCommit", error(code))
-        assert await taken(consumer.close()) < 25
+        there.broker.faults.on("OffsetCommit", FAULTS[name])
+        if name == "throttled":  # from the answer on
+            await consumer.commit({KEPT: 0})
+        # The request to leave waits for the throttle, too, as long as closing may take.
+        assert await taken(consumer.close()) < (31 if name == "throttled" else 25)
         assert not there.told.lost
-        assert not there.broker.control.members("g")  # it has left
+        if name != "throttled":
+            assert not there.broker.control.members("g")  # it has left
         assert "gone-0" in str(there.told.failed[0])
 
 
@@ -730,3 +742,30 @@ async def test_offsets_of_a_deleted_topic_abort_a_transaction() -> None:
             async with producer.transaction() as tx:
                 await tx.commit_offsets(consumer, {KEPT: 1})
         await until(lambda: there.committed(KEPT) == 1)
+
+
+@EVERY
+@pytest.mark.parametrize("code", [E.NOT_COORDINATOR, E.COORDINATOR_LOAD_IN_PROGRESS])
+async def test_a_revocation_ends_a_transaction_whose_offsets_are_refused(
+    protocol: str, code: E
+) -> None:
+    async with world(gone=2, kept=2, out=1) as there:
+        first = await there.member(protocol, enable_auto_commit=False)
+        producer = kafkaio.Producer(await there.client(), transactional_id="copies")
+        async with producer:
+            copying = Copying()
+            copying.may_end.set()
+            rule = there.broker.faults.on("TxnOffsetCommit", error(code))
+            working = asyncio.ensure_future(
+                kafkaio.exactly_once(first, producer, copying.many)
+            )
+            await there.write(GONE, KEPT)
+            await until(lambda: rule.count > 2)
+            begun = now()
+            second = await there.member(protocol)
+            await until(lambda: len(second.assignment) == 2)
+            assert now() - begun < 25
+            there.broker.faults.remove(rule)
+            await first.close()
+            await working
+        assert not there.told.lost

@@ -21,8 +21,8 @@ def test_an_automatic_commit_doubts_for_a_moment() -> None:
 @pytest.mark.parametrize(
     ("limit", "deadlines", "seconds"),
     [
-        (60, (), 15),
-        (60, (300, inf), 15),
+        (60, (), 12),
+        (60, (300, inf), 12),
         (60, (10, 300), 5),
         (3, (300,), 3),
         (60, (300, 8), 4),
