@@ -866,7 +866,7 @@ class Core:
                 await runner.run()
             except (CorruptRecord, RecordTooLarge):
                 # The caller may seek past it, or be started again elsewhere.
-                await self._autocommit.commit_quietly(_COMMITTING)
+                await self._autocommit.commit_quietly(Patience.automatic(_COMMITTING))
                 raise
 
     @contextmanager
