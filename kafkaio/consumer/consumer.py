@@ -312,9 +312,12 @@ class Consumer(Closeable):
                 hears of it (``topic_unavailable``).
             InvalidTopic: the name of a topic is illegal.
             AuthorizationError: the principal may not describe a topic, or not read the
-                group's offsets; one topic is enough.
+                group's offsets. If there is something else to read, a missing right on
+                one topic is raised by the first call that reads instead, and the others
+                are read.
             RequestTimeout: time is up; the message names the step. If no partition has
-                a position, it says what each of them lacks.
+                a position, it says what each of them lacks; unless other members of the
+                group read partitions of the same topics: this one may get some of them.
             ArgumentTypeError: the timeout is no number.
             ArgumentValueError: the timeout is negative.
             ClosedError: the consumer was started before.

@@ -78,6 +78,7 @@ from kafkaio.consumer.statistics import ConsumerStatistics, PartitionStatistics
 from kafkaio.consumer.transactions import JoinedTransaction, TransactionOffsets
 from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import (
+    AuthorizationError,
     ClosedError,
     CorruptRecord,
     KafkaError,
@@ -118,6 +119,11 @@ _DRAINING: Final = 0.8
 _COMMITTING: Final = 5.0
 #: Records that are handed out between two looks at the clock.
 _ALLOWANCE: Final = 64
+
+
+def _is_refused_topic(error: BaseException) -> bool:
+    """Whether an error is about a right that is missing for one topic."""
+    return isinstance(error, AuthorizationError) and error.resource_type == "topic"
 
 
 class Core:
@@ -314,17 +320,35 @@ class Core:
         # One partition that cannot be read keeps the others from nothing: the
         # positioner goes on asking, and has told the observer what is missing.
         positions, positioner = self.reader.positions, self._positioner
-        while not (positions.is_settled() or positioner.has_found_what_it_can):
-            self.reader.raise_errors()
+        while not positions.is_settled():
+            self.reader.raise_errors(but=_is_refused_topic)
             self.check()
-            if await self._repositioned(deadline):
-                continue
-            if not positions.has_found:
-                missing = listed_by_reason(positioner.lacks())
-                raise RequestTimeout(f"no position was found in time: {missing}")
-            positioner.report_missing()
+            if positioner.is_to_wait_for(found=self._finds_others):
+                if await self._repositioned(deadline):
+                    continue
+                if not self._finds_others():
+                    self.reader.raise_errors()
+                    missing = listed_by_reason(positioner.lacks())
+                    raise RequestTimeout(f"no position was found in time: {missing}")
+                positioner.report_missing()
             break
-        self.reader.raise_errors()
+        # A topic that may not be read is told by the first step, if there are others.
+        self.reader.raise_errors(
+            but=_is_refused_topic if self._finds_others() else None
+        )
+
+    def _finds_others(self) -> bool:
+        """Whether this consumer, or another member of its group, can read something."""
+        positions, wanted = self.reader.positions, self.wanted
+        if positions.has_found:
+            return True
+        if self.member is None or not wanted.is_subscription:
+            return False
+        view = self.cluster.view
+        its = wanted.partitions_in(
+            view, with_internal=not self.config.exclude_internal_topics
+        )
+        return any(view.leader(tp) is not None and tp not in positions for tp in its)
 
     async def _repositioned(self, deadline: float) -> bool:
         # Wait until positions are found or dropped; False if none is in time.

@@ -267,6 +267,7 @@ class By(Enum):
     API_TIMEOUT = ("after `default_api_timeout_ms`, or the call's own timeout", 8.0)
     DELIVERY = ("after `delivery_timeout_ms`", 8.0)
     BLOCK = ("after `max_block_ms`", 8.0)
+    CLOSING = ("within the timeout of `close()`", 8.0)
 
     def __init__(self, words: str, seconds: float) -> None:
         self.words = words
@@ -454,7 +455,7 @@ CELLS: Final[Mapping[tuple[str, str], Cell]] = {
         "the member leaves, without the offsets",
         "a warning that names the refusal: records are read again",
         says="COORDINATOR_NOT_AVAILABLE",
-        by=By.API_TIMEOUT,
+        by=By.CLOSING,
     ),
     ("rights refused", "close"): Cell(
         "the others' offsets are committed, the member leaves",
@@ -465,13 +466,13 @@ CELLS: Final[Mapping[tuple[str, str], Cell]] = {
         "the consumer closes; its session ends by time",
         "a warning that the offsets were not committed",
         says="coordinator",
-        by=By.API_TIMEOUT,
+        by=By.CLOSING,
     ),
     ("coordinator moved", "close"): Cell("everything is committed, the member leaves"),
     ("throttled", "close"): Cell(
         "the consumer closes within its timeout",
         "a warning, if offsets were not committed",
-        by=By.API_TIMEOUT,
+        by=By.CLOSING,
     ),
     # send with key
     ("topic gone", "send with key"): Cell(

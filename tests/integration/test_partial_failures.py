@@ -50,6 +50,8 @@ PROTOCOLS: Final[Mapping[str, Mapping[str, object]]] = {
         "session_timeout_ms": 6_000,
     },
 }
+#: Seconds that a consumer has to close.
+CLOSING: Final = 3.0
 ALL_SPARED: Final = RECORDS * len(SPARED)
 
 
@@ -207,7 +209,8 @@ async def commit(on: Stage, fault: str, cell: Cell) -> None:
         await FAULTS[fault](on)
         if fault == "throttled":
             await consumer.commit()  # it is answered; the quota is for what follows
-        outcome = await tried(consumer.commit(), cell.by.seconds)
+        offsets = dict.fromkeys((STRUCK, *SPARED), RECORDS)
+        outcome = await tried(consumer.commit(offsets), cell.by.seconds)
         judge(cell, on, outcome)
         if "nothing can" not in cell.goes_on:
             assert committed(on) == [RECORDS] * len(SPARED)
@@ -231,10 +234,12 @@ async def revocation(on: Stage, fault: str, cell: Cell) -> None:
                     cell.by.seconds,
                 )
             errors += more
+        moved = second.assignment & {*SPARED}
         await second.close(0.5)
         judge(cell, on, outcome, *errors)
         if "offsets are committed" in cell.goes_on:
-            assert RECORDS in committed(on)
+            offsets = dict(zip(SPARED, committed(on), strict=True))
+            assert all(offsets[tp] == RECORDS for tp in moved)
 
 
 async def rebalance(on: Stage, fault: str, cell: Cell) -> None:
@@ -266,7 +271,7 @@ async def close(on: Stage, fault: str, cell: Cell) -> None:
     ) as consumer:
         await consumer.poll(timeout=0)  # what was handed out is finished
         await FAULTS[fault](on)
-        outcome = await tried(consumer.close(), cell.by.seconds)
+        outcome = await tried(consumer.close(CLOSING), cell.by.seconds)
     judge(cell, on, outcome)
     if "leaves" in cell.goes_on:
         assert not on.broker.control.members(on.group)

@@ -43,7 +43,7 @@ from kafkaio.client.fanout import Results
 from kafkaio.client.offsets import OffsetLookup
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.fetch.resets import NewcomerLookup
-from kafkaio.errors import KafkaError, KafkaTimeout, MembershipError
+from kafkaio.errors import AuthorizationError, KafkaError, KafkaTimeout, MembershipError
 from kafkaio.fetching.epochs import EpochEnd, EpochLookup
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
@@ -194,11 +194,23 @@ class Positioner:
         reasons = {tp: self.lack(tp) for tp in partitions}
         self._cluster.observer.positions_missing(reasons)
 
-    @property
-    def has_found_what_it_can(self) -> bool:
-        """Whether some partition can be read, and each that cannot is overdue."""
-        positions = self._reader.positions
-        return positions.has_found and self._overdue.has(positions.waiting())
+    def is_to_wait_for(self, found: Callable[[], bool]) -> bool:
+        """Whether to wait for the partitions that have no position yet.
+
+        Not for those that are overdue, if there is something else to read, and not for
+        those that may not be read.
+
+        Args:
+            found: whether there is something else to read.
+        """
+        waiting = self._reader.positions.waiting()
+        left = {tp: token for tp, token in waiting.items() if not self._is_refused(tp)}
+        if not left:
+            return False
+        return not (self._overdue.has(left) and found())
+
+    def _is_refused(self, tp: TopicPartition) -> bool:
+        return isinstance(self._failures.get(tp), AuthorizationError)
 
     def report_missing(self) -> None:
         """Report what has no position and is not overdue: nobody waits for it."""

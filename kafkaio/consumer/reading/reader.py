@@ -260,10 +260,16 @@ class Reader:
             self.raise_without_position(tp)
         self._is_interrupted = self._progress.divider is not None
 
-    def raise_errors(self) -> None:
-        """Raise the first error that background tasks reported, once."""
-        if self.errors:
-            raise self.errors.popleft()
+    def raise_errors(self, but: Callable[[BaseException], bool] | None = None) -> None:
+        """Raise the first error that background tasks reported, once.
+
+        Args:
+            but: which errors stay for a later step; None for none.
+        """
+        for error in self.errors:
+            if but is None or not but(error):
+                self.errors.remove(error)
+                raise error
 
     def raise_without_position(self, tp: TopicPartition) -> None:
         """Raise if a partition has no position, and no policy finds one."""

@@ -192,11 +192,25 @@ async def test_one_unstable_offset_delays_no_other_partition(
         assert await read(consumer, 1) == {(0, 1)}
 
 
-async def test_a_right_that_is_refused_is_an_error_of_the_start(
+async def test_a_right_on_one_partition_keeps_the_others_from_nothing(
     cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):
     logs.refusals[ORDERS[0]] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    with pytest.raises(AuthorizationError, match="orders-0"):
+    began = asyncio.get_running_loop().time()
+    async with make(topics="orders") as consumer:
+        assert asyncio.get_running_loop().time() - began < 1  # nothing to wait for
+        with pytest.raises(AuthorizationError, match="orders-0"):
+            await consumer.poll(timeout=1)
+        logs.append(*ORDERS[1], b"new")
+        assert await read(consumer, 1) == {(1, 0)}
+
+
+async def test_a_right_that_is_missing_for_everything_is_an_error_of_the_start(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    for tp in ORDERS:
+        logs.refusals[tp] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    with pytest.raises(AuthorizationError, match=r"orders-[012]"):
         await make(topics="orders").start()
 
 
