@@ -1,5 +1,7 @@
 """The checksum of batches, CRC-32C, from the extension module of package ``crc32c``.
 
+It serves the codec in pure Python; the compiled codec computes checksums by itself.
+
 The package itself reads the metadata of installed distributions when it is imported,
 which takes longer than importing asyncio. So only its extension module is loaded.
 """

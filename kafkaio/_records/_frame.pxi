@@ -1,7 +1,5 @@
 # Makes a batch of a header and records.
 
-from kafkaio._records._crc import crc32c
-
 cdef inline uint8_t *put_big_endian(uint8_t *at, uint64_t number, int size) noexcept nogil:
     cdef int i
     for i in range(size):
@@ -46,5 +44,7 @@ def frame_batch(
     if size > 0:
         memcpy(at, start, <size_t>size)
     # Nothing else refers to this bytes object yet, so it may still be changed.
-    put_big_endian(first + 17, <uint64_t>crc32c(memoryview(batch)[21:]), 4)
+    put_big_endian(
+        first + 17, kafkaio_crc(0, first + 21, <size_t>(HEADER_SIZE - 21 + size), True), 4
+    )
     return batch

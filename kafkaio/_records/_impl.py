@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kafkaio._records._crc import crc32c
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import Record as TypedRecord
 
@@ -68,6 +67,7 @@ ACCELERATED: bool = _is_compiled_wanted(
 
 if TYPE_CHECKING or not ACCELERATED:
     from kafkaio._records._append import OpenBatches, Places, open_batch_first
+    from kafkaio._records._crc import crc32c
     from kafkaio._records._columns import (
         ColumnsBuilder,
         Rows,
@@ -102,6 +102,7 @@ else:
         Rows,
         column_partitions,
         converted,
+        crc32c,
         decode_keys,
         decode_records,
         decode_values,

@@ -10,6 +10,7 @@ The pure modules beside it (`_pure`, `_cursor`, `_columns`, `_append`, ...) defi
 is right; the tests compare this module with them, errors included. It is one module,
 so that its parts call each other as C functions:
 
+- `_crc.pxi`: the checksum of batches;
 - `_wire.pxi`: reads and writes numbers, fields and records in memory;
 - `_record.pxi`: the record that consumers return;
 - `_decode.pxi`: lists of records, lists of fields, and the cursor;
@@ -58,6 +59,7 @@ __all__ = [
     "Rows",
     "column_partitions",
     "converted",
+    "crc32c",
     "decode_keys",
     "decode_records",
     "decode_values",
@@ -85,6 +87,7 @@ cdef Py_ssize_t LEAST_CAPACITY = 1024
 cdef object CREATE = TimestampType.CREATE
 
 include "_wire.pxi"
+include "_crc.pxi"
 include "_record.pxi"
 include "_decode.pxi"
 include "_header.pxi"
