@@ -247,6 +247,15 @@ class Connection:
         """Seconds that submitted requests will be held back by a quota; 0 for none."""
         return max(0.0, self._pipeline.throttled_until - self._loop.time())
 
+    def why_late(self, api: str) -> str:
+        """Why a request has no answer yet, for error messages.
+
+        Args:
+            api: the name of the request.
+        """
+        where = f"{self.broker.host}:{self.broker.port}"
+        return self.why_held() or f"{where} has not answered {api}"
+
     def why_held(self) -> str:
         """Why nothing is sent on it now, for error messages; an empty text if it is."""
         seconds = self.throttled

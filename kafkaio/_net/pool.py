@@ -175,6 +175,14 @@ class Pool:
         """The ids of the nodes with an open connection of a class."""
         return {node_id for node_id, kind in self._open if kind == connection_class}
 
+    def opening(self, connection_class: ConnectionClass) -> list[str]:
+        """The addresses to which connections of a class are being opened."""
+        return [
+            f"{opening.broker.host}:{opening.broker.port}"
+            for (_, kind), opening in self._opening.items()
+            if kind == connection_class
+        ]
+
     def wait_before(
         self, node_id: int, connection_class: ConnectionClass = ConnectionClass.SHARED
     ) -> float:

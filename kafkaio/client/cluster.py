@@ -737,6 +737,7 @@ class Cluster:
             return known
         what = f"finding the coordinator of {kind.name.lower()} {key!r}"
         attempts = Attempts(what, self.retry_policy, self._seconds(timeout))
+        attempts.held = self._finder.why_late
         return await attempts.run(
             lambda: self._finder.find(kind, key),
             lambda: attempts.last or self._metadata.failure,

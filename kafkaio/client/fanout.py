@@ -489,6 +489,10 @@ class Routing(Protocol):
         """Why nothing is sent to a broker now; an empty text if it is."""
         ...
 
+    def why_unlocated(self) -> str:
+        """What keeps brokers from being found; an empty text for nothing."""
+        ...
+
     def unreachable(self, node_id: int) -> None:
         """A broker could not be reached: what is known of it may be out of date."""
         ...
@@ -544,11 +548,13 @@ class Fanout:
         with anyio.CancelScope(deadline=deadline):
             await run.drive(stops_at_failure=stops_at_failure)
         stages = run.in_flight()
+        why = self._routing.why_unlocated()
+        unlocated = f"{_UNLOCATED}: {why}" if why else _UNLOCATED
         return progress.expire(
             lambda item, last: timed_out(
                 operation.named([item]),
                 timeout,
-                last or stages.get(item, _UNLOCATED),
+                last or stages.get(item, unlocated),
             )
         )
 

@@ -20,6 +20,7 @@ from kafkaio._machines.coordinators import (
     find_request,
     read_answer,
 )
+from kafkaio._net.connection import Connection
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.metadata import MetadataUpdater
 from kafkaio.client.nodes import Nodes
@@ -61,6 +62,14 @@ class CoordinatorFinder:
         # ended, or once it is done because its caller was cancelled.
         self._waiting: dict[_Key, list[asyncio.Future[int]]] = {}
         self._failure: Callable[[], Exception] | None = None
+        # The connections that a lookup waits for, those that hang included.
+        self._asking: list[Connection] = []
+
+    def why_late(self) -> str:
+        """What the lookup under way waits for, for error messages."""
+        for connection in self._asking:
+            return connection.why_late("FindCoordinator")
+        return self._nodes.why_late()
 
     async def find(self, kind: CoordinatorKind, key: str) -> int:
         """Return the coordinator's node id; looks it up once if it is not known.
@@ -137,9 +146,13 @@ class CoordinatorFinder:
             what = kind.name.lower()
             raise UnsupportedVersion(f"the broker knows no {what} coordinators")
         request, asked = find_request(kind, keys, version)
-        response = await connection.call(
-            request, timeout=self._timeout, max_version=version
-        )
+        self._asking.append(connection)
+        try:
+            response = await connection.call(
+                request, timeout=self._timeout, max_version=version
+            )
+        finally:
+            self._asking.remove(connection)
         return read_answer(response, asked, version)
 
     def _learn(self, kind: CoordinatorKind, found: Found) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from math import inf
 
 import anyio
@@ -59,6 +60,8 @@ __all__ = ["MetadataUpdater", "undescribed"]
 
 Listener = Callable[[ClusterView], None]
 
+#: Seconds after which an attempt to fetch metadata is late, for error messages.
+_LATE = 0.5
 #: The version of DescribeCluster that lists controllers, and their type in it.
 CONTROLLERS_SINCE = 1
 _CONTROLLERS = 2
@@ -89,8 +92,10 @@ class MetadataUpdater:
         # When the view was refreshed, and by whose clock.
         self._updated_at = -inf
         self._clock: Callable[[], float] = float
-        # Tells what keeps the request under way from being sent.
-        self._held: Callable[[], str] = str
+        # When the attempt under way began; None between two.
+        self._began_at: float | None = None
+        # Tells what the attempt under way waits for.
+        self._late: Callable[[], str] = nodes.why_late
         self._config = config
         self._nodes = nodes
         self._observer = observer
@@ -214,7 +219,8 @@ class MetadataUpdater:
                 await self._refresh()
 
     async def _refresh(self) -> None:
-        ask = self._schedule.begin(now())
+        self._began_at = now()
+        ask = self._schedule.begin(self._began_at)
         try:
             self._apply(ask, *await self._fetch(ask))
         except KafkaError as error:
@@ -222,6 +228,7 @@ class MetadataUpdater:
         except BaseException:
             self._schedule.abandoned()
             raise
+        self._began_at = None
         self.attempted.tell()
 
     async def _fetch(self, ask: RefreshRequest) -> tuple[MetadataResponse, int]:
@@ -282,7 +289,7 @@ class MetadataUpdater:
         self, connection: Connection, request: Request[ResponseT], version: int
     ) -> ResponseT:
         timeout = self._config.request_timeout_ms / 1000
-        self._held = connection.why_held
+        self._late = partial(connection.why_late, "Metadata")
         try:
             return await connection.call(request, timeout=timeout, max_version=version)
         except (ConnectionLost, RequestTimeout) as error:
@@ -290,7 +297,7 @@ class MetadataUpdater:
                 f"{_address(connection)}: fetch metadata: {error}"
             ) from error
         finally:
-            self._held = str
+            self._late = self._nodes.why_late
 
     def _apply(
         self, ask: RefreshRequest, response: MetadataResponse, version: int
@@ -388,16 +395,21 @@ class MetadataUpdater:
         if self.failure is not None:
             return self.failure
         named = ", ".join(map(repr, topics))
-        if held := self._held():
-            return RequestTimeout(f"the cluster did not describe {named}: {held}")
+        if late := self._why_late():
+            return RequestTimeout(f"the cluster did not describe {named}: {late}")
         return broker_error(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"the cluster did not describe {named}",
         )
 
     def why_late(self) -> str:
-        """Why the metadata is not fetched yet: the last failure, or what holds it."""
-        return self._held() or (str(self.failure) if self.failure else "")
+        """Why the metadata is not fetched yet, for error messages."""
+        return str(self.failure) if self.failure else self._why_late()
+
+    def _why_late(self) -> str:
+        began_at = self._began_at
+        is_late = began_at is not None and now() >= began_at + _LATE
+        return self._late() if is_late else ""
 
 
 def _address(connection: Connection) -> str:

@@ -101,6 +101,13 @@ class Nodes:
         connected = self._pool.connected(ConnectionClass.SHARED) & self._known.keys()
         return connected | set(window)
 
+    def why_late(self) -> str:
+        """Where `any_connection` waits for a connection; an empty text for nowhere."""
+        opening = self._pool.opening(ConnectionClass.SHARED)
+        more = f" and {len(opening) - _NAMED} more" if len(opening) > _NAMED else ""
+        named = ", ".join(opening[:_NAMED]) + more
+        return f"it waits for a connection to {named}" if opening else ""
+
     async def any_connection(self) -> Connection:
         """Return a connection to the broker that can answer soonest.
 

@@ -96,7 +96,8 @@ class Requester:
     async def _attempt(
         self, request: Request[ResponseT], to: Destination, attempts: Attempts
     ) -> ResponseT:
-        attempts.stage, attempts.held = "it waits for a connection", str
+        attempts.stage = "it waits for a connection"
+        attempts.held = self._router.why_unlocated
         node_id = await self._router.locate(to)
         connection = await self._router.connection(
             node_id,

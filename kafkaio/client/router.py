@@ -237,6 +237,10 @@ class Router:
         connection = self._pool.ready(node_id, connection_class)
         return "" if connection is None else connection.why_held()
 
+    def why_unlocated(self) -> str:
+        """What keeps brokers from being found, for errors; empty for nothing."""
+        return self._finder.why_late() or self._metadata.why_late()
+
     # ---- what to forget ------------------------------------------------------------
 
     def unreachable(self, node_id: int) -> None:

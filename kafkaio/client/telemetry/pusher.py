@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -82,6 +83,8 @@ class Telemetry:
         self._observer = observer
         self._statistics = statistics
         self._timeout = config.request_timeout_ms / 1000
+        # Tells what the request for a subscription waits for.
+        self._late: Callable[[], str] = nodes.why_late
         self._machine = TelemetryMachine()
         self._ledger = Ledger()
         self._collector: Collector | None = None
@@ -190,7 +193,9 @@ class Telemetry:
                     )
                 await self._known.wait()
             return self._machine.instance_id
-        raise RequestTimeout("no broker gave the client an instance id in time")
+        why = self._late()
+        tail = f": {why}" if why else ""
+        raise RequestTimeout(f"no broker gave the client an instance id in time{tail}")
 
     # ---- the task ----------------------------------------------------------------
 
@@ -282,7 +287,11 @@ class Telemetry:
         if self._machine.instance_id is not None:
             request.client_instance_id = self._machine.instance_id
         connection = await self._nodes.any_connection()
-        answer = await connection.call(request, timeout=self._timeout)
+        self._late = partial(connection.why_late, "GetTelemetrySubscriptions")
+        try:
+            answer = await connection.call(request, timeout=self._timeout)
+        finally:
+            self._late = self._nodes.why_late
         if answer.error_code:
             self._refused(answer.error_code, request.API_KEY)
             return
