@@ -10,9 +10,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -25,6 +25,7 @@ from kafkaio._net.resolver import MOST_THREADS, Resolver, interleaved
 from kafkaio._net.transport import DialOptions, Transport
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
 from kafkaio.protocol.message import Buffer
+from tests.support.sockets import black_hole, refusing, silent
 
 V4, V6 = socket.AF_INET, socket.AF_INET6
 
@@ -61,38 +62,6 @@ async def listening(context: ssl.SSLContext | None = None) -> AsyncIterator[int]
         server.close()
         await server.wait_closed()
         await asyncio.sleep(0.01)
-
-
-@contextmanager
-def black_hole() -> Iterator[int]:
-    """A port that answers no SYN: a listener whose backlog is full."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        fillers = [socket.socket() for _ in range(4)]
-        for each in fillers:
-            each.setblocking(False)
-            each.connect_ex(listener.getsockname())
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            for each in fillers:
-                each.close()
-
-
-@contextmanager
-def silent() -> Iterator[int]:
-    """A port that takes connections and says nothing."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(16)
-        yield listener.getsockname()[1]
-
-
-def refusing() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def found(*ports: int) -> list[tuple[Any, ...]]:

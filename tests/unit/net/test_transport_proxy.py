@@ -19,6 +19,7 @@ from kafkaio._net.transport import DialOptions
 from kafkaio.config.proxy import Proxy, parse_proxy
 from kafkaio.testing import Broker
 from tests.support.proxies import ForwardProxy, proxy_server
+from tests.support.sockets import black_hole, refusing
 
 LOGIN = "alice:alice-secret"
 WANTED = ("alice", "alice-secret")
@@ -150,9 +151,7 @@ async def test_what_a_proxy_says_is_told(scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", ALL)
 async def test_no_proxy_there(scheme: str) -> None:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = refusing()
     text = await refused(f"{scheme}://{LOGIN}@127.0.0.1:{port}")
     assert f"proxy {scheme}://127.0.0.1:{port}: connect: the proxy cannot be" in text
 
@@ -183,17 +182,8 @@ async def test_a_proxy_that_hangs_is_within_the_limit(
 
 
 async def test_a_proxy_that_takes_no_connection_is_within_the_limit() -> None:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        fillers = [socket.socket() for _ in range(4)]
-        for each in fillers:
-            each.setblocking(False)
-            each.connect_ex(listener.getsockname())
-        port = listener.getsockname()[1]
+    with black_hole() as port:
         text = await refused(f"socks5h://127.0.0.1:{port}", seconds=0.3)
-        for each in fillers:
-            each.close()
     assert "the proxy cannot be reached: 127.0.0.1: connect: no answer within" in text
 
 
