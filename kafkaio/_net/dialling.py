@@ -92,6 +92,8 @@ class TcpDial(Dial):
                     transport = await _wrap(sock, host, port, sink, options)
             except OSError as error:  # TimeoutError and ssl.SSLError are kinds of it
                 failures.add(route, step, error, limit)
+                if isinstance(error, TimeoutError):
+                    self._silent.ended(route, received=0)
             else:
                 transport.on_end = partial(self._silent.ended, route)
                 return transport
@@ -225,7 +227,7 @@ async def _first(
         for place in range(len(routes)):
             if place not in race.failures:
                 late = TimeoutError()
-                failures.add(routes[place], "connect", late, now() - began)
+                failures.add(routes[place], "connect", late, until - began)
         return None
     assert race.winner is not None
     winner = routes[race.winner]
