@@ -45,6 +45,8 @@ PROXY_STAGGER: Final = 1.0
 _OF_PROXY: Final = 0.95
 #: How many addresses an error names.
 _NAMED: Final = 8
+#: How many silent addresses are remembered.
+_REMEMBERED: Final = 1_000
 
 
 class TcpDial(Dial):
@@ -52,6 +54,7 @@ class TcpDial(Dial):
 
     def __init__(self) -> None:
         self._resolver = Resolver()
+        self._silent = _Silent()
 
     async def __call__(
         self, host: str, port: int, sink: FrameSink, options: DialOptions
@@ -77,6 +80,7 @@ class TcpDial(Dial):
         until = now() + options.timeout
         failures = _Failures(f"{host}:{port}")
         routes = await self._routes(host, port, options, until)
+        self._silent.put_last(routes)
         stagger = STAGGER if options.proxy is None else PROXY_STAGGER
         while found := await _first(routes, until, failures, stagger):
             route, sock = found
@@ -85,9 +89,14 @@ class TcpDial(Dial):
             step = "TLS handshake" if options.ssl_context else "open"
             try:
                 async with asyncio.timeout(limit):
-                    return await _wrap(sock, host, port, sink, options)
+                    transport = await _wrap(sock, host, port, sink, options)
             except OSError as error:  # TimeoutError and ssl.SSLError are kinds of it
                 failures.add(route, step, error, limit)
+                if isinstance(error, TimeoutError):
+                    self._silent.ended(route, received=0)
+            else:
+                transport.on_end = partial(self._silent.ended, route)
+                return transport
         raise failures.error()
 
     async def _routes(
@@ -98,7 +107,7 @@ class TcpDial(Dial):
         if proxy is not None and proxy.resolves_names:
             target = (host, port)
             connect = partial(self._by_proxy, proxy, target, options, until)
-            return [_Route(f"proxy {proxy}", connect)]
+            return [_Route(f"proxy {proxy}", target, connect)]
         try:
             found = await self._resolver.resolve(host, port, until - now())
         except (OSError, ValueError) as error:
@@ -111,6 +120,7 @@ class TcpDial(Dial):
         return [
             _Route(
                 f"{each.name} by proxy {proxy}",
+                each.address,
                 partial(self._by_proxy, proxy, (each.name, port), options, until),
             )
             for each in direct
@@ -158,11 +168,39 @@ class _Route:
     """One way to reach a host, and its name for errors."""
 
     name: str
+    address: tuple[str | int | bytes, ...]
     connect: Attempt
 
 
+class _Silent:
+    """Addresses that took a connection last, and said nothing on it.
+
+    A process that hangs, or a load balancer without a broker behind it, takes
+    connections. No other address of the name would ever be tried: that of the first
+    one succeeds each time.
+    """
+
+    def __init__(self) -> None:
+        # The latest last.
+        self._addresses: dict[tuple[str | int | bytes, ...], None] = {}
+
+    def ended(self, route: _Route, received: int) -> None:
+        """A connection has ended on which so many bytes had come."""
+        self._addresses.pop(route.address, None)
+        if not received:
+            self._addresses[route.address] = None
+            if len(self._addresses) > _REMEMBERED:
+                del self._addresses[next(iter(self._addresses))]
+
+    def put_last(self, routes: list[_Route]) -> None:
+        """Put the routes to such addresses behind the others, the latest last."""
+        order = {address: place for place, address in enumerate(self._addresses, 1)}
+        routes.sort(key=lambda route: order.get(route.address, 0))
+
+
 def _direct(address: Address, options: DialOptions) -> _Route:
-    return _Route(str(address[1][0]), partial(connected_socket, address, options))
+    connect = partial(connected_socket, address, options)
+    return _Route(str(address[1][0]), address[1], connect)
 
 
 async def _first(
@@ -189,7 +227,7 @@ async def _first(
         for place in range(len(routes)):
             if place not in race.failures:
                 late = TimeoutError()
-                failures.add(routes[place], "connect", late, now() - began)
+                failures.add(routes[place], "connect", late, until - began)
         return None
     assert race.winner is not None
     winner = routes[race.winner]
@@ -245,7 +283,7 @@ def _reason(error: Exception, step: str, limit: float) -> str:
 
 async def _wrap(
     sock: socket.socket, host: str, port: int, sink: FrameSink, options: DialOptions
-) -> Transport:
+) -> DialledTransport:
     """Make the transport of a connected socket; the socket is closed if that fails."""
     loop = asyncio.get_running_loop()
     address = f"{host}:{port}"

@@ -269,10 +269,14 @@ class DialledTransport(TcpTransport):
     ) -> None:
         super().__init__(max_frame_size, sink, large, address)
         self._adopted = False
+        #: Called with the number of bytes received when an adopted stream has ended.
+        self.on_end: Callable[[int], None] | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._adopted:
             self._sink = None
+        elif self.on_end is not None:
+            self.on_end(self.received)
         super().connection_lost(exc)
 
     def adopt(self) -> None:

@@ -28,6 +28,11 @@ _READ: Final = 4_096
 _NO_LIMIT: Final = 86_400
 #: Characters of a proxy's own words that an error repeats.
 _WORDS: Final = 200
+#: What python-socks says of a login that is wanted or refused; it has no code for it.
+_REFUSALS: Final = (
+    "No acceptable authentication methods",
+    "Username and password authentication failure",
+)
 #: The answer of a proxy that wants a login, or another one.
 _AUTHENTICATION_REQUIRED: Final = 407
 
@@ -52,8 +57,10 @@ async def open_tunnel(proxy: Proxy, sock: socket.socket, host: str, port: int) -
             await _connect(proxy, sock, host, port)
         else:
             await _socks(proxy, sock, host, port)
-    except UnicodeError:
-        raise OSError(f"the name {host[:_WORDS]!r} cannot be sent") from None
+    except (ValueError, OverflowError, h11.LocalProtocolError) as error:
+        # A broker advertises what is no name, or a port over 65535.
+        what = f"the proxy cannot be asked for {host[:_WORDS]!r}, port {port}"
+        raise OSError(f"{what}: {str(error)[:_WORDS]}") from None
 
 
 class _Connected(SocksProxy):
@@ -82,8 +89,7 @@ async def _socks(proxy: Proxy, sock: socket.socket, host: str, port: int) -> Non
         await by.connect(host, port, timeout=_NO_LIMIT)
     except ProxyError as error:
         text = str(error)[:_WORDS]
-        # It has no code for this.
-        if error.error_code is None and "authentication" in text.lower():
+        if text.startswith(_REFUSALS):
             raise ProxyRefused(_refusal(proxy, text)) from None
         raise OSError(f"the proxy says: {text}") from None
 

