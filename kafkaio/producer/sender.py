@@ -120,6 +120,7 @@ class Sender:
             accumulator.placement.on_failed = partial(
                 transaction.failed, harm=Harm.ABORT
             )
+        accumulator.placement.on_missing = self._report_missing
         self._cluster = cluster
         self._config = config
         self._accumulator = accumulator
@@ -552,6 +553,9 @@ class Sender:
         for receipt in self._accumulator.fail_all(lambda _: error):
             self._report(receipt)
         self._space.grant()
+
+    def _report_missing(self, tp: TopicPartition, error: Exception) -> None:
+        self._cluster.observer.partition_unavailable(tp, error)
 
     def _report(self, receipt: Receipt) -> None:
         assert receipt.error is not None

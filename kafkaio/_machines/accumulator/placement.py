@@ -151,6 +151,8 @@ class Placement:
         wait: makes the iterator that awaits a delivery; set before the first record.
         on_failed: called with the error of records that cannot get a partition, once
             the others have theirs.
+        on_missing: called with a partition that records wait for, and that its topic
+            does not have by new metadata; once, until it has it.
     """
 
     def __init__(  # noqa: PLR0913 - the parts that it needs
@@ -177,6 +179,7 @@ class Placement:
         self._view = ClusterView()
         self.wait: Wait | None = None
         self.on_failed: Callable[[Exception], None] | None = None
+        self.on_missing: Callable[[TopicPartition, Exception], object] | None = None
 
     # Taking records in
 
@@ -414,6 +417,7 @@ class Placement:
         for entry in waiting:
             if topic.partition_count <= (entry.partition or 0):
                 still.append(entry)
+                self._note_missing(topic, entry.partition)
                 continue
             self._release(entry)
             try:
@@ -430,6 +434,15 @@ class Placement:
             else:
                 entry.receipt.move([(receipt, receipt.count - 1)])
         return errors
+
+    def _note_missing(self, topic: TopicQueues, partition: int | None) -> None:
+        count = topic.partition_count
+        if partition is None or not count or partition in topic.missing:
+            return
+        topic.missing.add(partition)
+        if self.on_missing is not None:
+            tp = TopicPartition(topic.name, partition)
+            self.on_missing(tp, _unknown(_missing(tp, count)))
 
     def _release(self, entry: Undesignated) -> None:
         self._budget.release(entry.charged)
@@ -468,17 +481,21 @@ class Placement:
 def _unknown_topic(
     receipt: Receipt, partition_count: int, limits: Limits
 ) -> UnknownTopicOrPartition:
+    tp = TopicPartition(receipt.topic, receipt.partition)
+    return _unknown(
+        f"{_missing(tp, partition_count)}, also after {limits.max_block:g} s"
+    )
+
+
+def _missing(tp: TopicPartition, partition_count: int) -> str:
     if partition_count:
-        missing = (
-            f"topic {receipt.topic!r} has no partition {receipt.partition}, only 0 to "
+        return (
+            f"topic {tp.topic!r} has no partition {tp.partition}, only 0 to "
             f"{partition_count - 1}"
         )
-    else:
-        missing = f"topic {receipt.topic!r} is not known to the cluster"
+    return f"topic {tp.topic!r} is not known to the cluster"
+
+
+def _unknown(text: str) -> UnknownTopicOrPartition:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return UnknownTopicOrPartition(
-        f"{missing}, also after {limits.max_block:g} s",
-        code=code,
-        name=code.name,
-        retriable=True,
-    )
+    return UnknownTopicOrPartition(text, code=code, name=code.name, retriable=True)
