@@ -285,7 +285,10 @@ class Sender:
             if not self._send_to_some(outlook.nodes, at):
                 break
             if self._backlog.is_all_sent:
-                return min(self._backlog.expires_at, accumulator.availability.look(at))
+                wake_at = self._backlog.expires_at
+                if accumulator.availability.is_watching:
+                    wake_at = min(wake_at, accumulator.availability.look(at))
+                return wake_at
             if self._compresses:
                 # A megabyte takes milliseconds: other callbacks must run in between.
                 self.wake()
@@ -474,7 +477,8 @@ class Sender:
                 self._accumulator.availability.node_failed(node)
                 self._outcomes.unanswered(batches, answer, self._outbox.node(node))
             else:
-                self._accumulator.availability.node_answered(node)
+                if self._accumulator.availability.has_trouble:
+                    self._accumulator.availability.node_answered(node)
                 self._outcomes.answered(node, batches, names, answer)
             if self._transaction is not None:
                 self._transaction.landed()

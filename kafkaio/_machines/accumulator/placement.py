@@ -291,8 +291,13 @@ class Placement:
         sticky.left -= self._open_batches.unstick(topic.name)
         put = None
         queue = topic.queues.get(sticky.partition)
-        if queue is not None and self._availability.is_avoided(queue):
-            usable = self._availability.usable(topic)
+        availability = self._availability
+        if queue is not None and (
+            queue.leader < 0
+            or queue.is_refused
+            or (availability.has_trouble and availability.is_avoided(queue))
+        ):
+            usable = availability.usable(topic)
             if sticky.partition not in usable:
                 # What is in its batch stays there, and is sent when that is possible.
                 sticky.switch(self._chooser.draw(topic, usable))
@@ -302,8 +307,8 @@ class Placement:
             put = self._add(topic, queue, record)
         if put is None:
             if sticky.is_due(size):
-                self._availability.look(created)
-                usable = self._availability.usable(topic)
+                availability.look(created)
+                usable = availability.usable(topic)
                 sticky.switch(self._chooser.draw(topic, usable))
             put = self._put(topic, sticky.partition, record, created)
         receipt, added = put
