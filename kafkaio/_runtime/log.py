@@ -88,6 +88,18 @@ class Limiter:
         self._last[key] = at, 0
         return left_out
 
+    def take_left_out(self, kind: str) -> list[tuple[object, int]]:
+        """Return how many messages of a kind were left out, by subject, and forget it.
+
+        It is left out where it is none.
+        """
+        found = []
+        for (each, subject), (at, count) in self._last.items():
+            if each == kind and count:
+                self._last[each, subject] = at, 0
+                found.append((subject, count))
+        return found
+
     def _forget(self, at: float) -> None:
         due = at - self._interval
         self._last = {key: seen for key, seen in self._last.items() if seen[0] > due}
@@ -173,7 +185,13 @@ class LogObserver:
         _LOGGERS[kind].info("[%s] %s %r started%s", self._client_id, kind, name, more)
 
     def closed(self, kind: str, name: str, source: Observed) -> None:
-        """Log it as INFO."""
+        """Log it as INFO, after what was left out about lost records."""
+        if kind == "producer":
+            for partition, count in self._limiter.take_left_out("delivery lost"):
+                PRODUCER.warning(
+                    "[%s] %s: %d more were not delivered since this was last logged",
+                    *(self._client_id, _name(partition), count),
+                )
         _LOGGERS[kind].info("[%s] %s %r closed", self._client_id, kind, name)
 
     def loop_blocked(self, seconds: float, stack: str) -> None:
@@ -311,6 +329,16 @@ class LogObserver:
 
     # ---- producers -----------------------------------------------------------------
 
+    def partition_unavailable(
+        self, partition: TopicPartition, cause: BaseException
+    ) -> None:
+        """Log it as a warning."""
+        self._log_limited(
+            *(PRODUCER, logging.WARNING, ("partition", partition)),
+            "records wait for %s: %s",
+            *(_name(partition), _cause_text(cause)),
+        )
+
     def batch_sent(self, partition: TopicPartition, records: int, size: int) -> None:
         """Log it as DEBUG."""
         PRODUCER.debug(
@@ -323,8 +351,8 @@ class LogObserver:
     ) -> None:
         """Log it as DEBUG: the code that awaits the delivery gets the error."""
         PRODUCER.debug(
-            "[%s] %s-%d: %d records failed: %s",
-            *(self._client_id, *partition, count, _cause_text(error)),
+            "[%s] %s: %d records failed: %s",
+            *(self._client_id, _name(partition), count, _cause_text(error)),
         )
 
     def delivery_lost(
@@ -334,8 +362,8 @@ class LogObserver:
         records = "record was" if count == 1 else "records were"
         self._log_limited(
             *(PRODUCER, logging.WARNING, ("delivery lost", partition)),
-            "%s-%d: %d %s not delivered, and nobody awaited the delivery: %s",
-            *(*partition, count, records, _cause_text(error)),
+            "%s: %d %s not delivered, and nobody awaited the delivery: %s",
+            *(_name(partition), count, records, _cause_text(error)),
             count=count,
         )
 
@@ -479,6 +507,13 @@ def listed_by_reason(reasons: Mapping[TopicPartition, str]) -> str:
     left = len(listed) - _NAMED
     more = f"; and {left} more reasons" if left > 0 else ""
     return "; ".join(listed[:_NAMED]) + more
+
+
+def _name(partition: object) -> str:
+    """Return the text for a partition; its topic alone if it is not chosen yet."""
+    assert isinstance(partition, TopicPartition)
+    topic, number = partition
+    return f"{topic}-{number}" if number >= 0 else topic
 
 
 def _names(partitions: Collection[TopicPartition]) -> str:

@@ -224,6 +224,15 @@ class Observer:
         grow from ten seconds to five minutes.
         """
 
+    def partition_unavailable(
+        self, partition: TopicPartition, cause: BaseException
+    ) -> None:
+        """Records wait for a partition that their topic does not have (yet).
+
+        They fail after ``max_block_ms``. Reported once for a producer and a partition,
+        and again only if the partition existed in between.
+        """
+
     def batch_sent(self, partition: TopicPartition, records: int, size: int) -> None:
         """A batch of ``records`` records was sent, perhaps not for the first time.
 
@@ -251,12 +260,18 @@ class Observer:
     def record_failed(
         self, partition: TopicPartition, error: BaseException, count: int
     ) -> None:
-        """The delivery of ``count`` records of a partition failed."""
+        """The delivery of ``count`` records of a partition failed.
+
+        The number of the partition is -1 if it was not chosen yet.
+        """
 
     def delivery_lost(
         self, partition: TopicPartition, error: BaseException, count: int
     ) -> None:
-        """The delivery of ``count`` records failed, and no task awaited it."""
+        """The delivery of ``count`` records failed, and no task awaited it.
+
+        The number of the partition is -1 if it was not chosen yet.
+        """
 
     def fetch_answered(
         self,

@@ -100,8 +100,16 @@ class Supervisor:
     @property
     def is_running(self) -> bool:
         """Whether children can be started."""
+        # At the end of the loop (`asyncio.run`) all tasks are cancelled, and the loop
+        # runs until these have ended. A child that began after that would be left
+        # behind, perhaps before its first step.
+        root = self._root
         return not (
-            self._root is None or self._root.done() or self._stopping or self._cancelled
+            root is None
+            or root.done()
+            or root.cancelling()
+            or self._stopping
+            or self._cancelled
         )
 
     def start(self, *children: Child) -> None:

@@ -22,6 +22,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import anyio
 
+from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.lifecycle import Ending
 from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Supervisor
@@ -340,7 +341,7 @@ async def _cross(side: _Side, work: Callable[[], Awaitable[T]]) -> T:
             side.soon(call.cancel)
         # Wait for the end of the work, however often this task is cancelled: otherwise
         # the work would still run when the caller continues.
-        async with anyio.create_task_group() as group:
+        async with TaskGroup() as group:
             group.start_soon(_wait_shielded, call.ended)
         raise
     return call.outcome()

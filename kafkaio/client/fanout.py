@@ -45,7 +45,7 @@ from collections.abc import (
 )
 from dataclasses import field
 from math import inf
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import anyio
 
@@ -55,6 +55,7 @@ from kafkaio._machines.reactions import Reaction, Step, reaction
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.destinations import Destination, Leader
 from kafkaio.client.retry import RetryLater, RetryPolicy, timed_out
@@ -71,9 +72,6 @@ from kafkaio.protocol.broker_errors import broker_error, meaning
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response
 from kafkaio.types import TopicPartition
-
-if TYPE_CHECKING:  # to load it takes a fifth of what all of kafkaio takes
-    from anyio.abc import TaskGroup
 
 __all__ = [
     "Answer",
@@ -602,10 +600,10 @@ class Fanout:
                 silence.__cause__ = error
                 results.fail(wanted, silence)
 
-        async with anyio.create_task_group() as group:
+        async with TaskGroup() as group:
             for to, wanted in unknown.items():
                 group.start_soon(locate, to, wanted)
-        async with anyio.create_task_group() as group:
+        async with TaskGroup() as group:
             for node_id, wanted in by_node.items():
                 group.start_soon(send, node_id, wanted)
         return results
@@ -793,7 +791,7 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
     async def drive(self, *, stops_at_failure: bool) -> None:
         """Ask until everything is decided, or it is too late for another attempt."""
         progress = self._progress
-        async with anyio.create_task_group() as group:
+        async with TaskGroup() as group:
             while not progress.is_over and not progress.is_too_late:
                 if stops_at_failure and progress.results.failed:
                     break
@@ -844,7 +842,7 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
         """
         failures: dict[ItemT, KafkaError] = {}
         wait: Callable[[], Awaitable[object]] = self._routing.refreshed
-        async with anyio.create_task_group() as group:
+        async with TaskGroup() as group:
             for to, items in wanted:
                 try:
                     node_id = await self._routing.locate(to)

@@ -26,6 +26,7 @@ import anyio
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.config import ClientConfig
@@ -348,7 +349,7 @@ async def race(
             if not await progress.wait(until):
                 return
 
-    async with anyio.create_task_group() as group:
+    async with TaskGroup() as group:
         running = 0
         for attempt in attempts:
             group.start_soon(run, attempt)

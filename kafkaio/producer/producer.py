@@ -52,6 +52,7 @@ from kafkaio.producer.backpressure import BufferSpace
 from kafkaio.producer.bulk import TableArguments, TableDelivery
 from kafkaio.producer.delivery import Delivery, settled, waiting_at
 from kafkaio.producer.intake import TURN_BYTES, Intake
+from kafkaio.producer.lost import LostRecords
 from kafkaio.producer.ports import TransactionalConsumer
 from kafkaio.producer.sender import Sender
 from kafkaio.types import Headers, Metric, RecordMetadata, TopicPartition
@@ -154,16 +155,13 @@ class Producer(Closeable):
         self._cluster = cluster
         self._owns_cluster = owns_cluster
         is_transactional = config.transactional_id is not None
-        self._identity = (
-            ProducerIdentity(is_transactional=is_transactional)
-            if config.enable_idempotence
-            else None
-        )
+        self._identity = _make_identity(config)
+        self._lost = LostRecords(partial(_report_lost, cluster))
         self._accumulator = _make_accumulator(
             config,
             self._identity,
             # Nothing is lost silently in a transaction: its end tells of each failure.
-            None if is_transactional else partial(_report_lost, cluster),
+            None if is_transactional else self._lost.add,
         )
         self._budget = self._accumulator.budget
         self._space = BufferSpace(
@@ -822,7 +820,7 @@ class Producer(Closeable):
         life, sender = self._life, self._sender
         if self._transactions is not None:
             self._transactions.end(ClosedError("the producer is closed"))
-        _stop(self._undo, self._accumulator, sender, self._cluster)
+        _stop(self._undo, self._accumulator, self._lost, sender, self._cluster)
         try:
             if sender is not None:
                 with anyio.move_on_after(_GRACE):
@@ -848,11 +846,13 @@ class Producer(Closeable):
         if self._transactions is not None:
             self._transactions.end(error)
         self._space.close(error)
+        self._lost.hold()
         self._accumulator.fail_all(lambda _: error)
+        self._lost.flush()
 
     def _abandon(self) -> None:
         life, cluster = self._life, self._cluster
-        parts = (self._undo, self._accumulator, self._sender, cluster)
+        parts = (self._undo, self._accumulator, self._lost, self._sender, cluster)
         life.soon(partial(_stop, *parts))
         life.soon(partial(self._space.close, life.why_unusable()))
         if self._owns_cluster:
@@ -874,13 +874,16 @@ class Producer(Closeable):
 def _stop(
     undo: list[Callable[[], None]],
     accumulator: Accumulator,
+    lost: LostRecords,
     sender: Sender | None,
     cluster: Cluster,
 ) -> None:
     for step in undo:
         step()
     undo.clear()
+    lost.hold()
     accumulator.fail_all(_not_sent)
+    lost.flush()
     if sender is not None:
         sender.stop()
         cluster.watch_topics(sender, None)
@@ -897,10 +900,11 @@ def _not_sent(batch: ProduceBatch | None) -> Exception:
     return error
 
 
-def _report_lost(cluster: Cluster, receipt: Receipt, count: int) -> None:
-    assert receipt.error is not None
-    tp = TopicPartition(receipt.topic, receipt.partition)
-    cluster.observer.delivery_lost(tp, receipt.error, count)
+def _report_lost(
+    cluster: Cluster, tp: TopicPartition, error: BaseException, count: int
+) -> None:
+    # Looked up now: observers may have been added since the producer was made.
+    cluster.observer.delivery_lost(tp, error, count)
 
 
 def _refuse_outside_transaction(life: Lifecycle) -> None:
@@ -913,6 +917,12 @@ def _refuse_outside_transaction(life: Lifecycle) -> None:
 
 def _take_nothing(*_: object) -> Delivery | None:
     return None
+
+
+def _make_identity(config: ProducerConfig) -> ProducerIdentity | None:
+    if not config.enable_idempotence:
+        return None
+    return ProducerIdentity(is_transactional=config.transactional_id is not None)
 
 
 def _make_accumulator(

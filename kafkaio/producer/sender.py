@@ -121,6 +121,7 @@ class Sender:
             accumulator.placement.on_failed = partial(
                 transaction.failed, harm=Harm.ABORT
             )
+        accumulator.placement.on_missing = self._report_missing
         self._cluster = cluster
         self._config = config
         self._accumulator = accumulator
@@ -277,7 +278,10 @@ class Sender:
             if not self._send_to_some(outlook.nodes, at):
                 break
             if self._backlog.is_all_sent:
-                return min(self._backlog.expires_at, accumulator.availability.look(at))
+                wake_at = self._backlog.expires_at
+                if accumulator.availability.is_watching:
+                    wake_at = min(wake_at, accumulator.availability.look(at))
+                return wake_at
             if self._compresses:
                 # A megabyte takes milliseconds: other callbacks must run in between.
                 self.wake()
@@ -468,7 +472,8 @@ class Sender:
                 self._accumulator.availability.node_failed(node)
                 self._outcomes.unanswered(batches, answer, self._outbox.node(node))
             else:
-                self._accumulator.availability.node_answered(node)
+                if self._accumulator.availability.has_trouble:
+                    self._accumulator.availability.node_answered(node)
                 self._outcomes.answered(node, batches, names, answer)
             if self._transaction is not None:
                 self._transaction.landed()
@@ -547,6 +552,9 @@ class Sender:
         for receipt in self._accumulator.fail_all(lambda _: error):
             self._report(receipt)
         self._space.grant()
+
+    def _report_missing(self, tp: TopicPartition, error: Exception) -> None:
+        self._cluster.observer.partition_unavailable(tp, error)
 
     def _report(self, receipt: Receipt) -> None:
         assert receipt.error is not None

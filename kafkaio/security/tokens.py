@@ -12,11 +12,10 @@ import math
 from collections.abc import Awaitable, Mapping
 from typing import Final
 
-import anyio
-
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.token import TokenRefresh
 from kafkaio._runtime.clock import roll, wall_ms
+from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.config import TokenProvider
 from kafkaio.errors import AuthenticationError, ClosedError
@@ -171,7 +170,7 @@ class TokenSource:
 
         # A task of its own: if the provider lets a cancellation out that nobody asked
         # for, that ends this task alone.
-        async with anyio.create_task_group() as group:
+        async with TaskGroup() as group:
             group.start_soon(wait, call)
         if returned:
             return returned[0]

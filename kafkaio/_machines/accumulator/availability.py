@@ -89,17 +89,23 @@ class Availability:
 
     Attributes:
         changes: counts up when a partition or a broker failed, or is well again.
+        nodes: the states of the brokers so far.
+        failing: the brokers that failed, and have answered nothing since.
+        has_trouble: whether a broker is failing, or slow.
+        is_watching: whether brokers become slow with time.
     """
 
     __slots__ = (
         "_backlog",
-        "_failing",
         "_limits",
-        "_nodes",
         "_open_batches",
         "_refused",
         "_slow",
         "changes",
+        "failing",
+        "has_trouble",
+        "is_watching",
+        "nodes",
     )
 
     def __init__(
@@ -108,19 +114,20 @@ class Availability:
         self._limits = limits
         self._backlog = backlog
         self._open_batches = open_batches
-        self._nodes: dict[int, NodeState] = {}
-        # The partitions that are refused, the brokers that fail, and those that are
-        # slow.
+        self.nodes: dict[int, NodeState] = {}
+        # The partitions that are refused, and the brokers that are slow.
         self._refused: set[TopicPartition] = set()
-        self._failing: set[int] = set()
         self._slow: set[int] = set()
+        self.failing: set[int] = set()
+        self.has_trouble: bool = False
+        self.is_watching: bool = limits.availability_timeout > 0
         self.changes: int = 0
 
     def node(self, node_id: int) -> NodeState:
         """Return the state of a broker."""
-        state = self._nodes.get(node_id)
+        state = self.nodes.get(node_id)
         if state is None:
-            state = self._nodes[node_id] = NodeState()
+            state = self.nodes[node_id] = NodeState()
         return state
 
     # What became of attempts.
@@ -141,29 +148,25 @@ class Availability:
 
     def node_failed(self, node_id: int) -> None:
         """Note that a broker cannot be connected to, or that a request got lost."""
-        if node_id not in self._failing:
-            self._failing.add(node_id)
+        if node_id not in self.failing:
+            self.failing.add(node_id)
             self._reconsider_all()
 
     def node_answered(self, node_id: int) -> None:
         """Note that a broker has answered a request."""
-        if node_id in self._failing:
-            self._failing.discard(node_id)
+        if node_id in self.failing:
+            self.failing.discard(node_id)
             self._reconsider_all()
-
-    def is_failing(self, node_id: int) -> bool:
-        """Whether a broker failed, and has answered nothing since."""
-        return node_id in self._failing
 
     def look(self, now: float) -> float:
         """Find the brokers that are slow now; return when another one may become so.
 
         Only with ``availability_timeout``.
         """
-        patience = self._limits.availability_timeout
-        if not patience:
+        if not self.is_watching:
             return _FOREVER
-        stalls_at = {n: state.stalls_at(patience) for n, state in self._nodes.items()}
+        patience = self._limits.availability_timeout
+        stalls_at = {n: state.stalls_at(patience) for n, state in self.nodes.items()}
         slow = {n for n, at in stalls_at.items() if at <= now}
         if slow != self._slow:
             self._slow = slow
@@ -183,6 +186,7 @@ class Availability:
 
     def _reconsider_all(self) -> None:
         self.changes += 1
+        self.has_trouble = bool(self.failing or self._slow)
         for topic in self._backlog.topics:
             self._reconsider(topic)
 
@@ -195,7 +199,7 @@ class Availability:
             leader < 0
             or queue.is_refused
             or leader in self._slow
-            or (leader in self._failing and leader in self._failing_nodes())
+            or (leader in self.failing and leader in self._failing_nodes())
         )
 
     def usable(self, topic: TopicQueues) -> Sequence[int]:
@@ -205,29 +209,29 @@ class Availability:
         none, all.
         """
         partitions = topic.available or range(topic.partition_count)
+        if not self.has_trouble and not self._refused:
+            return partitions
         nodes = self._slow | self._failing_nodes()
         queues, leaders = topic.queues, topic.leaders
-        if not nodes and not self._refused:
-            return partitions
         usable = [
             number
             for number in partitions
             if leaders.get(number) not in nodes
             and not (number in queues and queues[number].is_refused)
         ]
-        return usable or partitions
+        return tuple(usable) or partitions
 
     def _failing_nodes(self) -> Set[int]:
         # One to which nothing is sent any more would never be found to be well again.
-        if not self._failing:
+        if not self.failing:
             return _NONE
         leaders = {queue.leader for queue in self._backlog.active.values()}
-        return self._failing & leaders
+        return self.failing & leaders
 
     def is_stalled(self, queue: PartitionQueue, now: float) -> bool:
         """Whether a partition makes no progress."""
         if self.is_avoided(queue):
             return True
-        state = self._nodes.get(queue.leader)
+        state = self.nodes.get(queue.leader)
         patience = min(self._limits.availability_timeout or _SILENCE, _SILENCE)
         return state is not None and state.stalls_at(patience) <= now

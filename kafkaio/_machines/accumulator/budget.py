@@ -45,6 +45,7 @@ class Budget:
 
     Attributes:
         held_back: partitions for which calls wait although there may be memory.
+        stalled_memory: bytes that partitions without progress may take.
         used: bytes of ``buffer_memory`` in use. Invariant: it is the sum of the charges
             of all batches and undesignated records and of what `reserve` set aside, and
             at most ``limits.buffer_memory``. The other parts subtract from it what they
@@ -60,9 +61,9 @@ class Budget:
         "_largest",
         "_leased",
         "_limits",
-        "_stalled_memory",
         "held_back",
         "open_batches",
+        "stalled_memory",
         "used",
     )
 
@@ -75,7 +76,7 @@ class Budget:
         availability: Availability,
     ) -> None:
         self._availability = availability
-        self._stalled_memory = limits.stalled_memory
+        self.stalled_memory: int = limits.stalled_memory
         self.held_back: set[TopicPartition] = set()
         self._limits = limits
         self._gate = gate
@@ -93,6 +94,11 @@ class Budget:
         return self.used - sum(
             batch.charged - batch.builder.size_bytes for batch in self._leased
         )
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether a record may have to wait because of its partition."""
+        return self.used > self.stalled_memory or bool(self.held_back)
 
     def size_of(self, record: PlainRecord) -> int:
         """Return the most bytes that a record can take up.
@@ -154,7 +160,7 @@ class Budget:
             size <= 0
             or size < min(rest, _LEAST_LEASE)
             or (
-                (self.held_back or self.used + size > self._stalled_memory)
+                (self.held_back or self.used + size > self.stalled_memory)
                 and self._is_held(topic, batch)
             )
         ):

@@ -85,7 +85,11 @@ class Outbox:
         backlog, sendable = self._backlog, self._gate.sendable
         if backlog.is_empty:
             backlog.expires_at = _FOREVER
-        wake_at = min(backlog.expires_at, self._availability.look(now))
+        availability = self._availability
+        wake_at = backlog.expires_at
+        if availability.is_watching:
+            wake_at = min(wake_at, availability.look(now))
+        nodes, most = availability.nodes, self._limits.max_in_flight
         for queue in backlog.active.values():
             leader = queue.leader
             if not queue.waiting or leader in done:
@@ -93,8 +97,12 @@ class Outbox:
             if leader < 0:
                 is_leaderless |= sendable(queue) is not None
                 continue
-            node = self.node(leader)
-            if node.in_flight >= self._most_in_flight(leader):
+            node = nodes.get(leader) or self.node(leader)
+            # To a broker that fails, one request at a time: that shows which request a
+            # connection breaks under.
+            if node.in_flight >= most or (
+                node.in_flight and leader in availability.failing
+            ):
                 done.add(leader)
                 continue
             batch = sendable(queue)
@@ -108,11 +116,6 @@ class Outbox:
                 done.add(leader)
                 node.became_ready(now)
         return Outlook(tuple(ready), wake_at, is_leaderless)
-
-    def _most_in_flight(self, node_id: int) -> int:
-        # One at a time shows which request a connection breaks under.
-        is_failing = self._availability.is_failing(node_id)
-        return 1 if is_failing else self._limits.max_in_flight
 
     def _due_at(
         self, queue: PartitionQueue, batch: ProduceBatch, node: NodeState

@@ -156,6 +156,8 @@ class Placement:
         wait: makes the iterator that awaits a delivery; set before the first record.
         on_failed: called with the error of records that cannot get a partition, once
             the others have theirs.
+        on_missing: called with a partition that records wait for, and that its topic
+            does not have by new metadata; once, until it has it.
     """
 
     def __init__(  # noqa: PLR0913 - the parts that it needs
@@ -182,6 +184,7 @@ class Placement:
         self._view = ClusterView()
         self.wait: Wait | None = None
         self.on_failed: Callable[[Exception], None] | None = None
+        self.on_missing: Callable[[TopicPartition, Exception], object] | None = None
 
     # Taking records in
 
@@ -293,8 +296,13 @@ class Placement:
         sticky.left -= self._open_batches.unstick(topic.name)
         put = None
         queue = topic.queues.get(sticky.partition)
-        if queue is not None and self._availability.is_avoided(queue):
-            usable = self._availability.usable(topic)
+        availability = self._availability
+        if queue is not None and (
+            queue.leader < 0
+            or queue.is_refused
+            or (availability.has_trouble and availability.is_avoided(queue))
+        ):
+            usable = availability.usable(topic)
             if sticky.partition not in usable:
                 # What is in its batch stays there, and is sent when that is possible.
                 sticky.switch(self._chooser.draw(topic, usable))
@@ -304,8 +312,8 @@ class Placement:
             put = self._add(topic, queue, record)
         if put is None:
             if sticky.is_due(size):
-                self._availability.look(created)
-                usable = self._availability.usable(topic)
+                availability.look(created)
+                usable = availability.usable(topic)
                 sticky.switch(self._chooser.draw(topic, usable))
             put = self._put(topic, sticky.partition, record, created)
         receipt, added = put
@@ -419,6 +427,7 @@ class Placement:
         for entry in waiting:
             if topic.partition_count <= (entry.partition or 0):
                 still.append(entry)
+                self._note_missing(topic, entry.partition)
                 continue
             self._release(entry)
             try:
@@ -435,6 +444,16 @@ class Placement:
             else:
                 entry.receipt.move([(receipt, receipt.count - 1)])
         return errors
+
+    def _note_missing(self, topic: TopicQueues, partition: int | None) -> None:
+        count = topic.partition_count
+        if partition is None or not count or partition in topic.missing:
+            return
+        topic.missing.add(partition)
+        if self.on_missing is not None:
+            tp = TopicPartition(topic.name, partition)
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            self.on_missing(tp, broker_error(unknown, _missing(tp, count)))
 
     def _release(self, entry: Undesignated) -> None:
         self._budget.release(entry.charged)
@@ -461,10 +480,10 @@ class Placement:
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         code = self._view.topic_error(topic.name)
         if topic.partition_count:
+            tp = TopicPartition(receipt.topic, receipt.partition)
             return broker_error(
                 unknown,
-                f"topic {receipt.topic!r} has no partition {receipt.partition}, only 0 "
-                f"to {topic.partition_count - 1}, also after {limit}",
+                f"{_missing(tp, topic.partition_count)}, also after {limit}",
             )
         if not code:
             return RequestTimeout(
@@ -488,3 +507,10 @@ class Placement:
         for entry in waiting:
             self._release(entry)
             entry.receipt.fail(error)
+
+
+def _missing(tp: TopicPartition, partition_count: int) -> str:
+    return (
+        f"topic {tp.topic!r} has no partition {tp.partition}, only 0 to "
+        f"{partition_count - 1}"
+    )

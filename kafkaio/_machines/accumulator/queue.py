@@ -286,6 +286,7 @@ class TopicQueues:
         leaders: the leaders of these partitions.
         queues: the queues so far, by partition number.
         undesignated: records that wait for metadata, oldest first.
+        missing: partitions that records were sent to, and that it does not have.
         used_at: time when a record was last appended.
     """
 
@@ -297,6 +298,7 @@ class TopicQueues:
     leaders: Mapping[int, int] = field(default_factory=dict)
     queues: dict[int, PartitionQueue] = field(default_factory=dict)
     undesignated: deque[Undesignated] = field(default_factory=deque)
+    missing: set[int] = field(default_factory=set)
     used_at: float = 0.0
 
     @property
@@ -309,6 +311,8 @@ class TopicQueues:
     def learn(self, view: ClusterView) -> None:
         """Take over new metadata."""
         self.partition_count = view.partition_count(self.name) or 0
+        if self.missing:
+            self.missing = {n for n in self.missing if n >= self.partition_count}
         partitions = view.partitions(self.name)
         self.leaders = {p.partition: p.leader for p in partitions if p.leader >= 0}
         self.available = tuple(self.leaders)

@@ -70,12 +70,6 @@ class BufferShare:
         self._measured_at = -_MEASURED_FOR
         self._changes = 0
 
-    @property
-    def is_tight(self) -> bool:
-        """Whether a record may have to wait because of its partition."""
-        budget = self._budget
-        return budget.used > self._limit or bool(budget.held_back)
-
     def must_wait(self, place: TopicPartition, size: int, now: float) -> bool:
         """Whether a record of ``size`` bytes must wait for the sake of others."""
         if self._budget.used + size <= self._limit or not self.is_stalled(place, now):

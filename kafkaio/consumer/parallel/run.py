@@ -28,7 +28,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from inspect import isawaitable
 from types import CoroutineType
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import anyio
 
@@ -39,6 +39,7 @@ from kafkaio._machines.schedule import Job, Schedule
 from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.consumer.batch import Piece, size_of
@@ -58,9 +59,6 @@ from kafkaio.errors import (
     UsageError,
 )
 from kafkaio.types import Record, TopicPartition
-
-if TYPE_CHECKING:  # to load it takes a fifth of what all of kafkaio takes
-    from anyio.abc import TaskGroup
 
 __all__ = [
     "ABORTS",
@@ -253,7 +251,7 @@ class Runner:
 
     async def _in_group(self, fill: Callable[[], Awaitable[None]]) -> None:
         # Let workers work, while the caller's task gives them records.
-        async with anyio.create_task_group() as group:
+        async with TaskGroup() as group:
             self._group = group
             await self._guard(fill)
             group.cancel_scope.cancel()

@@ -841,6 +841,77 @@ async def test_a_topic_that_is_refused_fails_at_once(
         assert heard == [("one", error)]
 
 
+async def test_a_partition_that_a_topic_does_not_have_is_told_at_once(
+    make: MakeProducer, cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[tuple[TopicPartition, str]] = []
+
+    class Hears:
+        def partition_unavailable(
+            self, tp: TopicPartition, cause: BaseException
+        ) -> None:
+            heard.append((tp, str(cause)))
+
+    async with make(Hears()) as producer:
+        await producer.send("one", b"v", partition=0)
+        start = elapsed()
+        waiting = [await producer.enqueue("one", b"v", partition=7) for _ in range(3)]
+        while not heard:  # noqa: ASYNC110 - the observer hears of it
+            await asyncio.sleep(0.01)
+        assert elapsed() - start < 1
+        assert "records wait for one-7: topic 'one' has no partition 7" in caplog.text
+        await producer.send("one", b"v", partition=0)
+        other = await producer.enqueue("one", b"v", partition=9)
+        assert not waiting[0].is_done
+        with pytest.raises(UnknownTopicOrPartition, match="no partition 7, only 0 to"):
+            await waiting[0]
+        with pytest.raises(UnknownTopicOrPartition):
+            await other
+    assert [tp.partition for tp, _ in heard] == [7, 9]
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+async def test_lost_records_are_counted(
+    make: MakeProducer,
+    cluster: FakeCluster,
+    caplog: pytest.LogCaptureFixture,
+    is_known: bool,
+) -> None:
+    heard = Heard()
+    producer = make(heard)
+    await producer.start()
+    if is_known:
+        await producer.partitions_for("orders")
+    cluster.on(ApiKey.METADATA, lambda *_: HANG)
+    cluster.on(ApiKey.PRODUCE, lambda *_: HANG)
+    for number in range(600):
+        await producer.enqueue("orders", b"v", partition=number % 3)
+        await producer.enqueue("orders", b"v")
+    await asyncio.sleep(0.1)
+    await producer.close(timeout=0)
+    assert sum(count for _, _, count in heard.lost) == 1_200
+    assert len(heard.lost) <= 4
+    lines = [line for line in caplog.messages if "not delivered" in line]
+    told = [int(part) for line in lines for part in re.findall(r" (\d+) rec", line)]
+    assert sum(told) == 1_200
+    assert not any("--1" in line for line in lines)
+
+
+async def test_what_the_log_has_left_out_is_told_at_the_end(
+    make: MakeProducer, cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    producer = make(max_block_ms=100)
+    await producer.start()
+    cluster.on(ApiKey.METADATA, lambda *_: HANG)
+    for _ in range(3):
+        await producer.enqueue("orders", b"v")
+        await asyncio.sleep(0.2)
+    await producer.close(timeout=0)
+    lines = [line for line in caplog.messages if "not delivered" in line]
+    assert "orders: 1 record was not delivered" in lines[0]
+    assert "orders: 2 more were not delivered since" in lines[1]
+
+
 async def test_partitions_for(make: MakeProducer) -> None:
     async with make() as producer:
         assert await producer.partitions_for("orders") == (0, 1, 2)

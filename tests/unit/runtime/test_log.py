@@ -253,6 +253,7 @@ def test_every_event_has_its_line(
         "metadata_updated": (3, 7),
         "retrying": ("metadata", 1, 0.1, OSError("cut")),
         "topic_unavailable": ("t", OSError("x")),
+        "partition_unavailable": (ONE, OSError("x")),
         "batch_sent": (ONE, 10, 1000),
         "record_failed": (ONE, OSError("x"), 3),
         "delivery_lost": (ONE, OSError("x"), 3),
