@@ -110,11 +110,7 @@ class Home:
         Raises:
             ClosedError: the process or the loop is another one.
         """
-        if self.is_elsewhere:
-            raise ClosedError(
-                f"{self._what} was started in another process: make a new one after "
-                "fork"
-            )
+        self.check_process()
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:  # a thread without one
@@ -122,6 +118,18 @@ class Home:
         if running is not self.loop:
             raise ClosedError(
                 f"{self._what} was started on another event loop and belongs to it"
+            )
+
+    def check_process(self) -> None:
+        """Raise unless this is the process.
+
+        Raises:
+            ClosedError: the process is another one.
+        """
+        if self.is_elsewhere:
+            raise ClosedError(
+                f"{self._what} was started in another process: make a new one after "
+                "fork"
             )
 
     def soon(self, step: Callable[[], object]) -> None:
@@ -222,6 +230,17 @@ class Lifecycle:
     def is_closed(self) -> bool:
         """Whether somebody has closed it, or is about to, and nothing had crashed."""
         return self.state in {State.CLOSING, State.CLOSED} and self.cause is None
+
+    def check_process(self) -> None:
+        """Raise if the process was forked from the one of the object.
+
+        For calls that need no running object, and that any loop may make.
+
+        Raises:
+            ClosedError: it belongs to another process.
+        """
+        if self.home is not None:
+            self.home.check_process()
 
     def why_unusable(self) -> KafkaError:
         """Return the error for a call that needs a running object.

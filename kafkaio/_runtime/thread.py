@@ -11,6 +11,7 @@ Invariant: a call that was handed to a loop is answered, also if the loop ends f
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
@@ -19,6 +20,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Generic, TypeAlias, TypeVar
+from weakref import WeakSet
 
 import anyio
 
@@ -198,6 +200,19 @@ class LoopThread:
         await self._inside.aclose()
 
 
+#: All sides of this process; one that was forked from it has none of their threads.
+_sides: WeakSet[_Side] = WeakSet()
+
+
+def _forked() -> None:
+    for side in _sides:
+        side.is_open = False
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forked)
+
+
 class _Side:
     """One of the two loops, which takes calls."""
 
@@ -209,6 +224,7 @@ class _Side:
         # calls: so every call that was handed over is answered.
         self._lock = threading.Lock()
         self.is_open = False
+        _sides.add(self)
 
     def open(self) -> None:
         """Take calls on the loop that runs now."""

@@ -17,6 +17,8 @@ from kafkaio.cli.command import Group, asynchronous
 from kafkaio.cli.output import Column, Table
 from kafkaio.cli.places import PLACES, Places
 from kafkaio.cli.progress import Progress
+from kafkaio.errors import AuthorizationError, BrokerError, UnknownTopicOrPartition
+from kafkaio.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from anyio.streams.memory import (
@@ -144,6 +146,7 @@ async def bench_produce(
 ) -> None:
     """Measure how fast records are acknowledged, as kafka-producer-perf-test does."""
     load = _Load(topic, records, size, rate, keys)
+    await _create(session, topic)
     async with session.producer() as producer:
         with Progress("produce", records) as progress:
             cpu = time.process_time()
@@ -201,6 +204,7 @@ async def bench_both(
     load = _Load(topic, records, size, rate, keys)
     settings = {**NO_GROUP, "auto_offset_reset": "latest"}
     arrived = _Measure("consume")
+    await _create(session, topic)
     async with (
         session.consumer(forced=settings) as consumer,
         session.producer() as producer,
@@ -214,6 +218,27 @@ async def bench_both(
                 sent = await _produce(producer, load, progress)
             cpu = time.process_time() - cpu
     _show(session, [sent, arrived], cpu)
+
+
+async def _create(session: Session, topic: str) -> None:
+    """Create the topic if there is none, with the partitions that brokers choose.
+
+    Raises:
+        KafkaError: there is none, and it cannot be created.
+    """
+    from kafkaio.admin import NewTopic
+
+    async with session.admin() as admin:
+        try:
+            await admin.describe_topics([topic])
+        except UnknownTopicOrPartition:
+            try:
+                await admin.create_topics([NewTopic(topic)])
+            except BrokerError as error:
+                if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                    raise  # else somebody was quicker
+        except AuthorizationError:
+            return  # it may be written all the same, and the producer tells
 
 
 async def _arrive(consumer: Consumer, load: _Load, measure: _Measure) -> None:

@@ -532,6 +532,7 @@ class Core:
 
     def check_open(self) -> None:
         """Raise ClosedError if it is closed; it need not have been started."""
+        self.life.check_process()
         if self.life.state in {State.CLOSING, State.CLOSED}:
             raise self.life.why_unusable()
 
@@ -672,6 +673,7 @@ class Core:
             self.reader.resume(tp)
 
     def _chosen(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        self.life.check_process()
         for tp in partitions:
             if tp not in self.reader.positions:
                 raise _not_assigned(tp)
@@ -950,6 +952,7 @@ class Core:
 
     async def position(self, tp: TopicPartition, within: float) -> int:
         """Return the position of an assigned partition, when it is known."""
+        self.life.check_process()
         deadline = now() + within
         while True:
             if (at := self._position(tp)) >= 0:
@@ -963,6 +966,7 @@ class Core:
                 )
 
     def _position(self, tp: TopicPartition) -> int:
+        self.life.check_process()
         if (position := self.reader.position(tp)) is None:
             raise _not_assigned(tp)
         return position
@@ -1343,6 +1347,7 @@ class Core:
         Raises:
             UsageError: there is no group.
         """
+        self.life.check_process()
         self.group_committer()
         return self.identity()
 
@@ -1356,6 +1361,7 @@ class Core:
 
     def delay_revoke(self, partitions: Collection[TopicPartition]) -> bool:
         """Keep partitions through the next poll."""
+        self.life.check_process()
         return self.assigned.delay(partitions)
 
     def enforce_rebalance(self, reason: str) -> None:
@@ -1372,6 +1378,7 @@ class Core:
 
     def rebalances(self) -> Rebalances:
         """Return an iterator over what rebalances do from now on."""
+        self.life.check_process()
         return Rebalances(self.assigned.feed)
 
     async def next_revoke(self) -> tuple[RevokeRequested, Hold]:
@@ -1380,6 +1387,7 @@ class Core:
         Raises:
             UsageError: there is no group.
         """
+        self.life.check_process()
         self.group_committer()
         return await self.assigned.feed.next_request()
 

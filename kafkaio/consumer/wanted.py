@@ -9,13 +9,15 @@ from typing import TypeAlias
 from kafkaio._arguments import partitions_of, topics_of
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.metadata import ClusterView
-from kafkaio.errors import UsageError
+from kafkaio.errors import ArgumentValueError, UsageError
 from kafkaio.types import TopicPartition
 
 __all__ = ["Topics", "Wanted"]
 
 #: One topic, several topics, or every topic whose whole name a pattern matches.
 Topics: TypeAlias = str | Collection[str] | re.Pattern[str]
+#: Characters of patterns that no name of a topic can have.
+_PATTERNS = frozenset("^$*+?()[]{}|\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ class Wanted:
 
         Raises:
             ArgumentTypeError: an argument, or an item of it, has the wrong type.
-            ArgumentValueError: the name of a topic is empty, or a number negative.
+            ArgumentValueError: the name of a topic is empty or looks like a pattern, or
+                a number is negative.
             UsageError: both are given.
         """
         if topics is not None and partitions is not None:
@@ -55,7 +58,14 @@ class Wanted:
             return cls()
         if isinstance(topics, re.Pattern):
             return cls(pattern=topics)
-        return cls(topics=frozenset(topics_of(topics)) or None)
+        names = topics_of(topics)
+        for name in names:
+            if not _PATTERNS.isdisjoint(name):
+                raise ArgumentValueError(
+                    f"topics: no topic can be called {name!r}; for all topics that a "
+                    f"pattern matches, give re.compile({name.removeprefix('^')!r})"
+                )
+        return cls(topics=frozenset(names) or None)
 
     @property
     def is_nothing(self) -> bool:

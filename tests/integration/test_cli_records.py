@@ -428,6 +428,18 @@ async def test_bench_counts_every_record(kafkaio_: Shell, topic: TopicFactory) -
     assert [row["records"] for row in both] == [300, 300]
 
 
+@pytest.mark.parametrize("direction", ["both", "produce"])
+async def test_bench_creates_its_topic(
+    kafkaio_: Shell, topic: TopicFactory, direction: str
+) -> None:
+    name = f"{topic(1)}-new"
+    words = ("--json", "-n", "20", "-X", "allow.auto.create.topics=false")
+    rows = (await kafkaio_("bench", direction, name, *words)).check().document
+    assert {row["records"] for row in rows["results"]} == {20}
+    (await kafkaio_("bench", direction, name, *words)).check()
+    (await kafkaio_("topics", "delete", name, "--yes")).check()
+
+
 async def test_any_request_goes_from_json_to_json(
     kafkaio_: Shell, topic: TopicFactory
 ) -> None:

@@ -77,7 +77,17 @@ class CommitFence:
             # What is lost leaves the ledger later, when its callback's turn has come.
             is_lost = tp in assignment.lost_before_callback
             if tp not in ledger or is_unreported or is_lost:
-                raise _lost(tp, "is not assigned to this consumer any more")
+                raise _lost(tp, self._unassigned(tp))
+
+    def _unassigned(self, tp: TopicPartition) -> str:
+        assignment = self._assignment
+        was_assigned = (
+            tp in assignment.given_back
+            or tp in assignment.unreported
+            or tp in assignment.lost_before_callback
+        )
+        more = " any more" if was_assigned else ""
+        return f"is not assigned to this consumer{more}"
 
     def check_handed(self, partitions: Collection[TopicPartition]) -> None:
         """Check partitions of which the user commits what it was handed.

@@ -359,6 +359,7 @@ class ThreadedCore:
 
     def rebalances(self) -> Rebalances:
         """Return an iterator over what rebalances do from now on."""
+        self._core.life.check_process()
         feed = self._core.assigned.feed
         return self.ask(lambda: Rebalances(feed, Crossing(self)))
 
