@@ -292,7 +292,8 @@ class Consumer(Closeable):
         Args:
             timeout: seconds. Without it, ``default_api_timeout_ms`` bounds every step
                 but the rebalance of the group, which may take as long as its members
-                take.
+                take. A coordinator that is not found, or that refuses for a passing
+                reason all the time, is no rebalance.
 
         Raises:
             BrokerNotAvailable: no broker can be reached.
@@ -301,7 +302,8 @@ class Consumer(Closeable):
                 hears of it (``topic_unavailable``).
             InvalidTopic: the name of a topic is illegal.
             AuthorizationError: the principal may not describe a topic.
-            RequestTimeout: time is up; the message names the step.
+            RequestTimeout: time is up; the message names the step, and the last
+                failure, which is its cause.
             ArgumentTypeError: the timeout is no number.
             ArgumentValueError: the timeout is negative.
             ClosedError: the consumer was started before.

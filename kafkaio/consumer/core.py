@@ -281,11 +281,15 @@ class Core:
 
     async def _wait_joined(self, member: GroupMember, within: float | None) -> None:
         # A rebalance takes as long as the other members take, so only a time limit of
-        # the user's ends this.
+        # the user's ends that. Without one, a coordinator that cannot be found, or that
+        # refuses for a passing reason all the time, ends it.
+        limit = self.config.default_api_timeout_ms / 1000
+        patience = limit if within is None else None
         with anyio.move_on_after(within) as waiting:
-            await member.wait_joined(self.reader.raise_errors)
+            await member.wait_joined(self.reader.raise_errors, patience)
         if waiting.cancelled_caught:
-            raise RequestTimeout(f"the group gave no assignment in {within} s")
+            assert within is not None
+            raise member.no_assignment(within)
 
     async def _wait_for_positions(self, deadline: float) -> None:
         positions = self.reader.positions
@@ -628,7 +632,17 @@ class Core:
                 tp: self._place_of(tp, place.position)
                 for tp, place in self.reader.positions.items()
             },
+            unavailable_topics=self._unavailable_topics(),
         )
+
+    def _unavailable_topics(self) -> dict[str, str]:
+        view, wanted = self.cluster.view, self.wanted
+        names = wanted.topics or {tp.topic for tp in wanted.partitions or ()}
+        return {
+            name: error.name
+            for name in sorted(names)
+            if (error := view.topic_error(name))
+        }
 
     def _idle_seconds(self) -> float:
         waited, since = self._idle
