@@ -37,6 +37,7 @@ from kafkaio._runtime.thread import caller
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.cluster import Cluster
+from kafkaio.client.fanout import Results
 from kafkaio.client.offsets import LATEST, OffsetLookup
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.autocommit import AutoCommitter
@@ -51,7 +52,7 @@ from kafkaio.consumer.fetch.answers import LogEnds
 from kafkaio.consumer.fetch.fetcher import Fetcher
 from kafkaio.consumer.fetch.positioner import Positioner
 from kafkaio.consumer.group.member import GroupMember
-from kafkaio.consumer.group.rewind import Rewinder
+from kafkaio.consumer.group.rewind import Moved, Rewinder, outcome
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
 from kafkaio.consumer.parallel.run import Handler, OnDead, Runner, Transactions
 from kafkaio.consumer.reading.divider import Divider
@@ -219,7 +220,7 @@ class Core:
             member = GroupMember(self.cluster, self.config, self.assigned)
             committer.attach(member)
             self.committer, self.member = committer, member
-            self.rewinder = Rewinder(member, committer)
+            self.rewinder = Rewinder(member, committer, self.cluster, self._lookup)
             self.assigned.attach(member)
         self._autocommit = AutoCommitter(
             self.config,
@@ -1090,23 +1091,18 @@ class Core:
 
     async def rewind(
         self, to: Mapping[TopicPartition, OffsetAndMetadata | Reset], within: float
-    ) -> None:
+    ) -> dict[TopicPartition, int]:
         """Move the whole group to other offsets, as ``Consumer.rewind`` describes."""
         self.check()
         if self.rewinder is None or not self.wanted.is_subscription:
             raise UsageError("only a group that is subscribed to topics can be rewound")
         deadline = now() + within
-        await self.cluster.wait_for_partitions(to, within)
-        resets = {tp: place for tp, place in to.items() if isinstance(place, Reset)}
-        found = await self._lookup.places(resets, within=deadline - now())
-        offsets = {
-            tp: OffsetAndMetadata(found[tp]) if isinstance(place, Reset) else place
-            for tp, place in to.items()
-            if tp in found or not isinstance(place, Reset)
-        }
-        if offsets:
+        places = await self.rewinder.find(to, within)
+        moved: Moved = Results(failed=places.failed)
+        if places.found:
             with self.assigned.rewinding():
-                await self.rewinder.rewind(offsets, deadline - now())
+                moved.add(await self.rewinder.rewind(places.found, deadline - now()))
+        return outcome(to, moved)
 
     # Transactions of a producer
 
