@@ -104,8 +104,8 @@ class KafkaError(Exception):
 
     #: Whether the same call may succeed when it is made again later.
     retriable: bool = False
-    #: What failed, where an operation of `kafkaio.Admin` is on several items, such as
-    #: the name of a topic; otherwise None.
+    #: What failed, where an operation of `kafkaio.Admin`, or a rewind, is on several
+    #: items, such as the name of a topic; otherwise None.
     item: object = None
     #: What the same operation brought for the items that did not fail.
     results: Mapping[object, object] = MappingProxyType({})
@@ -470,7 +470,7 @@ class InternalError(KafkaError):
 
 
 class AdminErrors(ExceptionGroup[KafkaError]):
-    """Several items of one operation of `kafkaio.Admin` failed.
+    """Several items of one operation of `kafkaio.Admin` failed, or of a rewind.
 
     Each error names its item (`KafkaError.item`). ``except*`` works on the group.
 

@@ -317,12 +317,18 @@ class Epochs:
 
 #: Seconds that brokers may take to describe a topic that they have just created.
 _CREATING = 0.5
+#: Seconds after which a topic that stays unavailable is reported again: each pause is
+#: twice the one before, up to an hour.
+_REPORT_PAUSE = 30.0
+_LONGEST_REPORT_PAUSE = 3600.0
 
 
 class UnavailableTopics:
-    """The topics wanted by name that cannot be used; each is reported once.
+    """The topics wanted by name that cannot be used.
 
-    A topic without a leader is not among them, because that passes.
+    Each is reported at once, and again after pauses that grow: a group on a misspelt
+    topic looks healthy otherwise, and the first report is long gone from the log. A
+    topic without a leader is not among them, because that passes.
 
     Args:
         may_create: whether a request for an unknown topic may create it. The first
@@ -332,7 +338,8 @@ class UnavailableTopics:
     def __init__(self, *, may_create: bool) -> None:
         self._grace = _CREATING if may_create else 0.0
         self._since: dict[str, float] = {}
-        self._reported: set[str] = set()
+        # When each is reported again, and the pause after that.
+        self._again: dict[str, tuple[float, float]] = {}
 
     def update(
         self, view: ClusterView, wanted: Set[str], now: float
@@ -344,7 +351,11 @@ class UnavailableTopics:
             wanted: the topics wanted; all others are forgotten.
             now: the time.
         """
-        self._reported.intersection_update(wanted - view.topics)
+        self._again = {
+            name: again
+            for name, again in self._again.items()
+            if name in wanted and name not in view.topics
+        }
         self._since = {
             name: self._since.get(name, now)
             for name in wanted
@@ -354,9 +365,12 @@ class UnavailableTopics:
         for name, since in sorted(self._since.items()):
             error = view.topic_error(name)
             is_unknown = error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if name in self._reported or (is_unknown and now < since + self._grace):
+            due, pause = self._again.get(name, (since, _REPORT_PAUSE))
+            grace = self._grace if is_unknown else 0.0
+            if now < max(due, since + grace):
                 continue
-            self._reported.add(name)
+            longer = min(2 * pause, _LONGEST_REPORT_PAUSE)
+            self._again[name] = now + pause, longer
             found.append((name, error))
         return tuple(found)
 

@@ -202,10 +202,10 @@ class Observer:
         """A topic cannot be used: the broker returns an error for its metadata.
 
         ``cause`` says which: the topic does not exist, its name is illegal, or this
-        client may not see it. Reported once, and again only if the topic was available
-        in between, or was unused for ``metadata_max_idle_ms``. A topic that the request
-        may create (``allow_auto_create_topics``) is reported if it is still missing
-        half a second later.
+        client may not see it. Reported at once, and again as long as that lasts and the
+        topic is in use: after half a minute, then after pauses that double, up to an
+        hour. A topic that the request may create (``allow_auto_create_topics``) is
+        reported if it is still missing half a second later.
         """
 
     def new_partitions(self, partitions: Collection[TopicPartition]) -> None:

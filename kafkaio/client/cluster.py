@@ -723,8 +723,15 @@ class Cluster:
         key: str,
         *,
         timeout: float | None = None,  # noqa: ASYNC109
+        on_failure: Callable[[KafkaError], None] | None = None,
     ) -> int:
         """Return the node id of a coordinator; finds it if it is not known.
+
+        Args:
+            kind: what it coordinates.
+            key: the group, or the transactional id.
+            timeout: seconds.
+            on_failure: called with the reason of each attempt that found none.
 
         Raises:
             RequestTimeout: it was not found in time; the cause is the last failure.
@@ -738,10 +745,16 @@ class Cluster:
         what = f"finding the coordinator of {kind.name.lower()} {key!r}"
         attempts = Attempts(what, self.retry_policy, self._seconds(timeout))
         attempts.held = self._finder.why_late
-        return await attempts.run(
-            lambda: self._finder.find(kind, key),
-            lambda: attempts.last or self._metadata.failure,
-        )
+
+        async def find() -> int:
+            try:
+                return await self._finder.find(kind, key)
+            except KafkaError as error:
+                if on_failure is not None:
+                    on_failure(error)
+                raise
+
+        return await attempts.run(find, lambda: attempts.last or self._metadata.failure)
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
         """Forget the coordinator of ``key``, if it is ``node_id``."""

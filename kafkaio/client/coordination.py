@@ -105,8 +105,9 @@ class CoordinatorCluster(Protocol):
         key: str,
         *,
         timeout: float,  # noqa: ASYNC109
+        on_failure: Callable[[KafkaError], None] | None = None,
     ) -> int:
-        """The node id of the coordinator."""
+        """The node id of the coordinator; ``on_failure`` is told why none was found."""
         ...
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
@@ -142,9 +143,19 @@ class CoordinatorRpc:
         kind: what the coordinator coordinates.
         key: the group, or the transactional id.
         name: kind and key for messages, such as ``transactional id 'billing'``.
+        failure: why the coordinator was not found or reached by the last attempt; None
+            if it was.
     """
 
-    __slots__ = ("_cluster", "_last_node_id", "_node_id", "key", "kind", "name")
+    __slots__ = (
+        "_cluster",
+        "_last_node_id",
+        "_node_id",
+        "failure",
+        "key",
+        "kind",
+        "name",
+    )
 
     def __init__(
         self, cluster: CoordinatorCluster, kind: CoordinatorKind, key: str
@@ -153,6 +164,7 @@ class CoordinatorRpc:
         self.kind: CoordinatorKind = kind
         self.key: str = key
         self.name: str = f"{_KINDS[kind]} {key!r}"
+        self.failure: KafkaError | None = None
         # The node that the last request went to. None before the first request, and
         # once the node is known not to be the coordinator.
         self._node_id: int | None = None
@@ -202,16 +214,24 @@ class CoordinatorRpc:
                 self.kind,
                 self.key,
                 timeout=max(0.001, 0.95 * (deadline - now())),
+                on_failure=self._not_found,
             )
             step = f"no connection to its coordinator {self._node_id} could be made"
             try:
-                return await self._cluster.connection(self._node_id, connection_class)
-            except NetworkError:
+                found = await self._cluster.connection(self._node_id, connection_class)
+            except NetworkError as error:
+                self._not_found(error)
                 self.forget()
                 raise
+            self.failure = None
+            return found
         # Perhaps it hangs, and has a successor.
         self.forget()
-        raise RequestTimeout(f"{self.name}: {step} in time")
+        why = f"; the last failure: {self.failure}" if self.failure else ""
+        raise RequestTimeout(f"{self.name}: {step} in time{why}") from self.failure
+
+    def _not_found(self, error: KafkaError) -> None:
+        self.failure = error
 
     def ready(
         self, *connection_classes: ConnectionClass
@@ -421,6 +441,8 @@ class CoordinatorRpc:
             )
 
     def _expired(self, attempts: Attempts) -> KafkaError:
+        if attempts.last is None and self.failure is not None:
+            attempts.note(self.failure)
         error = attempts.expired()
         if error is attempts.last:  # the caller wants it as it is
             return error

@@ -303,7 +303,8 @@ class Consumer(Closeable):
         Args:
             timeout: seconds. Without it, ``default_api_timeout_ms`` bounds every step
                 but the rebalance of the group, which may take as long as its members
-                take.
+                take. A coordinator that is not found, or that refuses for a passing
+                reason all the time, is no rebalance.
 
         Raises:
             BrokerNotAvailable: no broker can be reached.
@@ -315,9 +316,10 @@ class Consumer(Closeable):
                 group's offsets. If there is something else to read, a missing right on
                 one topic is raised by the first call that reads instead, and the others
                 are read.
-            RequestTimeout: time is up; the message names the step. If no partition has
-                a position, it says what each of them lacks; unless other members of the
-                group read partitions of the same topics: this one may get some of them.
+            RequestTimeout: time is up; the message names the step, and the last
+                failure, which is its cause. If no partition has a position, it says
+                what each of them lacks; unless other members of the group read
+                partitions of the same topics: this one may get some of them.
             ArgumentTypeError: the timeout is no number.
             ArgumentValueError: the timeout is negative.
             ClosedError: the consumer was started before.
@@ -1047,7 +1049,7 @@ class Consumer(Closeable):
         self,
         to: Mapping[TopicPartition, RewindTo],
         timeout: float | None = None,  # noqa: ASYNC109
-    ) -> None:
+    ) -> dict[TopicPartition, int]:
         """Move the whole running group to other offsets, back or ahead.
 
         The owners release the partitions as in any rebalance: work on their records is
@@ -1071,19 +1073,27 @@ class Consumer(Closeable):
                 ``latest`` or ``by_duration:...``, as for ``auto_offset_reset``.
             timeout: seconds, ``default_api_timeout_ms`` by default.
 
+        Returns:
+            The offset at which the group goes on, by partition, in the order given.
+
         Raises:
             RewindRefused: the owners cannot be asked.
             UnknownTopicOrPartition: there is no such partition.
-            RequestTimeout: the owners did not release the partitions in time; nothing
-                was moved.
+            RequestTimeout: an owner did not release its partition in time, or a leader
+                did not tell the offset.
             BrokerError: the coordinator refused the commit.
             OffsetStoreError: the ``offset_store`` failed.
+            AdminErrors: partitions failed for several reasons.
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: an offset is negative, or there is no such place.
             UsageError: the consumer is not subscribed as a member of a group.
+
+        Each partition is moved or fails for itself: an error has the offsets of those
+        that were moved as its ``results``, and its ``item`` is the partition if it is
+        about one.
         """
         places = {partition_of(tp): _place_of(place) for tp, place in to.items()}
-        await self._core.rewind(places, self._within(timeout))
+        return await self._core.rewind(places, self._within(timeout))
 
     # Transactions
 

@@ -55,7 +55,7 @@ from kafkaio.consumer.fetch.fetcher import Fetcher
 from kafkaio.consumer.fetch.positioner import Positioner
 from kafkaio.consumer.fetch.resets import NewcomerLookup
 from kafkaio.consumer.group.member import GroupMember
-from kafkaio.consumer.group.rewind import Rewinder
+from kafkaio.consumer.group.rewind import Moved, Rewinder, outcome
 from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
 from kafkaio.consumer.parallel.run import Handler, OnDead, Runner, Transactions
 from kafkaio.consumer.reading.divider import Divider
@@ -248,7 +248,7 @@ class Core:
             member = GroupMember(self.cluster, self.config, self.assigned)
             committer.attach(member)
             self.committer, self.member = committer, member
-            self.rewinder = Rewinder(member, committer)
+            self.rewinder = Rewinder(member, committer, self.cluster, self._lookup)
             self.assigned.attach(member)
         self._autocommit = AutoCommitter(
             self.config,
@@ -310,11 +310,15 @@ class Core:
 
     async def _wait_joined(self, member: GroupMember, within: float | None) -> None:
         # A rebalance takes as long as the other members take, so only a time limit of
-        # the user's ends this.
+        # the user's ends that. Without one, a coordinator that cannot be found, or that
+        # refuses for a passing reason all the time, ends it.
+        limit = self.config.default_api_timeout_ms / 1000
+        patience = limit if within is None else None
         with anyio.move_on_after(within) as waiting:
-            await member.wait_joined(self.reader.raise_errors)
+            await member.wait_joined(self.reader.raise_errors, patience)
         if waiting.cancelled_caught:
-            raise RequestTimeout(f"the group gave no assignment in {within} s")
+            assert within is not None
+            raise member.no_assignment(within)
 
     async def _wait_for_positions(self, deadline: float) -> None:
         # One partition that cannot be read keeps the others from nothing: the
@@ -698,7 +702,17 @@ class Core:
                 tp: self._place_of(tp, place.position)
                 for tp, place in self.reader.positions.items()
             },
+            unavailable_topics=self._unavailable_topics(),
         )
+
+    def _unavailable_topics(self) -> dict[str, str]:
+        view, wanted = self.cluster.view, self.wanted
+        names = wanted.topics or {tp.topic for tp in wanted.partitions or ()}
+        return {
+            name: error.name
+            for name in sorted(names)
+            if (error := view.topic_error(name))
+        }
 
     def _idle_seconds(self) -> float:
         waited, since = self._idle
@@ -1197,23 +1211,18 @@ class Core:
 
     async def rewind(
         self, to: Mapping[TopicPartition, OffsetAndMetadata | Reset], within: float
-    ) -> None:
+    ) -> dict[TopicPartition, int]:
         """Move the whole group to other offsets, as ``Consumer.rewind`` describes."""
         self.check()
         if self.rewinder is None or not self.wanted.is_subscription:
             raise UsageError("only a group that is subscribed to topics can be rewound")
         deadline = now() + within
-        await self.cluster.wait_for_partitions(to, within)
-        resets = {tp: place for tp, place in to.items() if isinstance(place, Reset)}
-        found = await self._lookup.places(resets, within=deadline - now())
-        offsets = {
-            tp: OffsetAndMetadata(found[tp]) if isinstance(place, Reset) else place
-            for tp, place in to.items()
-            if tp in found or not isinstance(place, Reset)
-        }
-        if offsets:
+        places = await self.rewinder.find(to, within)
+        moved: Moved = Results(failed=places.failed)
+        if places.found:
             with self.assigned.rewinding():
-                await self.rewinder.rewind(offsets, deadline - now())
+                moved.add(await self.rewinder.rewind(places.found, deadline - now()))
+        return outcome(to, moved)
 
     # Transactions of a producer
 

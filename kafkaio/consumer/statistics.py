@@ -53,6 +53,10 @@ class ConsumerStatistics:
             in a second is the part of it in which the consumer was idle. With ``run()``
             and lanes it grows while handlers work, too.
         partitions: where it is in each assigned partition.
+        unavailable_topics: the topics that were asked for by name and that the cluster
+            does not describe, each with the name of the broker's error, such as
+            ``UNKNOWN_TOPIC_OR_PARTITION`` for one that does not exist. A member of a
+            group is healthy in all else then, and reads nothing of them.
     """
 
     state: str
@@ -67,3 +71,4 @@ class ConsumerStatistics:
     stale_answers: int
     idle_seconds: float
     partitions: Mapping[TopicPartition, PartitionStatistics]
+    unavailable_topics: Mapping[str, str]

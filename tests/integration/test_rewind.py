@@ -9,7 +9,13 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from kafkaio import Consumer, Producer, RewindRefused, TopicPartition
+from kafkaio import (
+    Consumer,
+    Producer,
+    RewindRefused,
+    TopicPartition,
+    UnknownTopicOrPartition,
+)
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.integration.groups import java_member, member, numbers, reading, until
@@ -67,7 +73,11 @@ async def test_three_members_go_on_from_the_new_offsets(
             seen.clear()
             # Each time partitions of all three.
             chosen = [sorted(each.assignment)[turn] for each in members]
-            await consumer.rewind(dict.fromkeys(chosen, RECORDS - 5))
+            to = dict.fromkeys(chosen, RECORDS - 5)
+            missing = TopicPartition(name, COUNT)
+            with pytest.raises(UnknownTopicOrPartition) as caught:
+                await consumer.rewind({missing: 0, **to})
+            assert (caught.value.item, caught.value.results) == (missing, to)
             assert not seen
             found = await two.committed(partitions)
             assert {tp: at.offset for tp, at in found.items() if at} == {

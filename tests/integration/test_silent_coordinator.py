@@ -8,6 +8,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
+from kafkaio import Admin
 from kafkaio.consumer import Consumer
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
@@ -86,13 +87,39 @@ async def test_closing_keeps_its_bound(
     assert clock() - begun < 3.5
 
 
-@pytest.mark.parametrize(
+protocols = pytest.mark.parametrize(
     "protocol",
     [
         "classic",
         pytest.param("consumer", marks=pytest.mark.kafka_versions("4.0", "4.3")),
     ],
 )
+
+
+@protocols
+async def test_closing_leaves_the_successor(
+    real_kafka_cluster: Kafka, cluster_topic: TopicFactory, protocol: str
+) -> None:
+    name = cluster_topic(partitions=4, replication_factor=3)
+    options: dict[str, object] = {
+        "group_protocol": protocol,
+        "enable_auto_commit": False,
+    }
+    if protocol == "classic":
+        options["session_timeout_ms"] = 300_000
+    consumer = member(real_kafka_cluster, name, name, **options)
+    await consumer.start()
+    old = await stop_coordinator(real_kafka_cluster, consumer)
+    begun = asyncio.get_running_loop().time()
+    await consumer.close(FAIL_OVER + 10)
+    assert asyncio.get_running_loop().time() - begun < FAIL_OVER
+    assert coordinator_of(consumer) not in {None, old}
+    async with Admin(real_kafka_cluster.bootstrap_servers) as admin:
+        found = await admin.describe_consumer_groups([name])
+    assert not found[name].members
+
+
+@protocols
 async def test_heartbeats_and_commits(
     real_kafka_cluster: Kafka, cluster_topic: TopicFactory, protocol: str
 ) -> None:

@@ -61,6 +61,7 @@ class Membership(ABC):
         max_poll_interval: longest time between two polls, in seconds.
 
     Attributes:
+        accepted_at: when the coordinator last accepted a request.
         member_id: what the coordinator calls the member; empty while it has no name.
         ledger: the partitions that the member owns, and how far the revocation of
             each has come.
@@ -82,12 +83,14 @@ class Membership(ABC):
         "_poll",
         "_tickets",
         "_withheld",
+        "accepted_at",
         "ledger",
         "matches_on_client",
         "member_id",
     )
 
     def __init__(self, max_poll_interval: float) -> None:
+        self.accepted_at: float = -NEVER
         self.member_id: str = ""
         self.ledger: RevokeLedger = RevokeLedger()
         self.matches_on_client: bool = False

@@ -15,6 +15,7 @@ from kafkaio.client.coordination import CoordinatorConnection
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import InternalError, KafkaError, UnsupportedVersion
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_groups import DescribeGroupsRequest
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest
@@ -85,6 +86,7 @@ class ClassicRequests:
                 case _:  # no other machine's requests come here
                     raise InternalError(f"not of the classic protocol: {effect!r}")
         except KafkaError as error:
+            self._rpc.failure = error
             return self._member.request_failed(effect.ticket, error, now(), roll())
 
     async def _join(self, effect: fx.SendJoin) -> Effects:
@@ -97,24 +99,27 @@ class ClassicRequests:
             now() + min(self._timeout, self._member.config.answer_timeout),
         )
         self._check_static(connection)
-        reply = await self._rpc.coordinator.call_on(
-            connection,
-            JoinGroupRequest(
-                group_id=self._rpc.group_id,
-                session_timeout_ms=self._config.session_timeout_ms,
-                rebalance_timeout_ms=self._config.max_poll_interval_ms,
-                member_id=effect.member_id,
-                group_instance_id=self._config.group_instance_id,
-                protocol_type=PROTOCOL_TYPE,
-                protocols=[
-                    JoinGroupRequestProtocol(name=name, metadata=blob)
-                    for name, blob in effect.protocols
-                ],
-                reason=effect.reason,
-            ),
-            timeout=max(self._timeout, answer_timeout),
-            is_vital=True,
+        request = JoinGroupRequest(
+            group_id=self._rpc.group_id,
+            session_timeout_ms=self._config.session_timeout_ms,
+            rebalance_timeout_ms=self._config.max_poll_interval_ms,
+            member_id=effect.member_id,
+            group_instance_id=self._config.group_instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[
+                JoinGroupRequestProtocol(name=name, metadata=blob)
+                for name, blob in effect.protocols
+            ],
+            reason=effect.reason,
         )
+        with self._rpc.parked(connection):
+            reply = await self._rpc.coordinator.call_on(
+                connection,
+                request,
+                timeout=max(self._timeout, answer_timeout),
+                is_vital=True,
+            )
+        self._rpc.answered(ApiKey.JOIN_GROUP, reply.error_code)
         if reply.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
             await self._name_protocol(reply)
         return self._member.join_answered(effect.ticket, reply, now(), roll())
@@ -142,22 +147,26 @@ class ClassicRequests:
             )
 
     async def _sync(self, effect: fx.SendSync) -> Effects:
-        reply = await self._rpc.coordinator.call(
-            SyncGroupRequest(
-                group_id=self._rpc.group_id,
-                generation_id=effect.generation,
-                member_id=effect.member_id,
-                group_instance_id=self._config.group_instance_id,
-                protocol_type=PROTOCOL_TYPE,
-                protocol_name=effect.protocol,
-                assignments=[
-                    SyncGroupRequestAssignment(member_id=member, assignment=blob)
-                    for member, blob in effect.assignments
-                ],
-            ),
-            self._rpc.connection_class,
-            timeout=self._timeout,
+        connection = await self._rpc.coordinator.connection(
+            self._rpc.connection_class, now() + self._timeout
         )
+        request = SyncGroupRequest(
+            group_id=self._rpc.group_id,
+            generation_id=effect.generation,
+            member_id=effect.member_id,
+            group_instance_id=self._config.group_instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=effect.protocol,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=member, assignment=blob)
+                for member, blob in effect.assignments
+            ],
+        )
+        with self._rpc.parked(connection):
+            reply = await self._rpc.coordinator.call_on(
+                connection, request, timeout=self._timeout
+            )
+        self._rpc.answered(ApiKey.SYNC_GROUP, reply.error_code)
         return self._member.sync_answered(effect.ticket, reply, now(), roll())
 
     async def _probe(self, effect: fx.SendProbe) -> Effects:
@@ -180,6 +189,7 @@ class ClassicRequests:
             is_vital=True,
         )
         self._rpc.heartbeat_answered(sent_at)
+        self._rpc.answered(ApiKey.HEARTBEAT, reply.error_code)
         return self._member.heartbeat_answered(
             effect.ticket, reply.error_code, now(), roll()
         )

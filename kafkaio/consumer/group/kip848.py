@@ -15,6 +15,7 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import KafkaError, UnsupportedVersion
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
@@ -48,6 +49,9 @@ class Kip848Requests:
         self._config = config
         self._member = member
         self._timeout = config.request_timeout_ms / 1000
+        # Whether a heartbeat was handed to a connection: then the coordinator may know
+        # this member.
+        self._has_sent = False
 
     async def perform(self, effect: fx.Send) -> Effects:
         """Send one heartbeat.
@@ -64,6 +68,7 @@ class Kip848Requests:
                 return await self._leave(effect)
             return await self._heartbeat(effect)
         except KafkaError as error:
+            self._rpc.failure = error
             return self._member.request_failed(effect.ticket, error, now(), roll())
 
     async def _heartbeat(self, effect: fx.SendConsumerGroupHeartbeat) -> Effects:
@@ -79,15 +84,20 @@ class Kip848Requests:
         request = self._request(effect, version)
         sent_at = now()
         reply = await self._rpc.coordinator.call_on(
-            connection, request, timeout=timeout, is_vital=True
+            connection, request, timeout=timeout, is_vital=True, on_sent=self._sent
         )
         self._rpc.heartbeat_answered(sent_at)
+        self._rpc.answered(ApiKey.CONSUMER_GROUP_HEARTBEAT, reply.error_code)
         return self._member.heartbeat_answered(effect.ticket, reply, now(), roll())
 
+    def _sent(self) -> None:
+        self._has_sent = True
+
     async def _leave(self, effect: fx.SendConsumerGroupHeartbeat) -> Effects:
+        if not self._has_sent:
+            return self._member.leave_ended(effect.ticket, now())
+
         def request(versions: ApiVersions) -> ConsumerGroupHeartbeatRequest:
-            if effect.is_new:
-                self._check_offered(versions)
             version = versions.usable(ConsumerGroupHeartbeatRequest)
             return self._request(effect, version)
 

@@ -22,6 +22,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from enum import Enum
+from math import inf
 
 import anyio
 
@@ -41,7 +42,7 @@ from kafkaio.consumer.group.ports import GroupCluster
 from kafkaio.consumer.group.protocols import MemberProtocol
 from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.consumer.group.topics import GroupTopics
-from kafkaio.errors import ClosedError, KafkaError, UsageError
+from kafkaio.errors import ClosedError, KafkaError, RequestTimeout, UsageError
 from kafkaio.types import GroupMetadata, TopicPartition
 
 __all__ = ["GroupMember", "GroupStatistics"]
@@ -118,7 +119,6 @@ class GroupMember:
         self._failure: BaseException | None = None
         #: Wakes whoever waits for a change of the member's state.
         self.changed: Broadcast = Broadcast()
-        self._first_assignment = Broadcast()
         self._ended = Broadcast()
         # The request to leave the group, until it is answered for good or given up; and
         # wakes who waits for that.
@@ -327,20 +327,57 @@ class GroupMember:
         """
         return self._machine.restore_generation()
 
-    async def wait_joined(self, check: Callable[[], None] | None = None) -> None:
+    async def wait_joined(
+        self,
+        check: Callable[[], None] | None = None,
+        patience: float | None = None,
+    ) -> None:
         """Wait until the first assignment has been taken over, callback included.
 
         Args:
-            check: called whenever an error is reported meanwhile; may raise it.
+            check: called whenever something has happened meanwhile; what it raises
+                ends the call.
+            patience: seconds without a coordinator that takes part. A rebalance that
+                waits for other members may take longer. None waits without a limit.
 
         Raises:
             KafkaError: the coordinator refused this member for good.
+            RequestTimeout: no coordinator took part for so long; see `no_assignment`.
             ClosedError: the membership has ended.
         """
+        since = now()
         while not self._is_joined or self._has_ended:
-            await self._first_assignment.wait()
+            due = self._patience_end(since, patience)
+            with anyio.CancelScope(deadline=due):
+                await self.changed.wait()
             if check is not None:
                 check()
+            if patience is not None and now() >= self._patience_end(since, patience):
+                raise self.no_assignment(patience)
+
+    def _patience_end(self, since: float, patience: float | None) -> float:
+        if patience is None or self._rpc.is_parked:
+            return inf
+        return max(since, self._machine.accepted_at, self._rpc.alive_at) + patience
+
+    def no_assignment(self, within: float) -> RequestTimeout:
+        """The error for an assignment that did not come within so many seconds.
+
+        It names the last failure, which is its cause, or what the group waits for.
+        """
+        rpc = self._rpc
+        failure = rpc.coordinator.failure or rpc.failure
+        if rpc.is_parked:
+            why, failure = "the coordinator waits for other members", None
+        elif failure is not None:
+            why = f"the last failure: {failure}"
+        else:
+            why = f"the member is {self._machine.state.name}"
+        error = RequestTimeout(
+            f"group {self.group_id!r} gave no assignment in {within:g} s; {why}"
+        )
+        error.__cause__ = failure
+        return error
 
     async def leave(self, patience: float | None = None) -> None:
         """Release all partitions, leave the group and end `run`.
@@ -439,7 +476,6 @@ class GroupMember:
             unlisten()
             self._topics.unwatch()
             self._has_ended = True
-            self._first_assignment.fail(self._why_ended)
             self.changed.fail(self._why_ended)
             self._ended.tell()
             self._leaving.tell()
@@ -526,7 +562,6 @@ class GroupMember:
                 self._hand_over(effect)
             case fx.Report():
                 self._listener.failed(effect.error)
-                self._first_assignment.tell()
             case fx.Fail():
                 self._failure = self._failure or effect.error
                 self._report()
@@ -610,7 +645,7 @@ class GroupMember:
         match effect:
             case fx.SendJoin() | fx.RequestRevoke() | fx.Revoke() | fx.Assign():
                 self._begin_rebalance()
-            case fx.SendConsumerGroupHeartbeat(is_new=True) if not effect.is_leave:
+            case fx.SendConsumerGroupHeartbeat(is_new=True):
                 self._begin_rebalance()
             case fx.Report(error) | fx.Fail(error):
                 self._end_rebalance(error)
@@ -656,7 +691,7 @@ class GroupMember:
 
     def _joined(self) -> None:
         self._is_joined = True
-        self._first_assignment.tell()
+        self.changed.tell()
 
     def _why_ended(self) -> Exception:
         if isinstance(self._failure, Exception):

@@ -1,26 +1,55 @@
 """Moves a group to other offsets while it runs, whichever members own the partitions.
 
 The partitions are *withheld*: as in any rebalance their owners release them, and no
-member gets them. When no member owns them (they are *free*), the offsets are committed.
+member gets them. Those that no member owns are *free*, and their offsets are committed.
 By then the work of the old owners is finished, and a commit of theirs is refused. When
 the partitions are assigned again, their new owners begin at the committed offsets.
+
+Each partition succeeds or fails for itself: one whose topic is gone, whose leader does
+not answer, whose owner holds on to it or whose commit is refused does not keep the
+others from being moved.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from math import inf
-from typing import Protocol
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol, TypeAlias
 
 import anyio
 
+from kafkaio._machines.positions import Reset
 from kafkaio._runtime.clock import now
+from kafkaio.client.fanout import Results
+from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.consumer.group.member import GroupMember
-from kafkaio.errors import CommitFailed, PartitionLost, RequestTimeout, RewindRefused
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio.errors import (
+    AdminErrors,
+    CommitFailed,
+    KafkaError,
+    PartitionLost,
+    RequestTimeout,
+    RewindRefused,
+    UnknownTopicOrPartition,
+)
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
-__all__ = ["Rewinder"]
+__all__ = ["Moved", "Rewinder", "outcome"]
+
+#: What became of each partition: where the group goes on, or why not.
+Moved: TypeAlias = Results[TopicPartition, OffsetAndMetadata]
+
+#: The part of the time that looking at topics, and looking up offsets, may each take:
+#: most of it is the owners', who have to finish their work.
+_LOOKING: float = 1 / 4
+#: Seconds before the end, and at most which part of the time, at which what is free is
+#: committed without the others.
+_COMMITTING: float = 1.0
+_COMMITTING_PART: float = 1 / 4
+#: Seconds after which a commit is tried again that the group's next generation refused.
+_AGAIN: float = 0.1
 
 
 class Committer(Protocol):
@@ -36,87 +65,262 @@ class Committer(Protocol):
         ...
 
 
+class RewindCluster(Protocol):
+    """What a rewind needs to know of the cluster."""
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """The back-off of all retries."""
+        ...
+
+    async def wait_for_partitions(
+        self,
+        partitions: Collection[TopicPartition],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> None:
+        """Wait until the view has some partitions."""
+        ...
+
+
+class Lookup(Protocol):
+    """Looks up offsets at the leaders."""
+
+    async def resets(
+        self, resets: Mapping[TopicPartition, Reset], *, within: float
+    ) -> Results[TopicPartition, OffsetAndTimestamp | None]:
+        """Look up where each reset leads; each leader is asked once or twice."""
+        ...
+
+
 class Rewinder:
     """Rewinds a group; one rewind at a time.
 
     Args:
         member: this consumer's member of the group.
         committer: commits the offsets of the group.
+        cluster: has the topics.
+        lookup: finds offsets.
     """
 
-    def __init__(self, member: GroupMember, committer: Committer) -> None:
+    def __init__(
+        self,
+        member: GroupMember,
+        committer: Committer,
+        cluster: RewindCluster,
+        lookup: Lookup,
+    ) -> None:
         self._member = member
         self._committer = committer
+        self._cluster = cluster
+        self._lookup = lookup
         self._lock = asyncio.Lock()
+
+    # ---- where to --------------------------------------------------------------------
+
+    async def find(
+        self, to: Mapping[TopicPartition, OffsetAndMetadata | Reset], within: float
+    ) -> Moved:
+        """Find the offset for each partition, in a part of the time.
+
+        Args:
+            to: by partition, an offset, or where to find one.
+            within: seconds that the whole rewind has.
+        """
+        moved: Moved = Results()
+        known = await self._known(to, moved, within * _LOOKING)
+        moved.found |= {
+            tp: place for tp in known if isinstance(place := to[tp], OffsetAndMetadata)
+        }
+        resets = {tp: place for tp in known if isinstance(place := to[tp], Reset)}
+        await self._look_up(resets, moved, within * _LOOKING)
+        return moved
+
+    async def _known(
+        self, partitions: Iterable[TopicPartition], moved: Moved, within: float
+    ) -> list[TopicPartition]:
+        by_topic: dict[str, list[TopicPartition]] = {}
+        for tp in partitions:
+            by_topic.setdefault(tp.topic, []).append(tp)
+        known: list[TopicPartition] = []
+
+        async def look(asked: list[TopicPartition]) -> None:
+            try:
+                await self._cluster.wait_for_partitions(asked, within)
+            except UnknownTopicOrPartition as error:
+                if len(asked) == 1:
+                    moved.failed[asked[0]] = error
+                for tp in asked if len(asked) > 1 else ():
+                    await look([tp])
+            except KafkaError as error:
+                moved.failed |= dict.fromkeys(asked, error)
+            else:
+                known.extend(asked)
+
+        async with anyio.create_task_group() as tasks:
+            for asked in by_topic.values():
+                tasks.start_soon(look, asked)
+        return known
+
+    async def _look_up(
+        self, resets: Mapping[TopicPartition, Reset], moved: Moved, within: float
+    ) -> None:
+        attempts = Attempts(
+            "look up the offsets to go to", self._cluster.retry_policy, within
+        )
+        left = dict(resets)
+        while left:
+            result = await self._lookup.resets(left, within=attempts.within(within))
+            moved.failed |= result.failed
+            for tp, place in result.found.items():
+                if place is None:
+                    moved.failed[tp] = _nowhere(tp)
+                else:
+                    moved.found[tp] = OffsetAndMetadata(place.offset)
+            left = {tp: left[tp] for tp in result.again}
+            try:
+                for error in result.again.values():
+                    await attempts.pause(error)
+                    break
+            except RequestTimeout as error:
+                moved.failed |= dict.fromkeys(left, error)
+                return
+
+    # ---- moving ----------------------------------------------------------------------
 
     async def rewind(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], within: float
-    ) -> None:
-        """Commit the offsets while no member owns the partitions.
+    ) -> Moved:
+        """Commit the offsets, each while no member owns its partition.
+
+        A partition fails with RewindRefused if the group's assignor cannot withhold it,
+        with RequestTimeout if its owner did not release it in time, and with what its
+        commit raised.
 
         Args:
             offsets: offsets of the next records to read.
             within: seconds for all of it, the wait for an earlier rewind included.
 
         Raises:
-            RewindRefused: the group's assignor cannot withhold the partitions.
-            RequestTimeout: the owners did not release them in time; nothing changed.
-            BrokerError: the commit was refused.
-            OffsetStoreError: the ``offset_store`` failed.
             ClosedError: this consumer has left the group.
         """
+        moved: Moved = Results()
         deadline = now() + within
         with anyio.CancelScope(deadline=deadline) as waiting:
             async with self._lock:
                 self._member.withhold(frozenset(offsets))
                 try:
-                    await self._commit(offsets, waiting, deadline)
+                    late = deadline - min(_COMMITTING, within * _COMMITTING_PART)
+                    await self._move(offsets, moved, late, deadline)
                 finally:
                     self._member.withhold(frozenset())
-        if waiting.cancelled_caught:
-            raise RequestTimeout(
-                f"the owners of {_names(offsets)} in group {self._member.group_id!r} "
+        left = [tp for tp in offsets if tp not in moved]
+        if left or waiting.cancelled_caught:
+            error = RequestTimeout(
+                f"the owners of {_names(left)} in group {self._member.group_id!r} "
                 f"did not release them within {within:g} s"
             )
+            moved.failed |= dict.fromkeys(left, error)
+        return moved
+
+    async def _move(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        moved: Moved,
+        late: float,
+        deadline: float,
+    ) -> None:
+        while left := {tp: at for tp, at in offsets.items() if tp not in moved}:
+            free = {tp: at for tp, at in left.items() if tp in self._member.free}
+            is_late = now() >= late
+            if free.keys() == left.keys() or (free and is_late):
+                await self._commit(free, moved, deadline)
+            elif self._member.ignores_withholding:
+                self._refuse(left.keys(), moved)
+            elif is_late:
+                return
+            else:
+                with anyio.CancelScope(deadline=late):
+                    await self._member.changed.wait()
 
     async def _commit(
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        waiting: anyio.CancelScope,
+        moved: Moved,
         deadline: float,
     ) -> None:
-        while True:
-            waiting.deadline = deadline
-            await self._wait_free(frozenset(offsets))
-            # The commit ends by itself at the deadline, and its error says why.
-            waiting.deadline = inf
-            try:
-                await self._committer.commit(offsets, timeout=deadline - now())
-            except (PartitionLost, CommitFailed):
-                # The group began another generation meanwhile, in which a member may
-                # own the partitions.
-                continue
+        # A little less than all: the error of the commit has the reason.
+        left = 0.95 * (deadline - now())
+        try:
+            await self._committer.commit(offsets, timeout=max(0.0, left))
+        except (PartitionLost, CommitFailed):
+            # The group began another generation meanwhile, in which a member may own
+            # the partitions.
+            with anyio.move_on_after(_AGAIN):
+                await self._member.changed.wait()
             return
+        except KafkaError as error:
+            if len(offsets) == 1:
+                moved.failed |= dict.fromkeys(offsets, error)
+                return
+        else:
+            moved.found |= offsets
+            return
+        # The committer sends them together again; each call hears of its own.
+        async with anyio.create_task_group() as tasks:
+            for tp, at in offsets.items():
+                tasks.start_soon(self._commit, {tp: at}, moved, deadline)
 
-    async def _wait_free(self, partitions: frozenset[TopicPartition]) -> None:
-        while not self._member.free.keys() >= partitions:
-            if self._member.ignores_withholding:
-                raise RewindRefused(self._why_refused(partitions))
-            await self._member.changed.wait()
+    def _refuse(self, partitions: Collection[TopicPartition], moved: Moved) -> None:
+        others = frozenset(partitions)
+        if self._member.uses_member_epoch:
+            others -= self._member.assignment.keys() | self._member.free.keys()
+        refusal = RewindRefused(self._why_refused(others))
+        moved.failed |= dict.fromkeys(others, refusal)
+        self._member.withhold(frozenset(partitions) - others)
 
-    def _why_refused(self, partitions: frozenset[TopicPartition]) -> str:
+    def _why_refused(self, partitions: Iterable[TopicPartition]) -> str:
         group = f"group {self._member.group_id!r}"
         if self._member.uses_member_epoch:
-            others = partitions - self._member.assignment.keys()
             return (
                 f"the partitions of {group} are assigned by the brokers, which cannot "
-                f"withhold {_names(others)}: rewind each on the member that owns it, "
-                f'or use group_protocol="classic"'
+                f"withhold {_names(partitions)}: rewind each on the member that owns "
+                f'it, or use group_protocol="classic"'
             )
         return (
             f"the partitions of {group} are assigned by a broker, or by a member with "
             f"another client library, which cannot withhold {_names(partitions)}"
         )
+
+
+def outcome(asked: Iterable[TopicPartition], moved: Moved) -> dict[TopicPartition, int]:
+    """Return where each partition went, in the order asked.
+
+    Raises:
+        KafkaError: one partition failed, or several for one reason; it has the offsets
+            of the others as its ``results``.
+        AdminErrors: several failed for several reasons.
+    """
+    asked = list(asked)
+    found = {tp: moved.found[tp].offset for tp in asked if tp in moved.found}
+    failed = {tp: moved.failed[tp] for tp in asked if tp in moved.failed}
+    if not failed:
+        return found
+    results = dict[object, object](found.items())
+    reasons = {id(error): error for error in failed.values()}
+    if len(reasons) == 1:
+        (error,) = reasons.values()
+        error.results = results
+        if len(failed) == 1:
+            (error.item,) = failed
+        raise error
+    for tp, error in failed.items():
+        error.item = tp
+    raise AdminErrors.of("rewind", list(reasons.values()), results)
+
+
+def _nowhere(tp: TopicPartition) -> KafkaError:
+    what = f"{tp.topic}-{tp.partition} has no offset to go to"
+    return broker_error(ErrorCode.OFFSET_NOT_AVAILABLE, what)
 
 
 def _names(partitions: Iterable[TopicPartition]) -> str:

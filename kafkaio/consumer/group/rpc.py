@@ -7,7 +7,9 @@ its request to leave until that is answered. The requests themselves go through
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import inf
 from typing import Final, TypeVar
 
 import anyio
@@ -17,10 +19,13 @@ from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
-from kafkaio.client.coordination import CoordinatorRpc
+from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio.client.retry import Attempts
 from kafkaio.consumer.group.ports import MemberCluster
 from kafkaio.errors import KafkaError, RequestTimeout
+from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 
@@ -57,8 +62,11 @@ class GroupRpc:
         "_leave_sent",
         "_leaving",
         "_observer",
+        "alive_at",
         "connection_class",
         "coordinator",
+        "failure",
+        "is_parked",
     )
 
     def __init__(
@@ -73,6 +81,9 @@ class GroupRpc:
             cluster, CoordinatorKind.GROUP, group_id
         )
         self.connection_class: ConnectionClass = ConnectionClass.COORDINATOR.of(self)
+        self.failure: KafkaError | None = None
+        self.alive_at: float = -inf
+        self.is_parked: bool = False
         # The ticket of the last request to leave the group that was sent.
         self._leave_sent = 0
         # Owns the connection on which a throttled member leaves.
@@ -82,6 +93,22 @@ class GroupRpc:
     def group_id(self) -> str:
         """The group."""
         return self.coordinator.key
+
+    @contextmanager
+    def parked(self, connection: CoordinatorConnection) -> Iterator[None]:
+        """Within the block, a request waits at the coordinator for other members."""
+        # One that a throttle holds back has not been sent.
+        self.is_parked = not connection.throttled
+        try:
+            yield
+        finally:
+            self.is_parked = False
+
+    def answered(self, api: ApiKey, code: int) -> None:
+        """Note the error code of an answer to this member."""
+        what = f"{api.name} of {self.coordinator.name}"
+        is_accepted = code in {ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED}
+        self.failure = None if is_accepted else broker_error(code, what)
 
     def heartbeat_answered(self, sent_at: float) -> None:
         """Note that a heartbeat which was sent at that time was answered."""
@@ -168,6 +195,8 @@ class GroupRpc:
                 await connection.call(
                     ApiVersionsRequest(), timeout=within, max_version=2
                 )
+                if self.is_parked:
+                    self.alive_at = now()
                 return True
         except KafkaError as error:
             took_too_long = isinstance(error.__cause__, TimeoutError)

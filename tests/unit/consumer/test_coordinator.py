@@ -91,7 +91,7 @@ async def test_eager_members_give_all_up_and_share() -> None:
         options = {"partition_assignment_strategy": ("range",)}
         async with Member(cluster, **options) as one:
             async with Member(cluster, **options) as two:
-                await until(lambda: len(one.tps) == 2 == len(two.tps))
+                await until(lambda: len(one.host.owned) == 2 == len(two.host.owned))
                 assert one.host.names() == [
                     "assigned",
                     "requested",

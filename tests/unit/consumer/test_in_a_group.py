@@ -10,8 +10,8 @@ import pytest
 
 from kafkaio.consumer import Consumer
 from kafkaio.errors import (
-    AuthorizationError,
     CommitFailed,
+    GroupError,
     PartitionLost,
     RequestTimeout,
     UsageError,
@@ -386,15 +386,15 @@ async def test_what_the_group_refuses_ends_the_reader(
         await asyncio.sleep(5)
         with pytest.raises(ZeroDivisionError, match="mine"):
             await consumer.poll(timeout=1)
-    refusal = JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    refusal = JoinGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     async with make(**MEMBER) as consumer:
         waiting = asyncio.create_task(anext(consumer))
         cluster.on(ApiKey.JOIN_GROUP, refusal)
         consumer.enforce_rebalance()
-        with pytest.raises(AuthorizationError):
+        with pytest.raises(GroupError):
             await waiting
         assert consumer.statistics().state == "failed"
-    with pytest.raises(AuthorizationError):
+    with pytest.raises(GroupError):
         await make(**MEMBER).start()
 
 

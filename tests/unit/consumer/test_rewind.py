@@ -13,10 +13,12 @@ from kafkaio._machines.membership.subscription import (
     decode_assignment,
     encode_assignment,
 )
+from kafkaio._runtime.clock import now
 from kafkaio.client.client import Client
 from kafkaio.config import ClientConfig
 from kafkaio.consumer import Consumer, RewindTo
 from kafkaio.errors import (
+    AdminErrors,
     AuthorizationError,
     ClosedError,
     PartitionLost,
@@ -35,6 +37,7 @@ from kafkaio.protocol.messages.offset_commit import (
 )
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.testing import Broker
+from kafkaio.testing import error as fault
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
 from tests.fakes.broker import DEFAULT, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
@@ -126,7 +129,11 @@ async def test_whoever_owns_them_reads_from_there_on(
         for consumer in (one, two, three):
             await consumer.commit()
         seen.clear()
-        await two.rewind({ORDERS[0]: 4, ORDERS[1]: OffsetAndMetadata(0, "x")})
+        to: dict[TopicPartition, RewindTo] = {
+            ORDERS[1]: OffsetAndMetadata(0, "x"),
+            ORDERS[0]: 4,
+        }
+        assert list((await two.rewind(to)).items()) == [(ORDERS[1], 0), (ORDERS[0], 4)]
         # Nobody has had a record of them since, and all that come are from there.
         assert group.offsets[ORDERS[0]].offset == 4
         assert group.offsets[ORDERS[1]] == OffsetAndMetadata(0, "x")
@@ -240,10 +247,11 @@ async def test_to_where_a_reset_leads(
         ORDERS[2]: "earliest",
     }
     async with make(**MEMBER) as consumer:
-        await consumer.rewind(places)
+        moved = await consumer.rewind(places)
+        assert moved == dict(zip(ORDERS, [COUNT, COUNT, 2], strict=True))
         found = await consumer.committed(ORDERS)
         assert [at.offset for at in found.values() if at] == [COUNT, COUNT, 2]
-        await consumer.rewind({})
+        assert await consumer.rewind({}) == {}
 
 
 async def test_what_a_store_outside_kafka_has_is_moved(
@@ -369,9 +377,12 @@ async def test_where_the_brokers_divide_only_what_is_ours_can_be_moved(
     async with make(**MEMBER) as consumer, reading(seen, consumer):
         await eventually(lambda: seen.offsets[ORDERS[1]][-1:] == [COUNT - 1])
         seen.clear()
-        with pytest.raises(RewindRefused, match="cannot withhold orders-2"):
-            await consumer.rewind(dict.fromkeys(ORDERS, 1))
-        assert not any(seen.offsets.values())
+        with pytest.raises(RewindRefused, match="cannot withhold orders-2") as refused:
+            await consumer.rewind(dict.fromkeys(ORDERS, 9))
+        assert refused.value.item == ORDERS[2]
+        assert refused.value.results == dict.fromkeys(ORDERS[:2], 9)
+        await eventually(lambda: seen.offsets[ORDERS[1]][-1:] == [COUNT - 1])
+        seen.clear()
         await consumer.rewind({ORDERS[1]: 8})
         await eventually(lambda: seen.offsets[ORDERS[1]][-1:] == [COUNT - 1])
     assert seen.offsets[ORDERS[1]] == [8, 9]
@@ -454,3 +465,96 @@ async def test_who_cannot_rewind(group: FakeGroup, make: MakeConsumer) -> None:
     async with make(**MEMBER) as consumer:
         with pytest.raises(UnknownTopicOrPartition):
             await consumer.rewind({TopicPartition("orders", 99): 0})
+
+
+MISSING = TopicPartition("orders", 99)
+NOWHERE = TopicPartition("no-such-topic", 0)
+
+
+async def test_each_partition_is_moved_or_fails_for_itself(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    async with make(**MEMBER) as consumer:
+        to: dict[TopicPartition, RewindTo] = {MISSING: "latest", ORDERS[1]: "latest"}
+        with pytest.raises(UnknownTopicOrPartition) as one:
+            await consumer.rewind(to)
+        assert one.value.item == MISSING
+        assert one.value.results == {ORDERS[1]: COUNT}
+        assert group.offsets[ORDERS[1]].offset == COUNT
+        to = {NOWHERE: 1, ORDERS[1]: 3, MISSING: 2, ORDERS[0]: "earliest"}
+        with pytest.raises(AdminErrors) as two:
+            await consumer.rewind(to, timeout=8)
+        assert [error.item for error in two.value.exceptions] == [NOWHERE, MISSING]
+        assert two.value.results == {ORDERS[1]: 3, ORDERS[0]: 0}
+        assert group.offsets[ORDERS[1]].offset == 3
+
+
+async def test_a_partition_that_is_held_keeps_no_other(
+    group: FakeGroup, make: MakeConsumer
+) -> None:
+    one, two = make(**MEMBER), make(**MEMBER)
+    seen = Seen()
+    async with one, reading(seen, one), two, reading(seen, two):
+        await eventually(lambda: shared(one, two) and seen.is_all)
+        for consumer in (one, two):
+            await consumer.commit()
+        seen.clear()
+        (held, *_) = two.assignment
+        (free, *_) = one.assignment
+        rewind = asyncio.create_task(one.rewind({held: 1, free: 8}, timeout=10))
+        async with two.wait_for_revoke():
+            with pytest.raises(RequestTimeout, match="did not release them") as caught:
+                await rewind
+        assert caught.value.item == held
+        assert caught.value.results == {free: 8}
+        await eventually(lambda: shared(one, two))
+        await eventually(lambda: seen.offsets[free] == [8, 9])
+        assert seen.offsets[held] == []
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@virtual
+async def test_a_leader_that_is_silent_keeps_no_other(protocol: str) -> None:
+    async with (
+        Broker(nodes=3, topics={"orders": 3}, memory_transport=True) as broker,
+        Client.from_config(
+            ClientConfig.of(broker.bootstrap_servers, {}), dial=broker.dial
+        ) as client,
+        Consumer(
+            client, topics="orders", group_id="g", group_protocol=protocol
+        ) as consumer,
+    ):
+        async with Producer(client) as producer:
+            for tp in ORDERS:
+                for _ in range(COUNT):
+                    await producer.send("orders", b"x", partition=tp.partition)
+        broker.faults.on(
+            "ListOffsets",
+            fault(ErrorCode.NOT_LEADER_OR_FOLLOWER),
+            partition=ORDERS[1],
+        )
+        begun = now()
+        with pytest.raises(RequestTimeout, match="offsets to go to") as caught:
+            await consumer.rewind(dict.fromkeys(ORDERS, "latest"))
+        assert caught.value.item == ORDERS[1]
+        assert caught.value.results == {ORDERS[0]: COUNT, ORDERS[2]: COUNT}
+        assert now() - begun < 30
+
+
+async def test_a_commit_that_is_refused_keeps_no_other(
+    group: FakeGroup, cluster: FakeCluster, make: MakeConsumer
+) -> None:
+    def refuse(node: Any, header: Any, request: Any) -> Any:
+        reply = group._commit(node, header, request)
+        for topic in reply.topics:
+            for each in topic.partitions:
+                if each.partition_index == 1:
+                    each.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return reply
+
+    async with make(**MEMBER, enable_auto_commit=False) as consumer:
+        cluster.on(ApiKey.OFFSET_COMMIT, refuse)
+        with pytest.raises(AuthorizationError) as caught:
+            await consumer.rewind(dict.fromkeys(ORDERS, 3))
+        assert caught.value.item == ORDERS[1]
+        assert caught.value.results == {ORDERS[0]: 3, ORDERS[2]: 3}

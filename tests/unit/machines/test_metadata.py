@@ -391,7 +391,7 @@ def described(**errors: E) -> ClusterView:
     return ClusterView(by_name={n: TopicView(n, error=e) for n, e in errors.items()})
 
 
-def test_each_unavailable_topic_is_reported_once() -> None:
+def test_each_unavailable_topic_is_reported_at_once() -> None:
     unavailable, wanted = UnavailableTopics(may_create=False), frozenset("abcd")
     view = described(
         a=E.INVALID_TOPIC_EXCEPTION,
@@ -414,6 +414,18 @@ def test_each_unavailable_topic_is_reported_once() -> None:
         ("e", E.TOPIC_AUTHORIZATION_FAILED),
     )
     assert unavailable.update(view, wanted, 16.0) == reported
+
+
+def test_a_topic_that_stays_unavailable_is_reported_again_and_again() -> None:
+    unavailable, wanted = UnavailableTopics(may_create=False), frozenset("a")
+    view = described(a=E.UNKNOWN_TOPIC_OR_PARTITION)
+    times = [at for at in range(20_000) if unavailable.update(view, wanted, float(at))]
+    assert times[:6] == [0, 30, 90, 210, 450, 930]
+    assert times[-1] - times[-2] == 3600
+    # It was there in between.
+    assert unavailable.update(described(a=E.NONE), wanted, 20_000.0) == ()
+    assert unavailable.update(view, wanted, 20_001.0)
+    assert unavailable.update(view, wanted, 20_031.0)
 
 
 def test_a_topic_that_is_being_created_is_not_reported() -> None:

@@ -459,10 +459,13 @@ class ClassicMembership(Membership):
         match reply.error_code:
             case ErrorCode.NONE:
                 self._joined(reply, now)
-            case ErrorCode.MEMBER_ID_REQUIRED:
+            case ErrorCode.MEMBER_ID_REQUIRED if not self.member_id:
                 self.member_id = reply.member_id
                 self._fire(Event.MEMBER_ID_GIVEN, now)
                 self._begin_join(now)
+            case ErrorCode.MEMBER_ID_REQUIRED as code:  # for ever, perhaps
+                self.member_id = reply.member_id
+                self._react(ApiKey.JOIN_GROUP, code, now, roll)
             case ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
                 self._inconsistent(reply.protocol_type, reply.protocol_name, now)
             case code:
@@ -503,6 +506,7 @@ class ClassicMembership(Membership):
         if code == ErrorCode.NONE or asked.step is Step.REJOIN:
             self._heartbeat_failures = 0
             self._denied_until = NEVER
+            self.accepted_at = now
             self._heartbeat.answered()
             # If this process hung for longer than a session, the answer may be older
             # than the member's removal. To join on its word would be wrong: a group
@@ -590,6 +594,7 @@ class ClassicMembership(Membership):
         self.member_id, self.generation = reply.member_id, reply.generation_id
         self.assignor_name = name
         self._denied_until = NEVER
+        self.accepted_at = now
         self._heartbeat.start(now)
         if reply.leader != reply.member_id:
             self._fire(Event.JOINED, now)
@@ -616,6 +621,7 @@ class ClassicMembership(Membership):
 
     def _adopt(self, assigned: frozenset[TopicPartition], now: float) -> None:
         self._failures = 0
+        self.accepted_at = now
         self._heartbeat.start(now)
         self._synced_generation = self.generation
         if not all(tp.topic in self._subscribed() for tp in assigned):

@@ -154,10 +154,10 @@ class Kip848Membership(Membership):
     member_id: str
 
     __slots__ = (
-        "_accepted_at",
         "_acked",
         "_acked_wanted",
         "_failures",
+        "_heard_at",
         "_heartbeat_at",
         "_ids",
         "_interval",
@@ -206,7 +206,7 @@ class Kip848Membership(Membership):
         self._settle_at = NEVER
         self._interval = 0.0
         # When the last heartbeat that was accepted was sent; NEVER for none.
-        self._accepted_at = NEVER
+        self._heard_at = NEVER
         self._heartbeat_at = NEVER
         self._not_before = 0.0
         # Whether the next heartbeat says everything, and whether it is due at once.
@@ -252,7 +252,7 @@ class Kip848Membership(Membership):
         )
 
     def _session_end(self, now: float) -> float:
-        return min(self._accepted_at, now) + _SESSION
+        return min(self._heard_at, now) + _SESSION
 
     def awaits(self, ticket: int) -> bool:
         """Whether the answer to that request still matters."""
@@ -447,7 +447,8 @@ class Kip848Membership(Membership):
         sent = self._sent
         assert sent is not None
         self._is_new = False
-        self._accepted_at, self._denied_until = sent.at, NEVER
+        self.accepted_at, self._denied_until = now, NEVER
+        self._heard_at = sent.at
         self._failures = 0
         self._not_before = now
         self.member_epoch = reply.member_epoch
@@ -546,7 +547,7 @@ class Kip848Membership(Membership):
         self._must_ack = self._send_full = self._send_now = False
         self._ticket = 0
         self._lookup_at = self._settle_at = self._heartbeat_at = NEVER
-        self._accepted_at = NEVER
+        self._heard_at = NEVER
         self._lose()
 
     def _poll_expired(self, now: float) -> None:
@@ -651,7 +652,6 @@ class Kip848Membership(Membership):
                 member_id=self.member_id,
                 member_epoch=_LEAVE_STATIC if is_static else _LEAVE,
                 timeout=self._timeout(),
-                is_new=self._is_new,
             )
         )
         return ticket

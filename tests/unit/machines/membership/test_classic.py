@@ -364,6 +364,20 @@ def test_who_is_denied_for_a_session_has_been_removed(code: int) -> None:
     assert driver.state is State.STABLE
 
 
+def test_a_coordinator_that_asks_for_a_member_id_for_ever_is_not_hammered() -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.refused(E.MEMBER_ID_REQUIRED, member_id="one")
+    assert driver.one(fx.SendJoin).member_id == "one"
+    driver.refused(E.MEMBER_ID_REQUIRED, member_id="two")
+    for delay in (0.2, 0.4, 0.8):
+        assert driver.one(fx.SendJoin).member_id == "two"
+        driver.refused(E.MEMBER_ID_REQUIRED, member_id="two")
+        due = driver.machine.next_deadline()
+        assert due == pytest.approx(driver.now + delay)
+        driver.wait(delay)
+
+
 def test_a_right_that_the_look_up_lacks_is_a_denial() -> None:
     driver = Driver().stable(tps(0))
     driver.wait(3.0)
