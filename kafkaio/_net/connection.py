@@ -349,6 +349,24 @@ class Connection:
         self._waiters[ticket] = reply
         self._sent(request, version)
 
+    def withdraw(self, reply: Reply) -> bool:
+        """Forget a request that a throttle or a new login still holds back.
+
+        Args:
+            reply: what `submit_to` was given; it is not called any more.
+
+        Returns:
+            Whether the request was held back; else it may take effect, and its answer
+            is passed on as for any other.
+        """
+        for ticket, waiter in self._waiters.items():
+            if waiter is reply:
+                if not self._pipeline.withdraw(ticket):
+                    return False
+                del self._waiters[ticket]
+                return True
+        return False
+
     async def call(
         self,
         request: Request[ResponseT],

@@ -34,7 +34,12 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client.cluster import Cluster
 from kafkaio.client.retry import RetryPolicy
 from kafkaio.config import ProducerConfig
-from kafkaio.errors import AuthenticationError, KafkaError, UnsupportedVersion
+from kafkaio.errors import (
+    AuthenticationError,
+    KafkaError,
+    RequestTimeout,
+    UnsupportedVersion,
+)
 from kafkaio.producer.backpressure import BufferSpace
 from kafkaio.producer.identity import IdentityRequester
 from kafkaio.producer.outcomes import Outcomes
@@ -143,6 +148,8 @@ class Sender:
         self._is_scheduled = False
         # Requests without an answer yet, and whether other records came meanwhile.
         self._on_wire = 0
+        # Requests that were submitted while a throttle held them back.
+        self._held: list[tuple[Connection, _InFlight]] = []
         self._has_others = False
         self._failed = Wakeup()
         # Fires no later than needed; to fire early is harmless.
@@ -292,6 +299,8 @@ class Sender:
 
     def _expire(self, at: float) -> None:
         transaction, expired = self._transaction, self._accumulator.expire(at)
+        if self._held:
+            self._withdraw_expired()
         for receipt in expired:
             self._report(receipt)
         if transaction is not None:
@@ -318,6 +327,17 @@ class Sender:
             identity.has_gap = False
             gap = KafkaError("a partition's leader lost batches that it acknowledged")
             transaction.failed(gap, harm=Harm.BUMP)
+
+    def _withdraw_expired(self) -> None:
+        # A broker that throttles holds a request back for longer than its batches live.
+        # Without this, the abort of a transaction would wait for it, and the request
+        # would write records that had failed.
+        for connection, in_flight in self._held:
+            if in_flight.has_expired and connection.withdraw(in_flight):
+                in_flight.set_exception(
+                    RequestTimeout(f"not sent in time: {connection.why_held()}")
+                )
+        self._held = [it for it in self._held if not it[1].is_answered]
 
     def _watch_topics(self, at: float) -> None:
         self._look_at_topics_at = at + _TOPICS_INTERVAL
@@ -391,6 +411,8 @@ class Sender:
             return
         self._on_wire += 1
         in_flight = _InFlight(self, connection.node_id, batches, names)
+        if held:
+            self._held.append((connection, in_flight))
         connection.submit_to(
             in_flight, request, timeout=self._request_timeout, max_version=max_version
         )
@@ -569,7 +591,7 @@ class _InFlight:
     loop later.
     """
 
-    __slots__ = ("_batches", "_names", "_node", "_sender")
+    __slots__ = ("_batches", "_names", "_node", "_sender", "is_answered")
 
     def __init__(
         self,
@@ -582,6 +604,12 @@ class _InFlight:
         self._node = node
         self._batches = batches
         self._names = names
+        self.is_answered: bool = False
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether the delivery of each of its batches has failed by time."""
+        return all(batch.is_expired for batch in self._batches)
 
     def done(self) -> bool:
         """Whether the answer is not wanted any more: never."""
@@ -589,10 +617,12 @@ class _InFlight:
 
     def set_result(self, response: ProduceResponse) -> None:
         """Take the answer."""
+        self.is_answered = True
         self._sender.answered(self._node, self._batches, self._names, response)
 
     def set_exception(self, error: Exception) -> None:
         """Take the error because of which there is no answer."""
+        self.is_answered = True
         self._sender.answered(self._node, self._batches, self._names, error)
 
 
