@@ -32,9 +32,10 @@ from tests.integration.partial_failures import (
 
 pytestmark = [
     pytest.mark.timeout(120),
-    pytest.mark.kafka_versions("4.3"),
-    pytest.mark.not_embedded("runs on an embedded broker of its own in any case"),
+    pytest.mark.kafka_versions("4.3"),  # the broker is an embedded one
 ]
+#: The eager protocol runs at night, beside the newest Kafka.
+AT_NIGHT = pytest.mark.not_embedded("the other protocols run with every change")
 
 PROTOCOLS: Final[Mapping[str, Mapping[str, object]]] = {
     "consumer": {"group_protocol": "consumer"},
@@ -411,7 +412,10 @@ def test_the_page_for_users_has_the_cells() -> None:
     assert PAGE.read_text().endswith("\n" + page())
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "protocol",
+    ["consumer", "cooperative", pytest.param("eager", marks=AT_NIGHT)],
+)
 @pytest.mark.parametrize("act", OF_MEMBERS)
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_members(fault: str, act: str, protocol: str) -> None:
