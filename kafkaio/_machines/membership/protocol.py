@@ -379,9 +379,13 @@ class Membership(ABC):
         self._emit(fx.Report(error))
         self._denied_until = min(self._denied_until, self._session_end(now))
 
+    def _removal_at(self) -> float:
+        # When a session has passed in which nothing was accepted.
+        return self._denied_until
+
     def _has_been_removed(self, now: float) -> bool:
-        # Whether a session has passed in which nothing was accepted; true once.
-        if now < self._denied_until:
+        # True once.
+        if now < self._removal_at():
             return False
         self._denied_until = NEVER
         return True

@@ -249,6 +249,10 @@ class ClassicMembership(Membership):
     def _revoke_timeout(self) -> float:
         return self.config.revoke_timeout
 
+    def _removal_at(self) -> float:
+        # While a JoinGroup or SyncGroup waits for other members, no session ends.
+        return NEVER if self._is_blocked() else self._denied_until
+
     def _session_end(self, now: float) -> float:
         return min(self._heartbeat.session_end, now + self.config.session)
 
@@ -379,7 +383,7 @@ class ClassicMembership(Membership):
         deadlines = [NEVER]
         if not self.has_ended:
             deadlines.append(self.ledger.next_deadline() or NEVER)
-            deadlines.append(self._denied_until)
+            deadlines.append(self._removal_at())
         if self._abandoned_join:
             deadlines.append(self._abandoned_until)
         if self._may_expire():
@@ -712,6 +716,11 @@ class ClassicMembership(Membership):
 
     def _error(self, code: int, request: str) -> KafkaError:
         text = f"{request} to group {self.config.group_id!r} was refused"
+        if (
+            self.generation >= 0
+            and reaction(ApiKey.JOIN_GROUP, code).step is Step.FATAL
+        ):
+            text += "; this consumer cannot go on: close it, and make another one"
         group = self.config.group_id
         return broker_error(code, text, api=ApiKey.JOIN_GROUP, group=group)
 

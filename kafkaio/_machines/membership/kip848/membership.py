@@ -355,7 +355,7 @@ class Kip848Membership(Membership):
         deadlines = [self._settle_at, self._next_heartbeat()]
         if not self.has_ended:
             deadlines.append(self.ledger.next_deadline() or NEVER)
-            deadlines.append(self._denied_until)
+            deadlines.append(self._removal_at())
         if self.state in JOINED:
             deadlines.append(self._lookup_at)
         if self._may_expire():
@@ -528,6 +528,11 @@ class Kip848Membership(Membership):
         text = f"group {self.config.group_id!r} refused the heartbeat{why}"
         if reply.error_code in _NOT_THIS_PROTOCOL:
             text += '; group_protocol="classic" may work'
+        if (
+            self.member_epoch > 0
+            and reaction(_API, reply.error_code).step is Step.FATAL
+        ):
+            text += "; this consumer cannot go on: close it, and make another one"
         group = self.config.group_id
         return broker_error(reply.error_code, text, api=reply.API_KEY, group=group)
 

@@ -378,6 +378,31 @@ def test_a_coordinator_that_asks_for_a_member_id_for_ever_is_not_hammered() -> N
         driver.wait(delay)
 
 
+def test_no_session_ends_while_the_join_waits_for_others() -> None:
+    driver = Driver().stable(tps(0, 1))
+    driver.wait(3.0)
+    driver.beat(E.REBALANCE_IN_PROGRESS)
+    driver.refused(E.GROUP_AUTHORIZATION_FAILED)
+    driver.wait(0.1)
+    join = driver.one(fx.SendJoin)
+    assert join.member_id == "me"
+    end = driver.now + 60
+    while driver.now < end:
+        due = driver.machine.next_deadline()
+        assert due is not None
+        assert due > driver.now
+        driver.wait(due - driver.now)
+        if "SendProbe" in driver.kinds():
+            driver.probed(driver.one(fx.SendProbe).ticket)
+        assert "SendJoin" not in driver.kinds()
+        driver.machine.polled(driver.now)
+    assert driver.machine.ledger.owned == tps(0, 1)
+    driver.joined(ticket=join.ticket)
+    driver.synced(tps(0))
+    driver.wait(3.0)
+    assert driver.machine.ledger.owned == tps(0, 1)
+
+
 def test_a_right_that_the_look_up_lacks_is_a_denial() -> None:
     driver = Driver().stable(tps(0))
     driver.wait(3.0)
