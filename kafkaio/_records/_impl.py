@@ -67,12 +67,12 @@ ACCELERATED: bool = _is_compiled_wanted(
 
 if TYPE_CHECKING or not ACCELERATED:
     from kafkaio._records._append import OpenBatches, Places, open_batch_first
-    from kafkaio._records._crc import crc32c
     from kafkaio._records._columns import (
         ColumnsBuilder,
         Rows,
         column_partitions,
     )
+    from kafkaio._records._crc import crc32c
     from kafkaio._records._cursor import RecordCursor
     from kafkaio._records._frame import frame_batch
     from kafkaio._records._header import BatchHeader
