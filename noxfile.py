@@ -113,7 +113,14 @@ def imports(session: nox.Session) -> None:
 #: What is typed beside the package. The tests of the embedded broker read its answers
 #: attribute by attribute, so that a wrong annotation of a message shows there.
 TYPED = [
-    *("examples", "tests/typing", "tests/sim", "tests/support", "tests/torture"),
+    *(
+        "examples",
+        "tests/typing",
+        "tests/sim",
+        "tests/support",
+        "tests/torture",
+        "tests/meaning",
+    ),
     "tests/spark",
     *("tests/unit/sim", "tests/unit/spark", "tests/unit/support", "tests/unit/testing"),
 ]
@@ -578,6 +585,13 @@ def run_fuzz(session: nox.Session, *arguments: str) -> None:
     session.run("python", "-m", "tests.fuzz", *arguments)
 
 
+def run_fuzz_meaning(session: nox.Session, *arguments: str) -> None:
+    """Let answers of a real Kafka 4.3 decode and lie."""
+    install(session, "[kafka]")
+    groups(session, "test")
+    session.run("python", "-m", "tests.meaning", *arguments)
+
+
 @nox.session
 def lock(session: nox.Session) -> None:
     """Write the pinned and hashed requirements."""
@@ -686,6 +700,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "gssapi": on_kerberos,
     "aws": on_aws,
     "fuzz": lambda s: run_fuzz(s, "--seconds", "3300"),
+    "fuzz-meaning": lambda s: run_fuzz_meaning(s, "--seconds", "3300"),
     "sanitize": sanitize,
     "spark": run_spark,
     "spark-oldest": partial(run_spark, pyspark="pyspark==4.2.0"),

@@ -1,0 +1,1 @@
+"""Answers that decode and lie, and what a client makes of them."""
