@@ -76,6 +76,7 @@ class Intake:
         "_config",
         "_inject",
         "_make",
+        "_share",
         "_space",
         "check_home",
         "describe",
@@ -99,6 +100,7 @@ class Intake:
         self._config = config
         self._accumulator = accumulator
         self._budget = accumulator.budget
+        self._share = accumulator.share
         self._space = space
         self._make = RecordMaker(config).make
         self._check = check
@@ -121,6 +123,7 @@ class Intake:
         other = Intake.__new__(Intake)
         other._config, other._accumulator = self._config, self._accumulator
         other._budget, other._space = self._budget, self._space
+        other._share = self._share
         other._make, other._check = self._make, check
         other._inject = self._inject
         other.is_plain, other.open_batches = self.is_plain, self.open_batches
@@ -178,7 +181,7 @@ class Intake:
             headers = self._inject(topic, headers)
         record = self._make(key, value, headers, timestamp)
         place = None
-        if self._budget.is_tight:
+        if self._share.is_tight(self.now()):
             partition, place = self._destined(topic, partition, record)
         delivery = self._at_once(topic, partition, record, place)
         if delivery is None:
@@ -201,9 +204,8 @@ class Intake:
     async def _taken_in(
         self, topic: str, partition: int | None, record: PlainRecord, limit: int
     ) -> Delivery:
-        budget, place = self._budget, None
-        # Below its share of the memory no partition is held back; see `BufferShare`.
-        if budget.used > budget.stalled_memory or budget.held_back:
+        place = None
+        if self._share.is_tight(self.now()):
             partition, place = self._destined(topic, partition, record)
         if self.open_batches.taken < limit:
             delivery = self._at_once(topic, partition, record, place)
@@ -247,7 +249,7 @@ class Intake:
             await asyncio.sleep(0)
             self.open_batches.taken = 0
             self._check()
-            if place is None and self._budget.is_tight:
+            if place is None and self._share.is_tight(self.now()):
                 partition, place = self._destined(topic, partition, record)
             delivery = self._at_once(topic, partition, record, place)
             if delivery is not None:

@@ -95,11 +95,6 @@ class Budget:
             batch.charged - batch.builder.size_bytes for batch in self._leased
         )
 
-    @property
-    def is_tight(self) -> bool:
-        """Whether a record may have to wait because of its partition."""
-        return self.used > self.stalled_memory or bool(self.held_back)
-
     def size_of(self, record: PlainRecord) -> int:
         """Return the most bytes that a record can take up.
 

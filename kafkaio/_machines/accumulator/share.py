@@ -47,8 +47,11 @@ class BufferShare:
         "_changes",
         "_has_others",
         "_held",
+        "_is_calm",
         "_limit",
         "_limits",
+        "_looked_at",
+        "_looks_at",
         "_measured_at",
     )
 
@@ -69,6 +72,31 @@ class BufferShare:
         self._has_others = False
         self._measured_at = -_MEASURED_FOR
         self._changes = 0
+        # Whether no partition was stalled when all were looked at; when that is done
+        # again, unless something changes before.
+        self._is_calm = False
+        self._looks_at = -_MEASURED_FOR
+        self._looked_at = -1
+
+    def is_tight(self, now: float) -> bool:
+        """Whether a record may have to wait because of its partition.
+
+        Asked for every record that does not go into an open batch.
+        """
+        budget = self._budget
+        if budget.used <= self._limit or budget.held_back:
+            return bool(budget.held_back)
+        if self._backlog.undesignated_bytes:
+            return True
+        if now >= self._looks_at or self._looked_at != self._availability.changes:
+            self._looked_at = self._availability.changes
+            self._looks_at = now + _MEASURED_FOR
+            self._is_calm = not any(
+                self._availability.is_stalled(queue, now)
+                for topic in self._backlog.topics.values()
+                for queue in topic.queues.values()
+            )
+        return not self._is_calm
 
     def must_wait(self, place: TopicPartition, size: int, now: float) -> bool:
         """Whether a record of ``size`` bytes must wait for the sake of others."""
