@@ -260,7 +260,8 @@ class ConnectionMachine:
         try:
             self.backlog.check(ticket, size)
         except ProtocolError as error:
-            return self._undecodable(ticket, error)
+            # It is as large the next time: the option has to be changed.
+            return self._undecodable(ticket, error, may_pass=False)
         return None
 
     def _answered(
@@ -499,10 +500,18 @@ class ConnectionMachine:
         }
         return self._close(errors[overdue[0].correlation_id], errors)
 
-    def _undecodable(self, ticket: AnyTicket, cause: ProtocolError) -> Closing:
-        """End the ticket with the cause itself: sending it again would not help."""
+    def _undecodable(
+        self, ticket: AnyTicket, cause: ProtocolError, *, may_pass: bool = True
+    ) -> Closing:
+        """End the ticket with the cause itself.
+
+        The request may be repeated: one answer that makes no sense can be an accident.
+        If it is none, the connections that follow end alike, and then calls fail with
+        a ProtocolError that is final (see `kafkaio._net.pool`).
+        """
         error = ProtocolError(f"{self._identity.peer}: {_api(ticket)}: {cause}")
         error.__cause__ = cause
+        error.retriable = may_pass
         return self._close(error, {ticket.correlation_id: error})
 
     def _close(

@@ -24,7 +24,7 @@ from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.fetch.answers import FetchAnswers, Sent
 from kafkaio.consumer.fetch.side_fetch import Connections, SideFetch
 from kafkaio.consumer.fetch.targets import FetchTargets
-from kafkaio.errors import KafkaError, KafkaTimeout, NetworkError
+from kafkaio.errors import KafkaError, NetworkError
 from kafkaio.fetching.brokers import KnownCluster
 from kafkaio.fetching.messages import (
     FetchLimits,
@@ -146,7 +146,7 @@ class BrokerFetcher:
                     continue
                 try:
                     await self._fetch(wanted, is_short=is_short)
-                except (NetworkError, KafkaTimeout) as error:
+                except KafkaError as error:
                     await self._on_failure(error, wanted)
         finally:
             self.has_ended = True
@@ -254,6 +254,8 @@ class BrokerFetcher:
     async def _on_failure(
         self, error: KafkaError, wanted: dict[FetchPoint, FetchTarget]
     ) -> None:
+        if not (error.retriable or isinstance(error, NetworkError)):
+            raise error
         self._connection = None
         self._answers.failed((point.tp.topic for point in wanted), error)
         await self._attempts.pause(error)

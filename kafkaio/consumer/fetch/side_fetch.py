@@ -13,7 +13,6 @@ one partition's limit, and only while the buffers have that much room.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection
 from typing import Final, Protocol
 
@@ -26,7 +25,7 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.fetch.answers import FetchAnswers, Sent
 from kafkaio.consumer.fetch.targets import FetchTargets
-from kafkaio.errors import KafkaTimeout, NetworkError
+from kafkaio.errors import KafkaError, NetworkError
 from kafkaio.fetching.messages import (
     FetchLimits,
     answers,
@@ -123,8 +122,11 @@ class SideFetch:
                 continue
             # If it fails, the loop's next fetch asks for them.
             self._done |= missed.keys()
-            with contextlib.suppress(NetworkError, KafkaTimeout):
+            try:
                 await self._fetch(missed)
+            except KafkaError as error:
+                if not (error.retriable or isinstance(error, NetworkError)):
+                    raise
 
     def _missed(self) -> dict[FetchPoint, FetchTarget]:
         loop = self._loop

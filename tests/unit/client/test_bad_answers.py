@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from kafkaio import testing
+from kafkaio._machines import bounds
+from kafkaio._machines.connection import machine
 from kafkaio._net.transport import DialOptions, FrameSink, Transport, dial_tcp
 from kafkaio.client import Broker, Client, Leader
-from kafkaio.config import ClientConfig
-from kafkaio.errors import BrokerNotAvailable, KafkaError
+from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio.consumer import Consumer
+from kafkaio.errors import BrokerNotAvailable, KafkaError, ProtocolError
+from kafkaio.producer import Producer
 from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.message import Response
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kafkaio.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from kafkaio.types import TopicPartition
-from tests.fakes.broker import FakeCluster
+from tests.fakes.broker import FakeCluster, Raw
 from tests.unit.client.support import client_of
 
 T0 = TopicPartition("t", 0)
@@ -190,3 +197,98 @@ async def test_thousands_of_brokers_that_are_none(
         assert asyncio.get_running_loop().time() < began + 20
         assert len(dialled) < 20
         assert len(client.cluster.brokers) == 3
+
+
+# ---- one answer that makes no sense ----------------------------------------------
+
+
+async def test_an_answer_that_makes_no_sense_is_asked_for_again(
+    cluster: FakeCluster,
+) -> None:
+    cluster.on(ApiKey.LIST_GROUPS, ListGroupsResponse())
+    cluster.on(ApiKey.LIST_GROUPS, garbage, times=2)
+    async with client_of(cluster) as client:
+        await client.request(ListGroupsRequest(), Broker(1))
+        cluster.on(ApiKey.LIST_GROUPS, garbage)
+        with pytest.raises(ProtocolError, match="the last 3 connections ended with"):
+            await client.request(ListGroupsRequest(), Broker(1))
+    assert asyncio.get_running_loop().time() < 10
+
+
+def garbage(node: Any, header: Any, request: Any) -> Raw:
+    frame = struct.pack(">i", header.correlation_id) + b"\xff" * 9
+    return Raw(struct.pack(">i", len(frame)) + frame)
+
+
+class Refusing:
+    """Refuses the numbers of the first answer of an API."""
+
+    def __init__(self, api: ApiKey) -> None:
+        self._api = api
+        self.refused = 0
+
+    def __call__(self, answer: Response) -> None:
+        if self._api == answer.API_KEY and not self.refused:
+            self.refused += 1
+            raise ProtocolError("a number that no broker says")
+        bounds.check(answer)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize(
+    "api",
+    [
+        *(ApiKey.FIND_COORDINATOR, ApiKey.METADATA, ApiKey.LIST_OFFSETS, ApiKey.FETCH),
+        *(ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT),
+        *(ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_COMMIT),
+        *(ApiKey.PRODUCE, ApiKey.INIT_PRODUCER_ID),
+    ],
+)
+async def test_one_answer_ends_no_consumer_and_no_producer(
+    monkeypatch: pytest.MonkeyPatch, api: ApiKey, protocol: str
+) -> None:
+    refusing = Refusing(api)
+    monkeypatch.setattr(machine, "check", refusing)
+    async with testing.Broker(topics={"t": 1}, memory_transport=True) as broker:
+        servers = broker.bootstrap_servers
+        producer = Producer.from_config(
+            ProducerConfig.of(servers, {}), dial=broker.dial
+        )
+        async with producer:
+            for number in range(3):
+                await producer.send("t", b"%d" % number)
+        options = {"group_id": "g", "group_protocol": protocol}
+        config = ConsumerConfig.of(
+            servers, {**options, "auto_offset_reset": "earliest"}
+        )
+        consumer = Consumer.from_config(config, dial=broker.dial, topics=["t"])
+        async with consumer:
+            found = [(await anext(consumer)).value for _ in range(3)]
+            await consumer.commit()
+            await asyncio.sleep(20)  # heartbeats
+            assert consumer.assignment
+        assert found == [b"0", b"1", b"2"]
+    of_protocol = {
+        "classic": {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT},
+        "consumer": {ApiKey.CONSUMER_GROUP_HEARTBEAT},
+    }
+    other = of_protocol["consumer" if protocol == "classic" else "classic"]
+    assert refusing.refused == (api not in other)
+
+
+@pytest.mark.parametrize(
+    "api", [ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.END_TXN]
+)
+async def test_one_answer_ends_no_transactional_producer(
+    monkeypatch: pytest.MonkeyPatch, api: ApiKey
+) -> None:
+    refusing = Refusing(api)
+    monkeypatch.setattr(machine, "check", refusing)
+    made = testing.Broker(topics={"t": 1}, as_version="3.9", memory_transport=True)
+    async with made as broker:
+        config = ProducerConfig.of(broker.bootstrap_servers, {"transactional_id": "x"})
+        async with Producer.from_config(config, dial=broker.dial) as producer:
+            for number in range(2):
+                async with producer.transaction() as transaction:
+                    await transaction.send("t", b"%d" % number)
+    assert refusing.refused == 1

@@ -287,13 +287,14 @@ def test_an_answer_to_nothing_ends_the_connection() -> None:
     assert "to no request" in str(closing.cause)
 
 
-def test_an_answer_that_cannot_be_decoded_is_not_worth_a_retry() -> None:
+def test_an_answer_that_cannot_be_decoded_may_be_an_accident() -> None:
     machine = ready()
     first, second = heartbeat(machine), heartbeat(machine)
     closing = machine.receive(answer_to(first)[:-1], 1.0)
     assert isinstance(closing, Closing)
     errors = dict(closing.failed)
     assert type(errors[first]) is ProtocolError
+    assert errors[first].retriable
     assert "Heartbeat v4" in str(errors[first])
     assert type(errors[second]) is ConnectionLost
 
@@ -718,6 +719,7 @@ def test_an_announced_answer_is_as_large_as_its_api_allows() -> None:
     closing = machine.announced(limit + 1)
     assert isinstance(closing, Closing)
     [(_, error)] = closing.failed
+    assert not error.retriable
     with pytest.raises(ProtocolError, match="max_control_response_size allows"):
         raise error
 
