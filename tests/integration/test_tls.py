@@ -1,6 +1,5 @@
 """TLS to a real broker: trust, client certificates, rotation, and ports mixed up."""
 
-import asyncio
 import datetime
 import socket
 import ssl
@@ -73,12 +72,8 @@ async def test_a_broker_with_another_name(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host, port = kafka.bootstrap("SSL").split(":")
-    loop = asyncio.get_running_loop()
-
-    async def resolved(*_: object, **__: object) -> list[tuple[object, ...]]:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, int(port)))]
-
-    monkeypatch.setattr(loop, "getaddrinfo", resolved)
+    resolved = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, int(port)))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: resolved)
     client = kafkaio.Client(f"other.example:{port}", **trusting(kafka))
     with pytest.raises(kafkaio.AuthenticationError, match="other names"):
         await client.start(timeout=20)

@@ -147,8 +147,10 @@ async def test_a_topic_that_never_will_be_described_is_told_at_once(
 async def test_a_bootstrap_server_without_an_address_is_told_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def unknown(*_: object, **__: object) -> None:
-        raise OSError(-2, "Name or service not known")
+    def unknown(*_: object) -> asyncio.Future[None]:  # no thread: time is virtual
+        found: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        found.set_exception(OSError(-2, "Name or service not known"))
+        return found
 
     class Hears:
         def __init__(self) -> None:
@@ -166,7 +168,7 @@ async def test_a_bootstrap_server_without_an_address_is_told_at_once(
             assert what == "metadata"
             self.retried.append((now(), str(cause)))
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
+    monkeypatch.setattr("kafkaio._net.resolver.start_thread", unknown)
     heard, start = Hears(), now()
     config = ClientConfig(bootstrap_servers=(("no-such-host.invalid", 9092),))
     client = Client.from_config(config, observer=heard)
