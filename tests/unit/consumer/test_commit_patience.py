@@ -769,3 +769,25 @@ async def test_a_revocation_ends_a_transaction_whose_offsets_are_refused(
             await first.close()
             await working
         assert not there.told.lost
+
+
+async def test_a_throttle_is_named_where_a_transaction_ends_for_it() -> None:
+    async with world(gone=1, kept=1, out=1) as there:
+        consumer = await there.member("KIP-848", enable_auto_commit=False)
+        await there.write(KEPT)
+        await read(consumer, 1)
+        producer = kafkaio.Producer(
+            await there.client(), transactional_id="copies", max_block_ms=3000
+        )
+        async with producer:
+            there.broker.faults.on("TxnOffsetCommit", throttle(10, times=1))
+            async with producer.transaction() as tx:
+                await tx.commit_offsets(consumer, {KEPT: 0})
+            begun = now()
+            transaction = producer.transaction()
+            await transaction.begin()
+            with pytest.raises(RequestTimeout, match="throttles this client"):
+                await transaction.commit_offsets(consumer, {KEPT: 1})
+            assert now() - begun < 4
+            with pytest.raises(TransactionAborted):
+                await transaction.commit()
