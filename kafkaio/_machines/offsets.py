@@ -325,8 +325,12 @@ class OffsetLedger:
         """A commit has ended; `committed` is called for what succeeded of it."""
         self._sent.pop(commit.serial, None)
 
-    def in_flight(self, partitions: Collection[TopicPartition]) -> frozenset[int]:
-        """The serials of the commits in flight that are about these partitions."""
+    def in_flight(
+        self, partitions: Collection[TopicPartition] | None = None
+    ) -> frozenset[int]:
+        """The serials of the commits in flight: of all, or about these partitions."""
+        if partitions is None:
+            return frozenset(self._sent)
         return frozenset(
             serial
             for serial, commit in self._sent.items()

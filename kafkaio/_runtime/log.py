@@ -436,9 +436,10 @@ class LogObserver:
     def commit_failed(self, group: str, error: BaseException) -> None:
         """Log it as a warning, or as INFO if a rebalance is the only reason."""
         is_passing = isinstance(error, RebalanceInProgress)
+        # By kind: that a topic was deleted must not hide that another is refused.
         self._log_limited(
             *(CONSUMER, logging.INFO if is_passing else logging.WARNING),
-            ("commit", (group, is_passing)),
+            ("commit", (group, type(error))),
             "a commit of group %r failed: %s",
             *(group, _cause_text(error)),
         )

@@ -321,6 +321,14 @@ class CoordinatorRpc:
         It says what the last attempt waited for, if that is not the last failure: the
         end of a throttle, or an answer.
         """
+        self._note_throttle(attempts)
+        if attempts.last is None and self._node_id is None:
+            attempts.stage = "no coordinator was found"
+        elif attempts.last is None:
+            attempts.stage = f"its coordinator, broker {self._node_id}, did not answer"
+        return attempts.expired()
+
+    def _note_throttle(self, attempts: Attempts) -> None:
         connection = self.ready(ConnectionClass.SHARED)
         if connection is not None and connection.throttled > 0:
             attempts.note(
@@ -330,11 +338,6 @@ class CoordinatorRpc:
                     f"{connection.throttled:.1f} s"
                 )
             )
-        elif attempts.last is None and self._node_id is None:
-            attempts.stage = "no coordinator was found"
-        elif attempts.last is None:
-            attempts.stage = f"its coordinator, broker {self._node_id}, did not answer"
-        return attempts.expired()
 
     # ---- the loop ------------------------------------------------------------------
 
@@ -443,6 +446,7 @@ class CoordinatorRpc:
     def _expired(self, attempts: Attempts) -> KafkaError:
         if attempts.last is None and self.failure is not None:
             attempts.note(self.failure)
+        self._note_throttle(attempts)
         error = attempts.expired()
         if error is attempts.last:  # the caller wants it as it is
             return error

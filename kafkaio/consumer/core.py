@@ -424,9 +424,10 @@ class Core:
         with anyio.CancelScope(deadline=deadline):
             self.fetcher.close_sessions()
             # A commit may have to wait until a coordinator that died has a successor.
-            await self._autocommit.commit_quietly(
-                Patience.before_release(self._api_timeout, deadline - now())
-            )
+            patience = Patience.before_release(self._api_timeout, deadline - now())
+            by, on_their_way = now() + patience.time, self.reader.ledger.in_flight()
+            await self._autocommit.commit_quietly(patience)
+            await self._wait_for_commits(on_their_way, by)
             if self.member is not None and self._takes_part:
                 # Leaving takes time, too; holds have the rest.
                 left = max(0.0, deadline - now())
@@ -1143,14 +1144,11 @@ class Core:
             if self._autocommit.has_work:
                 await self._commit(self._autocommit.due(partitions), patience)
         finally:
-            await self._wait_for_commits(on_their_way, partitions, at + patience.time)
+            await self._wait_for_commits(on_their_way, at + patience.time)
 
-    async def _wait_for_commits(
-        self, serials: frozenset[int], partitions: Collection[TopicPartition], by: float
-    ) -> None:
-        ledger = self.reader.ledger
+    async def _wait_for_commits(self, serials: frozenset[int], by: float) -> None:
         with anyio.CancelScope(deadline=by):
-            while serials & ledger.in_flight(partitions):
+            while serials & self.reader.ledger.in_flight():
                 await self._commit_ended.wait()
 
     async def _commit(self, commit: Commit, patience: Patience) -> None:

@@ -49,7 +49,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.client.committed import CommittedOffsets
-from kafkaio.client.coordination import CoordinatorRpc
+from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio.client.fanout import Results
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
@@ -67,7 +67,10 @@ from kafkaio.errors import (
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
+from kafkaio.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+)
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 __all__ = ["CommitMember", "CommitTopics", "KafkaOffsets"]
@@ -254,11 +257,11 @@ class KafkaOffsets:
         number = self._queue.add(offsets)
         self._calls[number] = call
         try:
-            with anyio.CancelScope(deadline=attempts.deadline):
-                await self._wait_turn(call)
-                while not call.has_ended and self._is_due_in_time(attempts):
-                    await self._requests.wait()
-                    await self._send(call)
+            may_send = await self._wait_turn(call)
+            while may_send and not call.has_ended and self._is_due_in_time(attempts):
+                await self._requests.wait()
+                await self._send(call)
+                may_send = now() < attempts.deadline
             if not call.has_ended:
                 call.error = self._expired(call, offsets)
         finally:
@@ -267,16 +270,21 @@ class KafkaOffsets:
             self._pass_on(call)
             if on_taken is not None and call.taken:
                 on_taken(call.taken)
-        self._raise(call)
+        if call.error is not None or call.refused:
+            self._raise(call)
 
-    async def _wait_turn(self, call: _Call) -> None:
+    async def _wait_turn(self, call: _Call) -> bool:
+        # Whether the call is the sender now; else it has ended, or its time is over.
         if self._sender is None:
             self._sender = call
-        else:
+            return True
+        with anyio.CancelScope(deadline=call.attempts.deadline):
             await call.woken.wait()
+        return self._sender is call and now() < call.attempts.deadline
 
     def _is_due_in_time(self, attempts: Attempts) -> bool:
-        return not now() < self._requests.due >= attempts.deadline
+        due = self._requests.due
+        return due < attempts.deadline or due <= now()
 
     def _expired(self, call: _Call, offsets: _Offsets) -> KafkaError:
         done = {*call.taken, *call.refused}
@@ -288,10 +296,9 @@ class KafkaOffsets:
         errors = [] if call.error is None else [call.error]
         kinds = dict.fromkeys(call.refused.values())
         errors += [self._refusal(call.refused, kind) for kind in kinds]
-        if errors:
-            for other in errors[1:]:
-                errors[0].add_note(f"and another: {other}")
-            raise errors[0]
+        for other in errors[1:]:
+            errors[0].add_note(f"and another: {other}")
+        raise errors[0]
 
     def _pass_on(self, call: _Call) -> None:
         if self._sender is not call:
@@ -325,11 +332,8 @@ class KafkaOffsets:
                 return
             identity, merge = self._identity(), self._queue.merge()
             sent_at = now()
-            reply = await self._rpc.call_on(
-                connection,
-                commit_request(identity, merge.offsets),
-                timeout=attempts.within(self._request_timeout),
-                max_version=MAX_VERSION,
+            reply = await self._ask(
+                connection, commit_request(identity, merge.offsets), attempts
             )
         except KafkaError as error:
             if not error.retriable:
@@ -338,7 +342,28 @@ class KafkaOffsets:
                 self._calls[number].attempts.note(error)
             self._requests.failed(error)
         else:
-            self._settle(merge, reply, identity, now() - sent_at)
+            if reply is not None:
+                self._settle(merge, reply, identity, now() - sent_at)
+
+    async def _ask(
+        self,
+        connection: CoordinatorConnection,
+        request: OffsetCommitRequest,
+        attempts: Attempts,
+    ) -> OffsetCommitResponse | None:
+        asked = self._rpc.call_on(
+            connection,
+            request,
+            timeout=attempts.within(self._request_timeout),
+            max_version=MAX_VERSION,
+        )
+        if not connection.throttled:
+            return await asked
+        # The time that a throttle holds it back does not count. If the time of the call
+        # is over before that, it is withdrawn.
+        with anyio.CancelScope(deadline=attempts.deadline):
+            return await asked
+        return None
 
     def _ends_lost(self, sender: _Call) -> bool:
         """End the calls whose assignments have ended.
@@ -410,10 +435,12 @@ class KafkaOffsets:
             tp: verdicts[code][0] if code in verdicts else Answer.COMMITTED
             for tp, code in codes.items()
         }
-        unknown = [tp for tp, answer in answers.items() if answer is Answer.UNKNOWN]
-        answers |= dict.fromkeys(self.missing(unknown), Answer.REFUSED)
+        giving_up: Collection[int] = ()
+        unknown = [tp for tp in codes if codes[tp] in UNKNOWN_TOPIC] if verdicts else []
+        if unknown:
+            answers |= dict.fromkeys(self.missing(unknown), Answer.REFUSED)
+            giving_up = self._giving_up(merge)
         failure: KafkaError | None = None
-        giving_up = self._giving_up(merge) if unknown else ()
         for outcome in self._queue.answered(merge, answers, giving_up):
             call = self._calls[outcome.call]
             call.taken += outcome.committed
@@ -435,8 +462,6 @@ class KafkaOffsets:
         Args:
             unknown: what a coordinator does not know. Newer metadata is asked for.
         """
-        if not unknown:
-            return frozenset()
         # Not by name: a broker may create what a client asks for.
         self._topics.request_refresh()
         return frozenset(filter(self._topics.view.lacks, unknown))

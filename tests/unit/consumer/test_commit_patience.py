@@ -635,6 +635,39 @@ async def test_a_commit_at_the_end_of_a_hold_counts() -> None:
         assert not there.told.lost
 
 
+@pytest.mark.parametrize("is_member", [True, False])
+async def test_closing_waits_for_a_commit_on_its_way(is_member: bool) -> None:
+    async with world() as there:
+        what: dict[str, Any] = {"topics": ["kept"]} if is_member else {"assign": [KEPT]}
+        consumer = Consumer(
+            await there.client(), **what, group_id="g", enable_auto_commit=False
+        )
+        await consumer.start()
+        there.broker.faults.on("OffsetCommit", delay(0.5))
+        commit = asyncio.ensure_future(consumer.commit({KEPT: 1}))
+        await asyncio.sleep(0)
+        assert await taken(consumer.close()) < 2
+        await commit
+        assert there.committed(KEPT) == 1
+
+
+@pytest.mark.parametrize("is_member", [True, False])
+async def test_closing_does_not_wait_without_end(is_member: bool) -> None:
+    async with world() as there:
+        what: dict[str, Any] = {"topics": ["kept"]} if is_member else {"assign": [KEPT]}
+        consumer = Consumer(
+            await there.client(), **what, group_id="g", enable_auto_commit=False
+        )
+        await consumer.start()
+        there.broker.faults.on("OffsetCommit", error(E.NOT_COORDINATOR))
+        commit = asyncio.ensure_future(consumer.commit({KEPT: 1}))
+        await asyncio.sleep(0)
+        assert await taken(consumer.close(4)) < 4
+        with pytest.raises((PartitionLost, ClosedError, RequestTimeout)):
+            await commit
+        assert not there.broker.control.members("g")
+
+
 def test_a_commit_begun_before_the_poll_counts_in_an_io_thread() -> None:
     async def go() -> None:
         async with Broker(topics={"t": 2}) as broker:
@@ -769,3 +802,25 @@ async def test_a_revocation_ends_a_transaction_whose_offsets_are_refused(
             await first.close()
             await working
         assert not there.told.lost
+
+
+async def test_a_throttle_is_named_where_a_transaction_ends_for_it() -> None:
+    async with world(gone=1, kept=1, out=1) as there:
+        consumer = await there.member("KIP-848", enable_auto_commit=False)
+        await there.write(KEPT)
+        await read(consumer, 1)
+        producer = kafkaio.Producer(
+            await there.client(), transactional_id="copies", max_block_ms=3000
+        )
+        async with producer:
+            there.broker.faults.on("TxnOffsetCommit", throttle(10, times=1))
+            async with producer.transaction() as tx:
+                await tx.commit_offsets(consumer, {KEPT: 0})
+            begun = now()
+            transaction = producer.transaction()
+            await transaction.begin()
+            with pytest.raises(RequestTimeout, match="throttles this client"):
+                await transaction.commit_offsets(consumer, {KEPT: 1})
+            assert now() - begun < 4
+            with pytest.raises(TransactionAborted):
+                await transaction.commit()

@@ -143,6 +143,14 @@ def test_warnings_are_rationed(
     assert len(warnings(caplog)) == 4
 
 
+def test_one_failed_commit_hides_no_other_kind(
+    observer: LogObserver, caplog: pytest.LogCaptureFixture
+) -> None:
+    for error in (RequestTimeout("late"), RequestTimeout("late"), OSError("refused")):
+        observer.commit_failed("g", error)
+    assert [text.rpartition(" ")[2] for text in warnings(caplog)] == ["late", "refused"]
+
+
 def test_what_passes_by_itself_is_no_warning(
     observer: LogObserver, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
