@@ -277,18 +277,25 @@ class Attempts:
         return timed_out(self.what, self._timeout or 0.0, self.last or self.stage)
 
 
-def timed_out(what: str, timeout: float, why: KafkaError | str) -> RequestTimeout:
+def timed_out(
+    what: str, timeout: float, why: KafkaError | str, stage: str = ""
+) -> RequestTimeout:
     """Make the error for an operation that had no success in time.
 
     Args:
         what: names the operation.
         timeout: seconds that it had.
         why: the last failure, which becomes the cause; or how far it had come.
+        stage: how far it had come since a last failure.
     """
-    is_failure = isinstance(why, KafkaError)
-    last = f"the last failure: {why}" if is_failure else why
+    last = why
+    if isinstance(why, KafkaError):
+        last = f"{stage}; " if stage else ""
+        last += f"the last failure: {why}"
     tail = f"; {last}" if last else ""
-    error = RequestTimeout(f"{what} did not succeed within {timeout:g} s{tail}")
+    # The caller's seconds, without what was used up before the first attempt.
+    seconds = round(timeout, 3 if timeout < 1 else 2)
+    error = RequestTimeout(f"{what} did not succeed within {seconds:g} s{tail}")
     error.__cause__ = why if isinstance(why, KafkaError) else None
     return error
 
