@@ -109,8 +109,8 @@ class Attempts:
         failures: failed attempts since the last success.
         last: the last failure.
         due: the time of the loop's clock before which no attempt should begin.
-        stage: how far the present attempt has come; told when the time is over before
-            any attempt has failed.
+        stage: how far the present attempt has come, for the error when the time is
+            over; empty between two attempts.
     """
 
     __slots__ = (
@@ -167,6 +167,7 @@ class Attempts:
             delay: seconds to wait in place of the back-off, which does not grow then.
         """
         self._reason = error
+        self.stage = ""
         if error is not None:
             self.last = error
         if delay is None:
@@ -253,6 +254,7 @@ class Attempts:
         raise self.expired()
 
     def _later(self, later: RetryLater) -> Callable[[], Awaitable[object]]:
+        self.stage = ""
         if later.is_failure:
             self.last = later.reason
             self.failures += 1
@@ -274,7 +276,8 @@ class Attempts:
         """
         if isinstance(self.last, self._surfaced):
             return self.last
-        return timed_out(self.what, self._timeout or 0.0, self.last or self.stage)
+        why = self.last or self.stage
+        return timed_out(self.what, self._timeout or 0.0, why, self.stage)
 
 
 def timed_out(
