@@ -6,11 +6,12 @@ name belongs. Errors go to logs and to trackers of errors, so none repeats such 
 
 - of the options of a login and of TLS, a value is shown only if it resembles one of the
   few words that the option knows;
-- of all others, numbers and plain words: what a password looks like is left out;
+- of all others, numbers and plain words: what a password looks like is left out
+  (ADR 40);
 - of a server, what stands behind the last ``@``;
 - of a file, a value that has the form of a path.
 
-Whatever is not shown is described by its type. Loaded for mistakes alone.
+Whatever is not shown is described by its type.
 """
 
 from __future__ import annotations
