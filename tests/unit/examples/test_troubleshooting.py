@@ -148,7 +148,7 @@ async def user_before_the_server() -> None:
 
 @scenario
 async def no_token() -> None:
-    async def hang() -> kafkaio.Token:
+    async def hang() -> kafkaio.types.Token:
         await asyncio.Event().wait()
         raise AssertionError
 
