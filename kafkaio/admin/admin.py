@@ -8,6 +8,7 @@ by subject: `kafkaio.admin.transactions`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Literal, Self, TypeVar, Unpack, overload
@@ -162,7 +163,7 @@ class Admin(Closeable):
             self._set_up(config, cluster_of(bootstrap_servers), owns_cluster=False)
         else:
             config = ClientConfig.of(bootstrap_servers, options)
-            self._set_up(config, Cluster(config, observer), owns_cluster=True)
+            self._set_up(config, _cluster(config, observer), owns_cluster=True)
 
     def _set_up(
         self, config: ClientConfig, cluster: Cluster, *, owns_cluster: bool
@@ -191,7 +192,7 @@ class Admin(Closeable):
             dial: opens transports, in place of TCP and TLS; for tests.
         """
         admin = cls.__new__(cls)
-        admin._set_up(config, Cluster(config, observer, dial), owns_cluster=True)
+        admin._set_up(config, _cluster(config, observer, dial), owns_cluster=True)
         return admin
 
     @classmethod
@@ -3274,7 +3275,9 @@ class Admin(Closeable):
             ArgumentValueError: an argument is impossible, or the brokers do not know a
                 state.
             UnsupportedVersion: a broker is too old; the message names what is needed.
-            KafkaError: a broker did not answer in time, or refused.
+            KafkaError: a broker did not answer in time, or refused. ``results`` has the
+                transactions of the others, by node id.
+            AdminErrors: several brokers did not; likewise.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -3439,6 +3442,9 @@ class Admin(Closeable):
             ArgumentValueError: an argument is impossible.
             UnsupportedVersion: a broker is too old.
             KafkaError: a partition has no leader that answers, or a broker does not.
+                Where it is a leader, ``results`` has what hangs in the other
+                partitions, by partition.
+            AdminErrors: several partitions have none; likewise.
             ClosedError: the admin client is closed, or not started.
         """
         deadline = self._deadline(timeout)
@@ -3613,3 +3619,15 @@ def _ids(ids: Iterable[str]) -> list[str]:
         if not each:
             raise ArgumentValueError("a transactional id must not be empty")
     return found
+
+
+def _cluster(
+    config: ClientConfig, observer: object | None, dial: Dial | None = None
+) -> Cluster:
+    """The cluster of an admin client, which never creates a topic by asking for it.
+
+    An operation on a topic that was deleted would bring it back otherwise.
+    """
+    if config.allow_auto_create_topics:
+        config = replace(config, allow_auto_create_topics=False)
+    return Cluster(config, observer, dial)

@@ -74,6 +74,8 @@ _COMMIT_BY_NAME: Final = 9
 #: From this version on LeaveGroup is about several members (Kafka 2.4).
 _LEAVE_MANY: Final = 3
 _CONSUMER: Final = "consumer"
+#: The part of the time that coordinators get, before leaders are asked.
+_SHARE: Final = 2 / 3
 #: The generation of who commits without being a member.
 _NO_GENERATION: Final = -1
 _IN_USE: Final = (
@@ -414,8 +416,10 @@ class Groups:
         Each coordinator is asked once for all of its groups, and each leader once for
         all partitions.
         """
+        # A coordinator that does not answer leaves time for the others' groups.
+        early = now() + _SHARE * (deadline - now())
         committed = await self.offsets(
-            dict.fromkeys(groups), deadline, require_stable=False
+            dict.fromkeys(groups), early, require_stable=False
         )
         partitions = {tp for offsets in committed.found.values() for tp in offsets}
         lookup = OffsetLookup(self._cluster, isolation_level)

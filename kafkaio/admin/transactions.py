@@ -21,13 +21,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import (
     Collection,
+    Hashable,
     Iterable,
     Iterator,
     Sequence,
 )
+from typing import TypeVar
 
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.admin.asking import AdminCluster, ask, brokers, final_at, need_brokers
+from kafkaio.admin.asking import (
+    AdminCluster,
+    ask,
+    brokers,
+    final_at,
+    need_brokers,
+    outcome,
+)
 from kafkaio.admin.types import (
     HangingTransaction,
     ProducerIdAndEpoch,
@@ -68,8 +77,13 @@ from kafkaio.types import TopicPartition
 
 __all__ = ["Transactions"]
 
+ItemT = TypeVar("ItemT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+
 #: The versions of ListTransactions that know the filters, and Kafka's that know those.
 _DURATION_FROM, _PATTERN_FROM = (1, "3.8"), (2, "4.1")
+#: The part of the time that leaders get, before coordinators are asked.
+_SHARE = 2 / 3
 #: The version of WriteTxnMarkers whose rule is: the epoch must not be older.
 _MARKERS_VERSION = 1
 #: The last transaction of the producer was, or is being, committed.
@@ -136,9 +150,9 @@ class Transactions:
             deadline,
             since,
         )
-        found = results.or_raise()
+        _raise_failed("list transactions", results)
         return sorted(
-            (each for listed in found.values() for each in listed),
+            (each for listed in results.found.values() for each in listed),
             key=lambda each: each.transactional_id,
         )
 
@@ -232,16 +246,33 @@ class Transactions:
         """Find transactions that hang, as `kafkaio.Admin` documents it."""
         oldest = wall_ms() - max_transaction_timeout_ms - _MARGIN_MS
         partitions = await self._partitions(broker, topics, deadline)
-        described = (await self.producers(partitions, deadline)).or_raise()
+        # A leader that does not answer leaves time for the others' transactions.
+        early = now() + _SHARE * (deadline - now())
+        results = await self.producers(partitions, early)
         candidates = [
             (tp, producer)
-            for tp, producers in described.items()
+            for tp, producers in results.found.items()
             for producer in producers
             if producer.transaction_start_offset is not None
             and producer.last_timestamp < oldest
         ]
-        if not candidates:
-            return []
+        found: list[HangingTransaction] = []
+        if candidates:
+            found = await self._hanging_of(candidates, deadline)
+        if results.failed:
+            by_partition = Results[TopicPartition, list[HangingTransaction]]()
+            by_partition.failed = dict(results.failed)
+            for each in found:
+                by_partition.found.setdefault(each.partition, []).append(each)
+            _raise_failed("find hanging transactions", by_partition)
+        return found
+
+    async def _hanging_of(
+        self,
+        candidates: Sequence[tuple[TopicPartition, ProducerState]],
+        deadline: float,
+    ) -> list[HangingTransaction]:
+        """Those of the candidates that no coordinator knows as open."""
         ids = {producer.producer_id for _, producer in candidates}
         owners = await self._owners(ids, deadline)
         found = [
@@ -497,6 +528,18 @@ def _may_have_committed(owner: TransactionDescription, producer: ProducerState) 
         producer.producer_epoch,
         producer.producer_epoch + 1,
     }
+
+
+def _raise_failed(what: str, results: Results[ItemT, ValueT]) -> None:
+    """Raise the errors of the items that failed, with the results of the others.
+
+    A call that no broker can take is one error, whatever the number of brokers.
+    """
+    for error in results.failed.values():
+        if isinstance(error, UsageError):
+            raise error
+    if results.failed:
+        outcome(what, [*results.found, *results.failed], results)
 
 
 def _hanging(

@@ -249,11 +249,13 @@ class _Undecided(NamedTuple):
         failures: how often it failed.
         due: when to ask for it; ``inf`` unless it waits for a time.
         last: why it failed last.
+        reason: what it waits for, where that is no failure; None if it waits for none.
     """
 
     failures: int
     due: float
     last: KafkaError | None
+    reason: KafkaError | None = None
 
 
 def _may_have_worked(failure: KafkaError | None) -> bool:
@@ -366,15 +368,18 @@ class Progress(Generic[ItemT, ValueT]):
         """
         most = 0
         for item, error in failures.items():
-            count = self._undecided[item].failures + counts
-            self._undecided[item] = _Undecided(count, inf, error)
-            most = max(most, count)
+            it = self._undecided[item]
+            if counts:
+                self._undecided[item] = _Undecided(it.failures + 1, inf, error)
+            else:
+                self._undecided[item] = it._replace(due=inf, reason=error)
+            most = max(most, it.failures + counts)
         return most
 
     def release(self, items: Iterable[ItemT], at: float) -> None:
         """Let items that wait for something else than a time be due now."""
         for item in items:
-            self._undecided[item] = self._undecided[item]._replace(due=at)
+            self._undecided[item] = self._undecided[item]._replace(due=at, reason=None)
 
     @property
     def is_too_late(self) -> bool:
@@ -393,7 +398,7 @@ class Progress(Generic[ItemT, ValueT]):
             The results, in the order in which the items were given.
         """
         for item, it in self._undecided.items():
-            self.results.failed[item] = why(item, it.last)
+            self.results.failed[item] = why(item, it.reason or it.last)
         self._undecided.clear()
         found, failed = self.results.found, self.results.failed
         self.results.found = {i: found[i] for i in self._items if i in found}
@@ -553,6 +558,7 @@ class Fanout:
                 operation.named([item]),
                 timeout,
                 last or stages.get(item, unlocated),
+                stages.get(item, ""),
             )
         )
 
@@ -661,7 +667,7 @@ class Fanout:
                 except UnsupportedVersion as error:
                     results.failed = _too_new(operation, items, terms, error)
                     return results, ()
-                contact.is_asked = True
+                contact.connection = connection
                 response = await connection.call(
                     request, timeout=self._timeout, max_version=version
                 )
@@ -692,13 +698,15 @@ class Fanout:
         node_id = contact.node_id
         held = self._routing.why_held(node_id, operation.connection_class)
         if held:
-            return RequestTimeout(f"not sent within {seconds:g} s: {held}")
-        if not contact.is_asked:
+            return RequestTimeout(f"not sent within {round(seconds, 3):g} s: {held}")
+        if contact.connection is None:
             return RequestTimeout(
                 f"broker {node_id} was not asked: there was no connection to it within "
-                f"{seconds:g} s"
+                f"{round(seconds, 3):g} s"
             )
-        return RequestTimeout(f"broker {node_id} did not answer within {seconds:g} s")
+        return RequestTimeout(
+            f"broker {node_id} did not answer within {round(seconds, 3):g} s"
+        )
 
     def report(
         self,
@@ -747,21 +755,22 @@ class Contact:
 
     Attributes:
         node_id: the broker.
-        is_asked: whether a request was sent.
+        connection: what a request was given to; None before that.
     """
 
-    __slots__ = ("is_asked", "node_id")
+    __slots__ = ("connection", "node_id")
 
     def __init__(self, node_id: int) -> None:
         self.node_id: int = node_id
-        self.is_asked: bool = False
+        self.connection: Connection | None = None
 
     @property
     def stage(self) -> str:
         """What an operation waits for whose time is over."""
-        if self.is_asked:
-            return f"broker {self.node_id} has not answered"
-        return f"broker {self.node_id} was not asked: there is no connection to it yet"
+        broker = f"broker {self.node_id}"
+        if self.connection is None:
+            return f"{broker} was not asked: there is no connection to it yet"
+        return f"{broker} has not answered"
 
 
 class _Run(Generic[ItemT, ValueT, ResponseT]):

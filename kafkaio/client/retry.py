@@ -112,10 +112,10 @@ class Attempts:
         failures: failed attempts since the last success.
         last: the last failure.
         due: the time of the loop's clock before which no attempt should begin.
-        stage: how far the present attempt has come; told when the time is over before
-            any attempt has failed.
+        stage: how far the present attempt has come, for the error when the time is
+            over; empty between two attempts.
         held: tells what keeps the present attempt from being sent, such as a throttle;
-            an empty text for nothing. It is told beside the last failure.
+            an empty text for nothing. It is told in place of the stage.
     """
 
     __slots__ = (
@@ -189,6 +189,7 @@ class Attempts:
             delay: seconds to wait in place of the back-off, which does not grow then.
         """
         self._reason = error
+        self.stage = ""
         if error is not None:
             self.last = error
         if delay is None:
@@ -275,6 +276,7 @@ class Attempts:
         raise self.expired()
 
     def _later(self, later: RetryLater) -> Callable[[], Awaitable[object]]:
+        self.stage = ""
         if later.is_failure:
             self.last = later.reason
             self.failures += 1
@@ -297,11 +299,12 @@ class Attempts:
         if isinstance(self.last, self._surfaced):
             return self.last
         why = self.last or self.stage
-        return timed_out(self.what, self._timeout or 0.0, why, self.held())
+        now = self.held() or self.stage
+        return timed_out(self.what, self._timeout or 0.0, why, now)
 
 
 def timed_out(
-    what: str, timeout: float, why: KafkaError | str, held: str = ""
+    what: str, timeout: float, why: KafkaError | str, now: str = ""
 ) -> RequestTimeout:
     """Make the error for an operation that had no success in time.
 
@@ -309,13 +312,15 @@ def timed_out(
         what: names the operation.
         timeout: seconds that it had.
         why: the last failure, which becomes the cause; or how far it had come.
-        held: what keeps it from being sent, in place of how far it had come.
+        now: how far it has come since a last failure, or what keeps it from being sent.
     """
     is_failure = isinstance(why, KafkaError)
     last = f"the last failure: {why}" if is_failure else why
-    told = [held, last] if is_failure else [held or last]
+    told = [now, last] if is_failure else [now or last]
     tail = "".join(f"; {text}" for text in told if text)
-    error = RequestTimeout(f"{what} did not succeed within {timeout:g} s{tail}")
+    # The caller's seconds, without what was used up before the first attempt.
+    seconds = round(timeout, 3 if timeout < 1 else 2)
+    error = RequestTimeout(f"{what} did not succeed within {seconds:g} s{tail}")
     error.__cause__ = why if isinstance(why, KafkaError) else None
     return error
 

@@ -6,11 +6,12 @@ name belongs. Errors go to logs and to trackers of errors, so none repeats such 
 
 - of the options of a login and of TLS, a value is shown only if it resembles one of the
   few words that the option knows;
-- of all others, numbers and plain words: what a password looks like is left out;
+- of all others, numbers and plain words: what a password looks like is left out
+  (ADR 40);
 - of a server, what stands behind the last ``@``;
 - of a file, a value that has the form of a path.
 
-Whatever is not shown is described by its type. Loaded for mistakes alone.
+Whatever is not shown is described by its type.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["described", "shown", "shown_name", "shown_path", "shown_server"]
+__all__ = [
+    "described",
+    "shown",
+    "shown_file",
+    "shown_name",
+    "shown_path",
+    "shown_server",
+]
 
 _LOGIN: Final = ("sasl", "ssl", "security", "proxy")
 #: A number, perhaps with a unit.
@@ -104,11 +112,18 @@ def shown_path(name: str, path: str) -> str:
         name: the option.
         path: what was given; it may be the content, or a password.
     """
+    return f"{name}={path!r}" if _is_path(path) else f"{name} ({described(path)})"
+
+
+def shown_file(path: str) -> str:
+    """Return the path of a file as it is; or that it has not the form of a path."""
+    return path if _is_path(path) else "the file (its path has not the form of one)"
+
+
+def _is_path(path: str) -> bool:
     has_form = _ROOTED.match(path) or _EXTENSION.fullmatch(path)
     is_text = "\n" in path or path.endswith("=") or _TOKEN.search(path)
-    if has_form and not is_text and len(path) <= _LONGEST_PATH:
-        return f"{name}={path!r}"
-    return f"{name} ({described(path)})"
+    return bool(has_form and not is_text and len(path) <= _LONGEST_PATH)
 
 
 def _is_plain(text: str) -> bool:

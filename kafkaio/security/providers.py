@@ -36,6 +36,7 @@ from kafkaio._runtime.own_thread import start_thread
 from kafkaio.config import TokenProvider
 from kafkaio.config.declaration import wrong_value
 from kafkaio.config.login_properties import AssertionFacts, TokenRequest
+from kafkaio.config.shown import shown_file, shown_path
 from kafkaio.errors import ConfigurationError
 from kafkaio.security.loopback import is_loopback
 from kafkaio.security.tokens import is_token, name_of, no_token
@@ -327,11 +328,11 @@ class SignedAssertion:
             value: str = jwt.encode(header, claims, key, algorithms=[self._algorithm])
         except OSError as error:
             what = error.strerror or type(error).__name__
-            raise no_token(f"{self._key_file}: {what}") from None
+            raise no_token(f"{shown_file(self._key_file)}: {what}") from None
         except Exception as error:
             # Its text may quote the key: it stays with the cause.
             what = f"no private key for {self._algorithm}, or another passphrase"
-            raise no_token(f"{self._key_file}: {what}") from error
+            raise no_token(f"{shown_file(self._key_file)}: {what}") from error
         return value
 
     def _template(self) -> dict[str, dict[str, object]]:
@@ -341,7 +342,7 @@ class SignedAssertion:
                 found = _object(Path(self._template_file).read_bytes())
             except OSError as error:
                 what = error.strerror or type(error).__name__
-                raise no_token(f"{self._template_file}: {what}") from None
+                raise no_token(f"{shown_file(self._template_file)}: {what}") from None
         parts: dict[str, dict[str, object]] = {}
         for name in ("header", "payload"):
             part = None if found is None else found.get(name, {})
@@ -367,7 +368,7 @@ class FileToken:
         self._path = os.fspath(path)
 
     def __repr__(self) -> str:
-        return f"<FileToken {self._path}>"
+        return f"<FileToken {shown_file(self._path)}>"
 
     async def __call__(self) -> Token:
         """Return the token that is in the file now; can be cancelled.
@@ -380,7 +381,7 @@ class FileToken:
         end = _end(claims)
         if end is None:
             del value, claims
-            raise no_token(f"{self._path} has no JWT with a claim exp")
+            raise no_token(f"{shown_file(self._path)} has no JWT with a claim exp")
         return Token(value=value, expires=end, principal=_principal(claims))
 
 
@@ -685,9 +686,6 @@ class _Endpoint:
             return ssl.create_default_context(cafile=self._ca_file)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            # Loaded for mistakes alone.
-            from kafkaio.config.shown import shown_path
-
             what = shown_path("ca_file", self._ca_file or "")
             raise ConfigurationError(f"{what}: {reason}") from None
 
@@ -814,14 +812,15 @@ async def _from_file(path: str) -> str:
     try:
         data = await start_thread(read, "kafkaio reads a token")
     except OSError as error:
-        raise no_token(f"{path}: {error.strerror or type(error).__name__}") from None
+        reason = error.strerror or type(error).__name__
+        raise no_token(f"{shown_file(path)}: {reason}") from None
     text = data.decode("latin-1").strip()
     problem = "" if is_token(text) else "has no token of printable ASCII alone"
     if len(data) > _MAX_BYTES:
         problem = f"has more than {_MAX_BYTES} bytes"
     if problem:
         del data, text
-        raise no_token(f"{path} {problem}")
+        raise no_token(f"{shown_file(path)} {problem}")
     return text
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,8 +13,10 @@ import pytest_asyncio
 from kafkaio import (
     Admin,
     AuthorizationError,
+    BrokerError,
     Consumer,
     Producer,
+    UnsupportedVersion,
 )
 from kafkaio.testing.kafka import Kafka
 from tests.support.acls import (
@@ -59,6 +63,34 @@ def secured(kafka: Kafka, user: str) -> dict[str, Any]:
         "ssl_context": kafka.certificates.client_context(user),
         "default_api_timeout_ms": 20_000,
     }
+
+
+#: Calls about everything there is, whose requests have no list of items.
+EVERYTHING: dict[str, Callable[[Admin], Awaitable[object]]] = {
+    "users": lambda it: it.describe_user_scram_credentials(),
+    "acls": lambda it: it.describe_acls(),
+    "quotas": lambda it: it.describe_client_quotas(),
+    "reassignments": lambda it: it.list_partition_reassignments(),
+    "elections": lambda it: it.elect_leaders("preferred"),
+    "tokens": lambda it: it.describe_delegation_token(),
+    "directories": lambda it: it.describe_log_dirs(),
+    "quorum": lambda it: it.describe_metadata_quorum(),
+    "config resources": lambda it: it.list_config_resources(),
+    "groups": lambda it: it.list_groups(),
+    "transactions": lambda it: it.list_transactions(),
+    "topics": lambda it: it.list_topics(),
+}
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+async def test_a_question_about_everything_is_answered_or_refused(
+    guarded: Kafka, name: str
+) -> None:
+    async with Admin(**secured(guarded, "alice")) as admin:
+        # Not a RequestTimeout: Kafka fails to refuse some requests, and never answers.
+        with suppress(BrokerError, UnsupportedVersion):
+            async with asyncio.timeout(10):
+                await EVERYTHING[name](admin)
 
 
 @pytest.mark.parametrize(

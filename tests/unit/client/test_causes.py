@@ -34,7 +34,7 @@ async def broker() -> AsyncIterator[Broker]:
 
 @pytest.mark.parametrize("kind", [kafkaio.Client, kafkaio.Admin])
 async def test_a_token_that_does_not_come(broker: Broker, kind: Any) -> None:
-    async def hang() -> kafkaio.Token:
+    async def hang() -> kafkaio.types.Token:
         await asyncio.Event().wait()
         raise AssertionError
 

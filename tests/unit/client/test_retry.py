@@ -111,6 +111,25 @@ async def test_the_deadline_cancels_an_attempt_that_hangs(policy: RetryPolicy) -
     assert now() == pytest.approx(2.5)
 
 
+async def test_an_attempt_that_hangs_after_a_failure_is_named_too(
+    policy: RetryPolicy,
+) -> None:
+    attempts = Attempts("x", policy, 2.5)
+    calls = 0
+
+    async def fail_and_hang() -> None:
+        nonlocal calls
+        calls += 1
+        attempts.stage = "it waits for godot"
+        if calls == 1:
+            raise LOST
+        await anyio.sleep_forever()
+
+    text = r"within 2.5 s; it waits for godot; the last failure: lost$"
+    with pytest.raises(RequestTimeout, match=text):
+        await attempts.run(fail_and_hang)
+
+
 async def test_a_better_reason_for_the_end(policy: RetryPolicy) -> None:
     why = BrokerNotAvailable("nobody is there")
     with pytest.raises(RequestTimeout, match="nobody is there") as raised:

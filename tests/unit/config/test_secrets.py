@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from kafkaio import ConfigurationError
+from kafkaio import AuthenticationError, ConfigurationError
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.config.configs import parse_servers
 from kafkaio.config.jaas import parse_jaas
 from kafkaio.config.login_properties import TokenRequest
 from kafkaio.config.shown import shown, shown_name, shown_path, shown_server
+from kafkaio.security import FileToken
 from kafkaio.security.tls import contexts_for
 from kafkaio.spark.options import OPTIONS
 
@@ -258,6 +259,15 @@ def test_no_repr_shows_a_secret() -> None:
     assert PART not in repr(config)
     module = parse_jaas(f'a.PlainLoginModule required password="{PART}";')
     assert PART not in repr(module)
+
+
+@pytest.mark.parametrize("token", [f"eyJhbGciOiJSUzI1NiJ9.{PART}.c2ln", PART])
+async def test_a_token_in_place_of_its_file(token: str) -> None:
+    provider = FileToken(token)
+    assert PART not in repr(provider)
+    with pytest.raises(AuthenticationError) as told:
+        await provider()
+    assert PART not in whole(told.value)
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda each: str(each.name))

@@ -110,7 +110,8 @@ async def connect(address: str, **options: Any) -> None:
 
 @scenario
 async def nobody_listens() -> None:
-    await connect(f"127.0.0.1:{free_port()}")
+    # The first scenario of all loads most of the code within its time.
+    await connect(f"127.0.0.1:{free_port()}", default_api_timeout_ms=1_000)
 
 
 @scenario
@@ -138,6 +139,41 @@ async def plaintext_to_tls() -> None:
 async def sasl() -> None:
     options: dict[str, Any] = {"security_protocol": "SASL_SSL"}
     kafkaio.Client("localhost:9092", **options)
+
+
+@scenario
+async def user_before_the_server() -> None:
+    kafkaio.Client("alice:secret@kafka-1:9092")
+
+
+@scenario
+async def no_token() -> None:
+    async def hang() -> kafkaio.types.Token:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with Broker(sasl=True) as broker:
+        await connect(
+            broker.bootstrap("SASL"),
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_oauth_token_provider=hang,
+        )
+
+
+@scenario
+async def pattern_as_text() -> None:
+    kafkaio.Consumer("localhost:9092", topics="^orders-.*")
+
+
+@scenario
+async def answer_too_large() -> None:
+    async with orders() as broker:
+        async with producer(broker, linger_ms=0) as source:
+            await source.send("orders", b"v" * 100_000, partition=0)
+        async with consumer(broker, topics="orders", max_response_size=50_000) as one:
+            while True:
+                await one.poll(timeout=1)
 
 
 @scenario
