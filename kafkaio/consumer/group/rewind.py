@@ -193,33 +193,33 @@ class Rewinder:
         """Commit the offsets, each while no member owns its partition.
 
         A partition fails with RewindRefused if the group's assignor cannot withhold it,
-        with RequestTimeout if its owner did not release it in time, and with what its
-        commit raised.
+        with RequestTimeout if its owner did not release it in time, with what its
+        commit raised, and with ClosedError if this consumer has left the group.
 
         Args:
             offsets: offsets of the next records to read.
             within: seconds for all of it, the wait for an earlier rewind included.
-
-        Raises:
-            ClosedError: this consumer has left the group.
         """
         moved: Moved = Results()
         deadline = now() + within
-        with anyio.CancelScope(deadline=deadline) as waiting:
+        with anyio.CancelScope(deadline=deadline):
             async with self._lock:
                 self._member.withhold(frozenset(offsets))
                 try:
                     late = deadline - min(_COMMITTING, within * _COMMITTING_PART)
                     await self._move(offsets, moved, late, deadline)
+                except KafkaError as error:  # the membership has ended
+                    left = [tp for tp in offsets if tp not in moved]
+                    moved.failed |= dict.fromkeys(left, error)
                 finally:
                     self._member.withhold(frozenset())
         left = [tp for tp in offsets if tp not in moved]
-        if left or waiting.cancelled_caught:
-            error = RequestTimeout(
+        if left:
+            timeout = RequestTimeout(
                 f"the owners of {_names(left)} in group {self._member.group_id!r} "
                 f"did not release them within {within:g} s"
             )
-            moved.failed |= dict.fromkeys(left, error)
+            moved.failed |= dict.fromkeys(left, timeout)
         return moved
 
     async def _move(

@@ -148,6 +148,13 @@ class GroupRpc:
         if ready is not None and ready.throttled > _LONG_THROTTLE:
             # The broker reads nothing from a connection that it throttles.
             connection_class = ConnectionClass.COORDINATOR.of(self._leaving)
+        # One that has moved is looked up at once: a member that is being cancelled has
+        # less time than the first back-off.
+        at_once = iter([0.0])
+
+        def pace(code: int) -> float | None:
+            return next(at_once, None) if code == ErrorCode.NOT_COORDINATOR else None
+
         try:
             answer = await self.coordinator.repeat(
                 request,
@@ -155,6 +162,7 @@ class GroupRpc:
                 timeout=min(_LEAVE_ATTEMPT, within),
                 code=code,
                 connection_class=connection_class,
+                pace=pace,
                 on_sent=lambda: self.sending_leave(ticket),
             )
         finally:

@@ -178,6 +178,34 @@ async def test_close_is_over_in_its_time_if_there_is_no_coordinator(
 
 @virtual
 @protocols
+async def test_who_has_no_time_leaves_a_coordinator_that_has_moved(
+    protocol: str,
+) -> None:
+    async with group_of_one(protocol) as (broker, consumer):
+        moved(broker, "")
+        begun = now()
+        await consumer.close(0)
+        assert not broker.control.members("g")
+        assert now() - begun < 0.2
+
+
+@virtual
+@protocols
+async def test_who_is_cancelled_leaves_a_coordinator_that_has_moved(
+    protocol: str,
+) -> None:
+    async with group_of_one(protocol) as (broker, consumer):
+        moved(broker, "")
+        closing = asyncio.create_task(consumer.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert not broker.control.members("g")
+
+
+@virtual
+@protocols
 async def test_a_slow_answer_is_waited_for(protocol: str) -> None:
     async with group_of_one(protocol) as (broker, consumer):
         broker.faults.on(LEAVES[protocol], delay(5.0, times=1))
