@@ -163,8 +163,14 @@ class FetchSession:
         return True
 
     def failed(self, code: int) -> None:
-        """Apply a top-level error: the next request is a full one."""
-        if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+        """Apply a top-level error: the next request is a full one.
+
+        A full request that was refused may have been so for the id of the session that
+        it was to close: Kafka 4.3 answers UNKNOWN_SERVER_ERROR to the largest id, each
+        time. So the id is forgotten with the second error.
+        """
+        was_full = self.epoch == _FIRST_EPOCH
+        if was_full or code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self.session_id = _NO_SESSION
         self.reset()
 

@@ -314,7 +314,7 @@ class ClientConfig:
     max_decompressed_batch_size: int = option(
         536_870_912,
         "Most bytes that one record batch may decompress to. A larger batch raises "
-        "``RecordTooLarge``; the limit is what a hostile batch can take of memory.",
+        "``RecordTooLarge``. A batch that reaches it takes twice as much for a moment.",
         bounds=(1_024, _MAX),
         is_own=True,
     )

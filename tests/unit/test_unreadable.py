@@ -310,6 +310,37 @@ async def test_what_run_finished_before_the_error_is_committed(
         assert (await consumer.committed([TP]))[TP].offset == BAD
 
 
+@pytest.mark.parametrize("damage", [wrong_checksum, wrong_contents])
+async def test_run_in_transactions_commits_what_is_before(
+    broker: Broker, tmp_path: Path, damage: Damage
+) -> None:
+    await fill(broker, tmp_path, damage)
+    seen: list[bytes | None] = []
+
+    async def handle(tx: Any, record: Record) -> None:
+        del tx
+        seen.append(record.value)
+
+    servers = broker.bootstrap_servers
+    async with (
+        Producer(servers, transactional_id="x") as producer,
+        Consumer(
+            servers,
+            topics="t",
+            group_id="g",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        ) as consumer,
+    ):
+        for _ in range(2):
+            with pytest.raises(CorruptRecord) as caught:
+                async with asyncio.timeout(10):
+                    await consumer.run(handle, producer=producer, max_wait=0.05)
+            assert (caught.value.topic_partition, caught.value.offset) == (TP, BAD)
+            assert (await consumer.committed([TP]))[TP].offset == BAD
+    assert sorted(seen) == GOOD
+
+
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize("damage", [wrong_checksum, wrong_contents])
 async def test_a_dead_letter_gets_the_bytes_of_the_batch(

@@ -201,3 +201,13 @@ def test_the_epoch_counts(epoch: int):
     plan = FetchPlan(7, epoch, {}, {}, (), True)
     assert session.acked(plan, 7, [])
     assert session.epoch == epoch + 1
+
+
+def test_an_id_that_a_full_request_was_refused_for_is_forgotten() -> None:
+    session = FetchSession()
+    session.session_id, session.epoch = 2**31 - 1, 5
+    session.failed(ErrorCode.UNKNOWN_SERVER_ERROR)
+    plan = session.build({}, by_id=True)
+    assert (plan.session_id, plan.epoch) == (2**31 - 1, 0)  # it closes the old one
+    session.failed(ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert session.build({}, by_id=True).session_id == 0
