@@ -581,7 +581,8 @@ class ProducerConfig(ClientConfig):
         "Part of ``buffer_memory`` that partitions which make no progress (no leader, "
         "one that refuses, cannot be reached or does not answer; a topic that is not "
         "known) may take, all together, so that records for the others need not wait "
-        "for them. A partition that is only slow is not limited. 100 for no limit.",
+        "for them. A partition that is only slow is not limited. 100 for no limit, and "
+        "so that no part of the buffer is kept for partitions that hold little.",
         bounds=(1, 100),
         is_own=True,
     )

@@ -4,10 +4,11 @@ Invariant: while a call waits for memory, no record is taken in that came later.
 `try_reserve` gives nothing then, and the gate's barrier keeps records out of the open
 batches.
 
-A call whose record is for a partition without progress may have to wait although there
-is memory (`kafkaio._machines.accumulator.share`). Such calls are *held back*: each
-partition has a queue of its own, which holds up no other. For that partition alone the
-same invariant holds.
+A call whose record is for a partition without progress, or one that holds much of the
+buffer, may have to wait although there is memory
+(`kafkaio._machines.accumulator.share`). Such calls are *held back*: each partition has
+a queue of its own, which holds up no other. For that partition alone the same invariant
+holds.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Share(Protocol):
     def let_in(self, place: TopicPartition) -> None:
         """Note that no call for a place is held back any more."""
 
-    def why(self, place: TopicPartition) -> str:
+    def why(self, place: TopicPartition, now: float) -> str:
         """Return why records for a place have to wait."""
 
 
@@ -248,17 +249,32 @@ class BufferSpace:
         return False
 
     def _queue_up(self) -> None:
-        # What need not be held back any more goes to the end of the line: calls that
-        # have waited for memory all the time come first.
         at = now()
         for place, queue in list(self._held_back.items()):
             while queue and queue[0].future.done():
                 queue.popleft()
+            if queue and not self._share.must_wait(place, queue[0].size, at):
+                if self._waiters:
+                    # They have waited for memory all the time, and come first.
+                    self._waiters += queue
+                    queue.clear()
+                else:
+                    self._grant_held_back(place, queue, at)
             if not queue:
                 self._let_in(place)
-            elif not self._share.must_wait(place, queue[0].size, at):
-                self._gate.raise_barrier(Barrier.BACKPRESSURE)
-                self._waiters += self._let_in(place)
+
+    def _grant_held_back(
+        self, place: TopicPartition, queue: deque[_Waiter], at: float
+    ) -> None:
+        while queue:
+            size, _, waiter = queue[0]
+            if not waiter.done():
+                if self._share.must_wait(place, size, at) or not self._take(
+                    size, place
+                ):
+                    return
+                waiter.set_result(None)
+            queue.popleft()
 
     def fail_waiting(self, error: Exception) -> None:
         """Fail all calls that wait."""
@@ -282,7 +298,7 @@ class BufferSpace:
     def why_held_back(self, size: int, place: TopicPartition | None) -> str | None:
         """Return why a call for a place is held back; None if it is not."""
         if place is not None and self._must_wait(place, size):
-            return self._share.why(place)
+            return self._share.why(place, now())
         return None
 
     def _time_out(self, entry: _Waiter) -> None:
@@ -292,7 +308,7 @@ class BufferSpace:
         limit = f"max_block_ms={self._max_block * 1000:g}"
         why = ""
         if entry.place is not None and entry.place in self._held_back:
-            why = f": {self._share.why(entry.place)}"
+            why = f": {self._share.why(entry.place, now())}"
         entry.future.set_exception(
             KafkaTimeout(
                 f"no space for {entry.size} bytes in the producer's buffer within "

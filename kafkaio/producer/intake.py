@@ -255,6 +255,8 @@ class Intake:
             if delivery is not None:
                 return delivery
         self.wake()
+        if place is None:  # a call that waits may have to let others pass
+            partition, place = self._destined(topic, partition, record)
         await self._space.reserve(size, place)
         try:
             self._check()

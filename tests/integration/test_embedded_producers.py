@@ -209,6 +209,26 @@ async def test_a_partition_that_cannot_be_written_leaves_room_for_others(
         await drop(waiting)
 
 
+async def test_a_leader_that_hangs_leaves_room_for_others_at_once(
+    broker: Broker,
+) -> None:
+    async with Producer(broker.bootstrap_servers, log=False, **SMALL) as producer:
+        for partition in range(6):
+            await producer.send("t", b"x", partition=partition)
+        at = broker.control.leader(("t", 0))
+        others = [n for n in range(6) if broker.control.leader(("t", n)) != at]
+        broker.control.pause(at)
+        waiting = await flood(producer, "t", 0)
+        for number in range(20):  # nobody knows yet that it hangs
+            async with asyncio.timeout(SOON):
+                await producer.send(
+                    "t", bytes(20_000), partition=others[number % len(others)]
+                )
+        assert producer.statistics().buffer.used_bytes > 300_000
+        await producer.close(timeout=0)
+        await drop(waiting)
+
+
 async def test_what_was_held_back_is_written_in_order_once_the_partition_is_well(
     broker: Broker,
 ) -> None:

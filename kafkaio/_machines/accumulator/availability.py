@@ -221,6 +221,14 @@ class Availability:
         ]
         return tuple(usable) or partitions
 
+    def is_without_choice(self, topic: TopicQueues) -> bool:
+        """Whether records without a key stay where they are, though it is stalled."""
+        number = topic.sticky.partition
+        queue = topic.queues.get(number)
+        if queue is None or not self.is_avoided(queue):
+            return False
+        return number in self.usable(topic)
+
     def _failing_nodes(self) -> Set[int]:
         # One to which nothing is sent any more would never be found to be well again.
         if not self.failing:

@@ -45,7 +45,6 @@ class Budget:
 
     Attributes:
         held_back: partitions for which calls wait although there may be memory.
-        stalled_memory: bytes that partitions without progress may take.
         used: bytes of ``buffer_memory`` in use. Invariant: it is the sum of the charges
             of all batches and undesignated records and of what `reserve` set aside, and
             at most ``limits.buffer_memory``. The other parts subtract from it what they
@@ -61,9 +60,10 @@ class Budget:
         "_largest",
         "_leased",
         "_limits",
+        "_reserved",
+        "_stalled_memory",
         "held_back",
         "open_batches",
-        "stalled_memory",
         "used",
     )
 
@@ -76,7 +76,8 @@ class Budget:
         availability: Availability,
     ) -> None:
         self._availability = availability
-        self.stalled_memory: int = limits.stalled_memory
+        self._stalled_memory = limits.stalled_memory
+        self._reserved = limits.reserved_memory
         self.held_back: set[TopicPartition] = set()
         self._limits = limits
         self._gate = gate
@@ -146,7 +147,10 @@ class Budget:
         rest = self._limits.batch_size - batch.charged
         # With hundreds of partitions the buffer could not hold a whole batch for each.
         others = max(topic.partition_count, len(self._active))
-        share = (self._limits.buffer_memory - self.used) // others
+        free = self._limits.buffer_memory - self.used
+        if others > 1:  # what is reserved is not leased
+            free -= self._reserved
+        share = free // others
         if share >= rest:
             size, limit = rest, _NO_LIMIT
         else:
@@ -155,7 +159,7 @@ class Budget:
             size <= 0
             or size < min(rest, _LEAST_LEASE)
             or (
-                (self.held_back or self.used + size > self.stalled_memory)
+                (self.held_back or self.used + size > self._stalled_memory)
                 and self._is_held(topic, batch)
             )
         ):

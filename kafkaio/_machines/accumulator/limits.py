@@ -48,6 +48,11 @@ class Limits:
         return max(self.linger, self.delivery_timeout * _OPEN_SHARE)
 
     @property
+    def reserved_memory(self) -> int:
+        """Bytes that only partitions which hold little may take."""
+        return 0 if self.stalled_percent == 100 else self.buffer_memory // 8
+
+    @property
     def stalled_memory(self) -> int:
         """Bytes that partitions without progress may take, all together."""
         return self.buffer_memory * self.stalled_percent // 100

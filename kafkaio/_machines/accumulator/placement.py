@@ -239,8 +239,9 @@ class Placement:
         Returns:
             The partition to name when the record is taken in, None to leave it to the
             partitioner, which is the case unless that is the user's: it is called once
-            for each record. And where the record would go; None if that is up to the
-            sticky partitioner, and it has a choice.
+            for each record. And where the record would go: -1 for a partition that is
+            not known yet, or for a sticky one that is stalled like all others; None if
+            the sticky partitioner has a choice.
 
         Raises:
             ArgumentValueError: a custom partitioner returned no partition of the topic.
@@ -255,10 +256,10 @@ class Placement:
         if chosen >= 0:
             named = chosen if self._chooser.is_custom else None
             return named, TopicPartition(topic, chosen)
-        sticky = queues.sticky.partition
-        if sticky < 0 or sticky not in self._availability.usable(queues):
-            return None, None
-        return None, TopicPartition(topic, sticky)
+        if queues.partition_count == 1:
+            return None, TopicPartition(topic, 0)
+        is_stuck = self._availability.is_without_choice(queues)
+        return None, TopicPartition(topic, -1) if is_stuck else None
 
     def _begin_topic(self, name: str) -> TopicQueues:
         batch_size = self._limits.batch_size
@@ -327,6 +328,7 @@ class Placement:
         if self._identity is not None:
             sequence = PartitionSequence[ProduceBatch](self._identity)
         queue = PartitionQueue(tp, sequence)
+        self._backlog.queue_count += 1
         topic.queues[partition] = queue
         view = self._view.partition(tp)
         if view is not None:

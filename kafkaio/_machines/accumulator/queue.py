@@ -341,6 +341,7 @@ class Backlog:
         deadline: when every batch expires, whatever its age: the end of a transaction.
             Infinity for never.
         undesignated_bytes: bytes that records without a partition are charged with.
+        queue_count: how many partitions were written to so far.
     """
 
     __slots__ = (
@@ -350,6 +351,7 @@ class Backlog:
         "expires_at",
         "has_new_topic",
         "has_news",
+        "queue_count",
         "topics",
         "undesignated_bytes",
     )
@@ -365,6 +367,7 @@ class Backlog:
         self.expires_at: float = _FOREVER
         self.deadline: float = _FOREVER
         self.undesignated_bytes: int = 0
+        self.queue_count: int = 0
 
     @property
     def is_empty(self) -> bool:

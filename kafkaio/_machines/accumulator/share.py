@@ -10,8 +10,9 @@ The limit protects the other partitions that the producer writes to. Where none 
 makes progress either, because the whole cluster is out of reach or there is but one
 partition, the whole buffer is used.
 
-The share can be exceeded by what a partition held before it stalled, and by one batch
-of each.
+The share can be exceeded by what a partition held before it was found to be stalled.
+So the last eighth of the buffer is kept for partitions that hold little. A partition
+that fills the buffer before anybody knows that its leader hangs leaves them that.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _MEASURED_FOR = 0.05
 class BufferShare:
     """Says for which partitions records have to wait although there is memory.
 
-    A *place* is a topic and a partition; -1 for a partition that is not chosen yet.
+    A *place* is a topic and a partition; -1 for a partition that is not chosen yet, or
+    for whichever the sticky partitioner chooses.
 
     Args:
         limits: the share, and the size of the buffer.
@@ -45,11 +47,13 @@ class BufferShare:
         "_backlog",
         "_budget",
         "_changes",
+        "_full",
         "_has_others",
         "_held",
         "_is_calm",
         "_limit",
         "_limits",
+        "_little",
         "_looked_at",
         "_looks_at",
         "_measured_at",
@@ -64,6 +68,8 @@ class BufferShare:
     ) -> None:
         self._limits = limits
         self._limit = limits.stalled_memory
+        self._full = limits.buffer_memory - limits.reserved_memory
+        self._little = limits.reserved_memory // 4
         self._backlog = backlog
         self._budget = budget
         self._availability = availability
@@ -86,7 +92,7 @@ class BufferShare:
         budget = self._budget
         if budget.used <= self._limit or budget.held_back:
             return bool(budget.held_back)
-        if self._backlog.undesignated_bytes:
+        if self._backlog.undesignated_bytes or budget.used > self._full:
             return True
         if now >= self._looks_at or self._looked_at != self._availability.changes:
             self._looked_at = self._availability.changes
@@ -100,7 +106,10 @@ class BufferShare:
 
     def must_wait(self, place: TopicPartition, size: int, now: float) -> bool:
         """Whether a record of ``size`` bytes must wait for the sake of others."""
-        if self._budget.used + size <= self._limit or not self.is_stalled(place, now):
+        used = self._budget.used + size
+        if used > self._full and self._holds_much(place, size):
+            return True
+        if used <= self._limit or not self.is_stalled(place, now):
             return False
         if (
             not 0 <= now - self._measured_at < _MEASURED_FOR
@@ -108,6 +117,14 @@ class BufferShare:
         ):
             self._measure(now)
         return self._has_others and self._held + size > self._limit
+
+    def _holds_much(self, place: TopicPartition, size: int) -> bool:
+        topic = self._backlog.topics.get(place.topic)
+        queue = None if topic is None else topic.queues.get(place.partition)
+        if queue is None or self._backlog.queue_count == 1:
+            return False
+        held = _bytes_of(queue)
+        return held > 0 and held + size > self._little
 
     def took(self, place: TopicPartition, size: int, now: float) -> None:
         """Note that a record for a place is taken in."""
@@ -121,6 +138,8 @@ class BufferShare:
             return False
         if topic.partition_count <= max(place.partition, 0):
             return True
+        if place.partition < 0:
+            return self._availability.is_without_choice(topic)
         queue = topic.queues.get(place.partition)
         return queue is not None and self._availability.is_stalled(queue, now)
 
@@ -151,10 +170,15 @@ class BufferShare:
         """Note that no call for a place waits any more."""
         self._budget.held_back.discard(place)
 
-    def why(self, place: TopicPartition) -> str:
+    def why(self, place: TopicPartition, now: float) -> str:
         """Return why records for a place have to wait, for an error."""
         topic, partition = place
         what = f"topic {topic!r}" if partition < 0 else f"{topic}-{partition}"
+        if not self.is_stalled(place, now):
+            return (
+                f"{what} holds much of the producer's buffer, and what is left of "
+                f"buffer_memory={self._limits.buffer_memory} is for other partitions"
+            )
         return (
             f"{what} makes no progress, and partitions without progress hold as much "
             f"of the producer's buffer as they may: stalled_partitions_buffer_percent="
