@@ -119,7 +119,8 @@ async def test_each_attempt_ends_in_time(
             await client.close()
     assert LIMIT_MS / 2000 < seen.seconds < LATEST
     expected = step or ("TLS handshake" if "SSL" in protocol else "negotiate versions")
-    assert expected in seen.causes[0]
+    # Dialling has 95 % of the time, which on a busy machine may end as late.
+    assert expected in seen.causes[0] or "connect: not done" in seen.causes[0]
     assert "within" in seen.causes[0]
 
 
