@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import anyio
-import anyio.to_thread
 
 from kafkaio._arguments import type_name
 from kafkaio._machines.sasl.scram import salted_password
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.own_thread import start_thread
 from kafkaio.admin.asking import AdminCluster, ask, distinct, items_of, need_brokers
 from kafkaio.admin.single import ask_one, known_of, reason
 from kafkaio.admin.types import (
@@ -180,9 +180,8 @@ class Users:
                 for each in alterations:
                     if isinstance(each, ScramUpsertion):
                         # Hashlib lets other threads run meanwhile.
-                        hashed = await anyio.to_thread.run_sync(
-                            partial(_hash, each), abandon_on_cancel=True
-                        )
+                        work = partial(_hash, each)
+                        hashed = await start_thread(work, "kafkaio hashes a password")
                         found[each.user].append(hashed)
         except TimeoutError as error:
             raise RequestTimeout(

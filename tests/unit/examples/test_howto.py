@@ -39,6 +39,7 @@ from kafkaio.protocol.messages.delete_records import (
 from kafkaio.testing import Broker
 from tests.fakes.broker import FakeCluster
 from tests.pages import python_blocks
+from tests.support.proxies import ForwardProxy, proxy_server
 from tests.unit.consumer.fake_log import FakeLogs
 
 ROOT = Path(__file__).parents[3]
@@ -205,6 +206,25 @@ async def test_what_tls_fails_with(authority: trustme.CA) -> None:
     assert f"ConfigurationError: {caught.value}" in page
     properties = {"bootstrap.servers": LOCAL, "security.protocol": "SSL"}
     kafkaio.Producer.from_properties(properties | {"ssl.context": trusting})
+
+
+# proxies.md
+
+
+async def test_proxies(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROXY_PASSWORD", "orders-secret")
+    proxy = ForwardProxy("socks5", ("orders", "orders-secret"))
+    async with proxy_server(proxy):
+        places = {
+            "broker1:9092": broker.bootstrap_servers,
+            "proxy.example.com:1080": f"127.0.0.1:{proxy.port}",
+        }
+        (block,) = python_blocks("howto/proxies.md", places)
+        await run(block)
+    assert proxy.asked
+    orders = TopicPartition("orders", 0)
+    async with kafkaio.Consumer(broker.bootstrap_servers, assign=[orders]) as consumer:
+        assert (await consumer.end_offsets([orders]))[orders] == 1
 
 
 # json.md

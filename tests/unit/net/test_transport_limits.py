@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -119,7 +120,8 @@ async def test_each_attempt_ends_in_time(
             await client.close()
     assert LIMIT_MS / 2000 < seen.seconds < LATEST
     expected = step or ("TLS handshake" if "SSL" in protocol else "negotiate versions")
-    assert expected in seen.causes[0]
+    # Dialling has 95 % of the time, which on a busy machine may end as late.
+    assert expected in seen.causes[0] or "connect: not done" in seen.causes[0]
     assert "within" in seen.causes[0]
 
 
@@ -142,3 +144,23 @@ async def test_an_address_that_says_nothing_is_tried_last(
             ):
                 pass
     assert len([each for each in seen.causes if "negotiate versions" in each]) == 1
+
+
+async def test_a_login_needs_none_of_the_applications_threads() -> None:
+    loop, release = asyncio.get_running_loop(), threading.Event()
+    async with Broker(sasl=True, users={"bob": "bob-secret"}) as broker:
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        busy = loop.run_in_executor(None, release.wait)
+        client = kafkaio.Client(
+            broker.bootstrap("SASL").replace("127.0.0.1", "localhost"),
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="SCRAM-SHA-512",
+            sasl_username="bob",
+            sasl_password="bob-secret",
+        )
+        try:
+            await client.start(timeout=20)
+            await client.close()
+        finally:
+            release.set()
+            await busy
