@@ -32,6 +32,7 @@ from kafkaio.types import TopicPartition
 from tests.fakes.broker import DISCONNECT, HANG, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
+from tests.unit.records.test_legacy import message
 from tests.virtual_loop import VirtualClockLoop
 
 ONE = TopicPartition("one", 0)
@@ -455,6 +456,23 @@ async def test_records_that_cannot_be_decompressed(logs: FakeLogs, make: MakeCon
                 await anext(consumer)
         assert "one-0 at offset 1" in caught.value.__notes__
         consumer.seek(ONE, 2)
+        assert await offsets(consumer, 1) == [2]
+
+
+async def test_an_old_message_that_cannot_be_decompressed(
+    logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs, count=3)
+    log = logs.log("one")
+    base, last, timestamp, _ = log.batches[1]
+    log.batches[1] = (base, last, timestamp, message(1, 1, b"?" * 50, attributes=1))
+    async with make(**FIRST) as consumer:
+        assert await offsets(consumer, 1) == [0]
+        for _ in range(2):
+            with pytest.raises(CorruptRecord, match="gzip") as caught:
+                await anext(consumer)
+            assert (caught.value.topic_partition, caught.value.offset) == (ONE, 1)
+        consumer.seek(ONE, caught.value.next_offset)
         assert await offsets(consumer, 1) == [2]
 
 
