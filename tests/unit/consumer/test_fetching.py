@@ -459,6 +459,35 @@ async def test_records_that_cannot_be_decompressed(logs: FakeLogs, make: MakeCon
         assert await offsets(consumer, 1) == [2]
 
 
+async def test_a_broker_that_refuses_every_fetch_is_reported(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    told: list[tuple[str, str]] = []
+
+    class Observer:
+        def retrying(
+            self, what: str, attempt: int, delay: float, error: Exception
+        ) -> None:
+            told.append((what, str(error)))
+
+    refused = 5
+
+    async def refuse(node: Any, header: Any, request: Any) -> FetchResponse:
+        nonlocal refused
+        if refused and request.topics:
+            refused -= 1
+            return FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return await logs.fetch(node, header, request)
+
+    fill(logs, count=1)
+    cluster.on(ApiKey.FETCH, refuse)
+    async with make(observer=Observer(), **FIRST) as consumer:
+        assert await offsets(consumer, 1) == [0]
+    assert len(told) == 5
+    assert all(what.startswith("fetch from broker") for what, _ in told)
+    assert all("UNKNOWN_SERVER_ERROR" in text for _, text in told)
+
+
 async def test_an_old_message_that_cannot_be_decompressed(
     logs: FakeLogs, make: MakeConsumer
 ):
