@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
 from kafkaio._machines.positions import FetchPoint
-from kafkaio._machines.reactions import reaction
+from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
@@ -35,6 +35,7 @@ from kafkaio.fetching.messages import (
     is_small,
 )
 from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
@@ -197,11 +198,11 @@ class BrokerFetcher:
         finally:
             self.reserved = 0
             self._on_free()  # others may have waited for the room that it kept
-        if self._attempts.failures:
-            self._attempts.succeeded()
         if response.error_code:
             self._session.failed(response.error_code)
             await self._on_top_level(response.error_code, plan)
+        elif self._attempts.failures:
+            self._attempts.succeeded()
 
     def take(self, arrival: _Arrival, response: FetchResponse) -> bool:
         """Judge an answer where it arrives; False if that would take too long."""
@@ -261,10 +262,19 @@ class BrokerFetcher:
         await self._attempts.pause(error)
 
     async def _on_top_level(self, code: int, plan: FetchPlan) -> None:
-        if reaction(ApiKey.FETCH, code).refresh_metadata:
+        what = reaction(ApiKey.FETCH, code)
+        if what.refresh_metadata:
             self._answers.failed(tp.topic for tp in plan.wanted)
-        if plan.is_full:  # otherwise a full one is sent at once
-            await self._attempts.pause(None)
+        if not plan.is_full:  # a full one is sent at once
+            return
+        error: KafkaError | None = None
+        if what.step is not Step.RESET_SESSION:  # else that is all there is to it
+            error = broker_error(
+                code,
+                f"broker {self.node_id} refused to be fetched from",
+                api=ApiKey.FETCH,
+            )
+        await self._attempts.pause(error)
 
     def close_session(self) -> None:
         """Tell the broker to drop the session; without that it would expire."""

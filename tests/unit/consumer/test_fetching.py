@@ -32,6 +32,7 @@ from kafkaio.types import TopicPartition
 from tests.fakes.broker import DISCONNECT, HANG, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs
+from tests.unit.records.test_legacy import message
 from tests.virtual_loop import VirtualClockLoop
 
 ONE = TopicPartition("one", 0)
@@ -455,6 +456,52 @@ async def test_records_that_cannot_be_decompressed(logs: FakeLogs, make: MakeCon
                 await anext(consumer)
         assert "one-0 at offset 1" in caught.value.__notes__
         consumer.seek(ONE, 2)
+        assert await offsets(consumer, 1) == [2]
+
+
+async def test_a_broker_that_refuses_every_fetch_is_reported(
+    cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
+):
+    told: list[tuple[str, str]] = []
+
+    class Observer:
+        def retrying(
+            self, what: str, attempt: int, delay: float, error: Exception
+        ) -> None:
+            told.append((what, str(error)))
+
+    refused = 5
+
+    async def refuse(node: Any, header: Any, request: Any) -> FetchResponse:
+        nonlocal refused
+        if refused and request.topics:
+            refused -= 1
+            return FetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return await logs.fetch(node, header, request)
+
+    fill(logs, count=1)
+    cluster.on(ApiKey.FETCH, refuse)
+    async with make(observer=Observer(), **FIRST) as consumer:
+        assert await offsets(consumer, 1) == [0]
+    assert len(told) == 5
+    assert all(what.startswith("fetch from broker") for what, _ in told)
+    assert all("UNKNOWN_SERVER_ERROR" in text for _, text in told)
+
+
+async def test_an_old_message_that_cannot_be_decompressed(
+    logs: FakeLogs, make: MakeConsumer
+):
+    fill(logs, count=3)
+    log = logs.log("one")
+    base, last, timestamp, _ = log.batches[1]
+    log.batches[1] = (base, last, timestamp, message(1, 1, b"?" * 50, attributes=1))
+    async with make(**FIRST) as consumer:
+        assert await offsets(consumer, 1) == [0]
+        for _ in range(2):
+            with pytest.raises(CorruptRecord, match="gzip") as caught:
+                await anext(consumer)
+            assert (caught.value.topic_partition, caught.value.offset) == (ONE, 1)
+        consumer.seek(ONE, caught.value.next_offset)
         assert await offsets(consumer, 1) == [2]
 
 
