@@ -50,7 +50,8 @@ class TaskGroup:
             self._children = [one for one in self._children if _is_left(one)]
             self._look_at = 2 * len(self._children) + _MANY
         self._children.append(child)
-        self._group.start_soon(lambda: child, name=name or function.__qualname__)
+        name = name or getattr(function, "__qualname__", repr(function))
+        self._group.start_soon(lambda: child, name=name)
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()

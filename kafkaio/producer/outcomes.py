@@ -184,7 +184,7 @@ class Outcomes:
         for batch in batches:
             batch.breaks += 1
         if size > _SMALL and max(batch.breaks for batch in batches) >= _BREAKS:
-            node.largest = min(node.largest, size // 2)
+            node.limit_to(size // 2, now())
         sized = ConnectionLost(f"{error}; the request had {size} bytes of records")
         sized.__cause__ = error
         return sized

@@ -153,8 +153,9 @@ class Transaction:
 
         Raises:
             TransactionAborted: a record or an offset of it failed, which is the cause;
-                or the coordinator aborted it after ``transaction_timeout_ms``. The
-                body can be run again.
+                or the coordinator aborted it after ``transaction_timeout_ms``, or has
+                forgotten the producer, which was idle for too long. The body can be
+                run again.
             OutcomeUnknown: the end was not acknowledged within ``max_block_ms``. It
                 goes on behind; `outcome` and the next transaction wait for it.
             Fenced: a newer producer has the transactional id; this one is over.

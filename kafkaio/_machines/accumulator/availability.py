@@ -28,6 +28,9 @@ _NONE: frozenset[int] = frozenset()
 #: buffer, unless ``availability_timeout`` says less. Much longer than a slow answer:
 #: but one that is slower loses only what is above the share.
 _SILENCE = 1.0
+#: Seconds until larger requests are tried again: the broker may have been at fault, and
+#: not their size.
+_LIMITED_FOR = 600.0
 
 
 class NodeState:
@@ -40,10 +43,18 @@ class NodeState:
             connections broke under larger ones.
     """
 
-    __slots__ = ("_quiet_since", "_ready_since", "first", "in_flight", "largest")
+    __slots__ = (
+        "_limited_until",
+        "_quiet_since",
+        "_ready_since",
+        "first",
+        "in_flight",
+        "largest",
+    )
 
     def __init__(self) -> None:
         self.largest: float = _FOREVER
+        self._limited_until: float = 0.0
         self.in_flight: int = 0
         self.first: int = 0
         # Since when something was ready that has not been sent; None if nothing is.
@@ -68,6 +79,16 @@ class NodeState:
         """Note that a request was answered or lost."""
         self.in_flight -= 1
         self._quiet_since = now if self.in_flight else None
+
+    def limit_to(self, size: int, now: float) -> None:
+        """Send no larger requests for a while: connections broke under one."""
+        self.largest = min(self.largest, size)
+        self._limited_until = now + _LIMITED_FOR
+
+    def lift_limit(self, now: float) -> None:
+        """Send larger requests again once that while is over."""
+        if now >= self._limited_until:
+            self.largest = _FOREVER
 
     def stalls_at(self, patience: float) -> float:
         """Return when the broker has accepted nothing for ``patience`` seconds."""

@@ -139,6 +139,8 @@ class Outbox:
             start = node.first % len(queues)
             queues = queues[start:] + queues[:start]
         taken: list[ProduceBatch] = []
+        if node.largest != _FOREVER:
+            node.lift_limit(now)
         size, largest = 0, min(self._limits.max_request_size, node.largest)
         for queue in queues:
             if not queue.waiting:

@@ -1633,3 +1633,12 @@ def test_a_custom_partitioner_is_called_once_for_each_record() -> None:
     assert (named, place) == (1, TopicPartition("t", 1))
     assert h.acc.placement.append("t", named, record(), 0.0).partition == 1
     assert len(calls) == 1
+
+
+def test_larger_requests_are_tried_again_after_a_while() -> None:
+    h = Harness({"t": [0, 0, 0]})
+    for partition in range(3):
+        h.put(partition, bytes(100))
+    h.acc.outbox.node(0).limit_to(300, 0.0)
+    assert len(h.acc.outbox.drain(0, 1.0)) == 1
+    assert len(h.acc.outbox.drain(0, 601.0)) == 2
