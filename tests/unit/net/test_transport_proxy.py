@@ -13,7 +13,7 @@ import pytest
 
 import kafkaio
 from kafkaio import AuthenticationError, BrokerNotAvailable, ConfigurationError
-from kafkaio._net import settings
+from kafkaio._net import settings, tunnel
 from kafkaio._net.dialling import TcpDial
 from kafkaio._net.transport import DialOptions
 from kafkaio.config.proxy import Proxy, parse_proxy
@@ -21,6 +21,8 @@ from kafkaio.testing import Broker
 from tests.support.proxies import ForwardProxy, proxy_server
 from tests.support.sockets import black_hole, refusing
 
+#: Loaded before an attempt is timed, as by a client.
+assert tunnel
 LOGIN = "alice:alice-secret"
 WANTED = ("alice", "alice-secret")
 ALL = ["socks5", "socks5h", "http"]
