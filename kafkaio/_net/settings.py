@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from math import inf
 from typing import TYPE_CHECKING, Final
@@ -195,6 +196,8 @@ def _proxy(url: str | None) -> Proxy | None:
             raise ConfigurationError(
                 f"proxy needs the package {package}: pip install kafkaio[proxy]"
             )
+    # Loaded now, and not while an attempt to connect is timed.
+    import_module("kafkaio._net.tunnel")
     return parse_proxy(url)
 
 

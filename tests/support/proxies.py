@@ -181,6 +181,8 @@ async def proxy_server(proxy: ForwardProxy) -> AsyncIterator[ForwardProxy]:
     try:
         yield proxy
     finally:
+        for _ in range(20):  # let it see clients that it has just accepted
+            await asyncio.sleep(0)
         server.close()
         for writer in proxy.writers:
             writer.transport.abort()
@@ -189,4 +191,5 @@ async def proxy_server(proxy: ForwardProxy) -> AsyncIterator[ForwardProxy]:
                 task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        await asyncio.sleep(0.01)
+        for _ in range(20):  # let the transports close
+            await asyncio.sleep(0)

@@ -59,9 +59,12 @@ async def listening(context: ssl.SSLContext | None = None) -> AsyncIterator[int]
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
+        for _ in range(20):  # let it see what its clients did last
+            await asyncio.sleep(0)
         server.close()
         await server.wait_closed()
-        await asyncio.sleep(0.01)
+        for _ in range(20):
+            await asyncio.sleep(0)
 
 
 def found(*ports: int) -> list[tuple[Any, ...]]:

@@ -13,7 +13,7 @@ import pytest
 
 import kafkaio
 from kafkaio import AuthenticationError, BrokerNotAvailable, ConfigurationError
-from kafkaio._net import settings
+from kafkaio._net import settings, tunnel
 from kafkaio._net.dialling import TcpDial
 from kafkaio._net.transport import DialOptions
 from kafkaio.config.proxy import Proxy, parse_proxy
@@ -21,6 +21,8 @@ from kafkaio.testing import Broker
 from tests.support.proxies import ForwardProxy, proxy_server
 from tests.support.sockets import black_hole, refusing
 
+#: Loaded before an attempt is timed, as by a client.
+assert tunnel
 LOGIN = "alice:alice-secret"
 WANTED = ("alice", "alice-secret")
 ALL = ["socks5", "socks5h", "http"]
@@ -178,13 +180,17 @@ async def test_a_proxy_that_hangs_is_within_the_limit(
         began = time.monotonic()
         text = await refused(proxy.url(scheme), seconds=0.3)
         assert time.monotonic() - began < 5
-    assert "the proxy did not answer within 0." in text
+    assert f"proxy {proxy.url(scheme)}: connect: " in text
+    # The proxy has 95 % of the time, which on a busy machine may end as late.
+    assert "answer within 0." in text
 
 
 async def test_a_proxy_that_takes_no_connection_is_within_the_limit() -> None:
     with black_hole() as port:
         text = await refused(f"socks5h://127.0.0.1:{port}", seconds=0.3)
-    assert "the proxy cannot be reached: 127.0.0.1: connect: no answer within" in text
+    assert f"proxy socks5h://127.0.0.1:{port}: connect: " in text
+    assert text.endswith(" s")
+    assert "no answer within 0." in text
 
 
 @pytest.mark.parametrize("scheme", ALL)
