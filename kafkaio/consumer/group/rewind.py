@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from math import inf
 from typing import Protocol
 
 import anyio
@@ -70,7 +69,7 @@ class Rewinder:
             async with self._lock:
                 self._member.withhold(frozenset(offsets))
                 try:
-                    await self._commit(offsets, waiting, deadline)
+                    await self._commit(offsets, deadline)
                 finally:
                     self._member.withhold(frozenset())
         if waiting.cancelled_caught:
@@ -80,16 +79,10 @@ class Rewinder:
             )
 
     async def _commit(
-        self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        waiting: anyio.CancelScope,
-        deadline: float,
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float
     ) -> None:
         while True:
-            waiting.deadline = deadline
             await self._wait_free(frozenset(offsets))
-            # The commit ends by itself at the deadline, and its error says why.
-            waiting.deadline = inf
             try:
                 await self._committer.commit(offsets, timeout=deadline - now())
             except (PartitionLost, CommitFailed):

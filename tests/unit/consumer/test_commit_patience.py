@@ -471,17 +471,6 @@ async def test_a_throttle_is_named_in_the_error() -> None:
         assert there.committed(KEPT) == 2
 
 
-async def test_a_rewind_says_that_its_commit_is_throttled() -> None:
-    async with world() as there:
-        consumer = await there.member("KIP-848", enable_auto_commit=False)
-        there.broker.faults.on("OffsetCommit", throttle(40, times=1))
-        await consumer.commit({KEPT: 1}, timeout=3)
-        begun = now()
-        with pytest.raises(RequestTimeout, match="throttles this client"):
-            await consumer.rewind({KEPT: 0}, timeout=3)
-        assert now() - begun < 3.5
-
-
 # ---- commits on their way ------------------------------------------------------------
 
 
