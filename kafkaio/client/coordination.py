@@ -57,7 +57,7 @@ class CoordinatorConnection(Protocol):
 
     @property
     def throttled(self) -> float:
-        """Seconds for which a quota of the broker holds requests back; 0 for none."""
+        """Seconds for which the broker's quota still forbids sending."""
         ...
 
     async def call(
@@ -412,6 +412,7 @@ class CoordinatorRpc:
                 if attempts.due >= attempts.deadline:
                     break
                 await attempts.wait()
+        self._note_throttle(attempts)
         raise self._expired(attempts)
 
     def _check_version(
@@ -429,7 +430,6 @@ class CoordinatorRpc:
             )
 
     def _expired(self, attempts: Attempts) -> KafkaError:
-        self._note_throttle(attempts)
         error = attempts.expired()
         if error is attempts.last:  # the caller wants it as it is
             return error
