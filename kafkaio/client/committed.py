@@ -15,8 +15,6 @@ from dataclasses import field
 from itertools import groupby
 from typing import Final
 
-import anyio
-
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection_class import ConnectionClass
@@ -125,22 +123,20 @@ class CommittedOffsets:
             BrokerError: the coordinator refused, and asking again cannot help.
             UnsupportedVersion: the coordinator cannot return all offsets.
         """
-        with anyio.CancelScope(deadline=attempts.deadline):
-            while True:
-                found, error = _Fetched(), None
-                identity = self._identity()
-                try:
-                    found = await self._fetch_once(identity, wanted, attempts)
-                except KafkaError as failure:
-                    if not failure.retriable:
-                        raise
-                    error = failure
-                error = error or self._error_in(found, identity)
-                if error is None:
-                    result = dict.fromkeys(wanted or ()) | found.offsets
-                    return {tp: result[tp] for tp in sorted(result)}
-                await attempts.pause(error)
-        raise self._rpc.expired(attempts)
+        while True:
+            found, error = _Fetched(), None
+            identity = self._identity()
+            try:
+                found = await self._fetch_once(identity, wanted, attempts)
+            except KafkaError as failure:
+                if not failure.retriable:
+                    raise
+                error = failure
+            error = error or self._error_in(found, identity)
+            if error is None:
+                result = dict.fromkeys(wanted or ()) | found.offsets
+                return {tp: result[tp] for tp in sorted(result)}
+            await attempts.pause(error)
 
     async def fetch_each(
         self,
@@ -212,6 +208,7 @@ class CommittedOffsets:
             request,
             timeout=attempts.within(self._request_timeout),
             max_version=version,
+            deadline=attempts.deadline,
         )
         return _read(reply)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from asyncio import Future
 from collections.abc import Callable
+from math import inf
 from typing import Protocol, TypeVar
 
 import anyio
@@ -56,7 +57,7 @@ class CoordinatorConnection(Protocol):
 
     @property
     def throttled(self) -> float:
-        """Seconds for which a quota of the broker holds requests back; 0 for none."""
+        """Seconds for which the broker's quota still forbids sending."""
         ...
 
     async def call(
@@ -272,7 +273,7 @@ class CoordinatorRpc:
             connection, request, timeout=timeout, is_vital=is_vital
         )
 
-    async def call_on(
+    async def call_on(  # noqa: PLR0913 - the request and its limits
         self,
         connection: CoordinatorConnection,
         request: Request[ResponseT],
@@ -281,6 +282,7 @@ class CoordinatorRpc:
         max_version: int | None = None,
         is_vital: bool = False,
         on_sent: Callable[[], None] | None = None,
+        deadline: float = inf,
     ) -> ResponseT:
         """Send a request once on a connection that `connection` returned.
 
@@ -293,8 +295,11 @@ class CoordinatorRpc:
                 that is in flight to it fails then.
             on_sent: called when the request was handed to the connection, from then on
                 it may take effect; not called if that was refused.
+            deadline: the time of the loop's clock until which a throttle may hold the
+                request back. Then it is withdrawn, and cannot take effect any more.
 
         Raises:
+            RequestTimeout: a throttle held it back until the deadline.
             KafkaError: what the connection raises. A coordinator that hangs up or does
                 not answer is forgotten.
         """
@@ -304,7 +309,10 @@ class CoordinatorRpc:
             )
             if on_sent is not None and not answer.done():
                 on_sent()
-            return await answer
+            if not connection.throttled:
+                return await answer
+            with anyio.CancelScope(deadline=deadline):
+                return await answer
         except ConnectionLost:
             self.forget()
             raise
@@ -314,6 +322,7 @@ class CoordinatorRpc:
             else:
                 self.forget()
             raise
+        raise self._throttled(connection)
 
     def expired(self, attempts: Attempts) -> KafkaError:
         """Make the error for attempts whose time is over.
@@ -331,13 +340,13 @@ class CoordinatorRpc:
     def _note_throttle(self, attempts: Attempts) -> None:
         connection = self.ready(ConnectionClass.SHARED)
         if connection is not None and connection.throttled > 0:
-            attempts.note(
-                RequestTimeout(
-                    f"{self.name}: its coordinator, broker {self._node_id}, throttles "
-                    f"this client and takes no request for another "
-                    f"{connection.throttled:.1f} s"
-                )
-            )
+            attempts.note(self._throttled(connection))
+
+    def _throttled(self, connection: CoordinatorConnection) -> RequestTimeout:
+        return RequestTimeout(
+            f"{self.name}: its coordinator, broker {self._last_node_id}, throttles "
+            f"this client and takes no request for another {connection.throttled:.1f} s"
+        )
 
     # ---- the loop ------------------------------------------------------------------
 
@@ -427,6 +436,7 @@ class CoordinatorRpc:
                 if attempts.due >= attempts.deadline:
                     break
                 await attempts.wait()
+        self._note_throttle(attempts)
         raise self._expired(attempts)
 
     def _check_version(
@@ -446,7 +456,6 @@ class CoordinatorRpc:
     def _expired(self, attempts: Attempts) -> KafkaError:
         if attempts.last is None and self.failure is not None:
             attempts.note(self.failure)
-        self._note_throttle(attempts)
         error = attempts.expired()
         if error is attempts.last:  # the caller wants it as it is
             return error

@@ -49,7 +49,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.client.committed import CommittedOffsets
-from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
+from kafkaio.client.coordination import CoordinatorRpc
 from kafkaio.client.fanout import Results
 from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.config import ConsumerConfig
@@ -67,10 +67,7 @@ from kafkaio.errors import (
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-)
+from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 __all__ = ["CommitMember", "CommitTopics", "KafkaOffsets"]
@@ -332,8 +329,12 @@ class KafkaOffsets:
                 return
             identity, merge = self._identity(), self._queue.merge()
             sent_at = now()
-            reply = await self._ask(
-                connection, commit_request(identity, merge.offsets), attempts
+            reply = await self._rpc.call_on(
+                connection,
+                commit_request(identity, merge.offsets),
+                timeout=attempts.within(self._request_timeout),
+                max_version=MAX_VERSION,
+                deadline=attempts.deadline,
             )
         except KafkaError as error:
             if not error.retriable:
@@ -342,28 +343,7 @@ class KafkaOffsets:
                 self._calls[number].attempts.note(error)
             self._requests.failed(error)
         else:
-            if reply is not None:
-                self._settle(merge, reply, identity, now() - sent_at)
-
-    async def _ask(
-        self,
-        connection: CoordinatorConnection,
-        request: OffsetCommitRequest,
-        attempts: Attempts,
-    ) -> OffsetCommitResponse | None:
-        asked = self._rpc.call_on(
-            connection,
-            request,
-            timeout=attempts.within(self._request_timeout),
-            max_version=MAX_VERSION,
-        )
-        if not connection.throttled:
-            return await asked
-        # The time that a throttle holds it back does not count. If the time of the call
-        # is over before that, it is withdrawn.
-        with anyio.CancelScope(deadline=attempts.deadline):
-            return await asked
-        return None
+            self._settle(merge, reply, identity, now() - sent_at)
 
     def _ends_lost(self, sender: _Call) -> bool:
         """End the calls whose assignments have ended.

@@ -206,7 +206,8 @@ class Chunks:
                     batch.check_crc()
                 if isolation.passes(batch):
                     break
-                self._leave_out(buffer, batch)
+                self._buffers.pop_batch(buffer)
+                self._left_out(buffer, batch)
         self._buffers.drop_if_empty(buffer)
 
     def _take(self, buffer: PartitionBuffer, limit: int) -> Piece:
@@ -245,19 +246,18 @@ class Chunks:
             except (CorruptRecord, RecordTooLarge) as error:
                 self._break(buffer, error)
                 return False
+            self._buffers.pop_batch(buffer)
             if chunk is not None and chunk.remaining:
-                self._buffers.pop_batch(buffer)
                 buffer.open_chunk(chunk, batch.leader_epoch)
                 self._listener.made_room()
                 return True
-            self._leave_out(buffer, batch)
+            self._left_out(buffer, batch)
         return False
 
-    def _leave_out(
+    def _left_out(
         self, buffer: PartitionBuffer, batch: RecordBatch | LegacyBatch
     ) -> None:
-        # The first batch has nothing for the user.
-        self._buffers.pop_batch(buffer)
+        # The batch that was removed has nothing for the user.
         self._buffers.clear_chunk(buffer)
         self._listener.made_room()
         tp, end = buffer.tp, batch.next_offset
