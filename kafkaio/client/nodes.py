@@ -6,7 +6,7 @@ Before the first metadata arrives, these are the bootstrap servers, and again af
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Final
 
@@ -77,19 +77,22 @@ class Nodes:
                 loads.append(NodeLoad(node_id, None, wait))
         return least_loaded_first(loads, roll())
 
-    async def any_connection(self) -> Connection:
+    async def any_connection(self, avoid: Collection[int] = ()) -> Connection:
         """Return a connection to the broker that can answer soonest.
 
         Where there is no idle connection, brokers are connected to, each a head start
         after the one before, and the first that succeeds is taken. So a broker that
         does not react delays nothing for longer than that.
 
+        Args:
+            avoid: brokers that come last, because they were asked and are silent.
+
         Raises:
             BrokerNotAvailable: none can be reached; names each and why.
             AuthenticationError: all refuse the client's identity.
         """
         while True:
-            order = self.in_order()
+            order = sorted(self.in_order(), key=lambda node_id: node_id in avoid)
             ready = self._pool.ready(order[0], ConnectionClass.SHARED)
             if ready is not None:
                 return ready
