@@ -116,7 +116,7 @@ class CoordinatorFinder:
 
     async def _look_up(self, kind: CoordinatorKind, keys: list[str]) -> None:
         # If the first broker hangs and does not answer, another one may.
-        ask = partial(self._ask, kind, keys)
+        ask = partial(self._ask, kind, keys, set[int]())
         answers, failures = await race([ask] * _ASKED, _HEAD_START)
         if not answers:
             for key in keys:
@@ -138,9 +138,10 @@ class CoordinatorFinder:
                 self._end((kind, outcome.key), error)
 
     async def _ask(
-        self, kind: CoordinatorKind, keys: list[str]
+        self, kind: CoordinatorKind, keys: list[str], asked_nodes: set[int]
     ) -> list[Found | NotFound]:
-        connection = await self._nodes.any_connection()
+        connection = await self._nodes.any_connection(asked_nodes)
+        asked_nodes.add(connection.node_id)
         version = connection.versions.usable(request_type(ApiKey.FIND_COORDINATOR))
         if version < kind.least_version:
             what = kind.name.lower()

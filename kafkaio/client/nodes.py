@@ -108,7 +108,7 @@ class Nodes:
         named = ", ".join(opening[:_NAMED]) + more
         return f"it waits for a connection to {named}" if opening else ""
 
-    async def any_connection(self) -> Connection:
+    async def any_connection(self, avoid: Collection[int] = ()) -> Connection:
         """Return a connection to the broker that can answer soonest.
 
         Where there is no idle connection, brokers are connected to, each a head start
@@ -116,12 +116,15 @@ class Nodes:
         does not react delays nothing for longer than that. The bootstrap servers are
         among them where several brokers cannot be reached.
 
+        Args:
+            avoid: brokers that come last, because they were asked and are silent.
+
         Raises:
             BrokerNotAvailable: none can be reached; names each and why.
             AuthenticationError: all refuse the client's identity.
         """
         while True:
-            order = self.in_order()
+            order = sorted(self.in_order(), key=lambda node_id: node_id in avoid)
             ready = self._pool.ready(order[0], ConnectionClass.SHARED)
             if ready is not None:
                 return ready

@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from kafkaio import Broker as BrokerNode
 from kafkaio._net.connection_class import ConnectionClass
-from kafkaio.client import CoordinatorKind
+from kafkaio.client import Client, CoordinatorKind
 from kafkaio.client.cluster import Cluster
 from kafkaio.client.coordination import CoordinatorRpc
 from kafkaio.client.retry import Attempts
+from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -21,6 +23,7 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol.messages.describe_cluster import DescribeClusterRequest
 from kafkaio.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafkaio.protocol.messages.find_coordinator import (
     Coordinator,
@@ -28,8 +31,11 @@ from kafkaio.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafkaio.protocol.messages.list_groups import ListGroupsRequest
+from kafkaio.testing import Broker, drop, throttle
 from tests.fakes.broker import DISCONNECT, HANG, FakeCluster
 from tests.unit.client.support import client_of
+from tests.unit.consumer.group_fakes import virtual
 
 TRANSACTION, GROUP = CoordinatorKind.TRANSACTION, CoordinatorKind.GROUP
 REQUEST = EndTxnRequest(
@@ -369,3 +375,21 @@ async def test_a_coordinator_that_cannot_be_connected_to(cluster: FakeCluster) -
         with pytest.raises(RequestTimeout) as raised:
             await rpc.connection(ConnectionClass.SHARED, now() + 2)
         assert "group 'g': no connection to its coordinator 1" in str(raised.value)
+
+
+@virtual
+async def test_a_look_up_asks_another_broker_than_the_silent_one() -> None:
+    async with Broker(nodes=3, memory_transport=True) as broker:
+        config = ClientConfig.of(broker.bootstrap_servers, {})
+        async with Client.from_config(config, dial=broker.dial) as client:
+            # Two of the brokers throttle the client for a while, so that the third is
+            # the best to ask; and that one does not answer.
+            broker.faults.on("ListGroups", throttle(5.0))
+            for node in (1, 2):
+                await client.request(ListGroupsRequest(), to=BrokerNode(node))
+            await client.request(DescribeClusterRequest(), to=BrokerNode(0))
+            broker.faults.on("FindCoordinator", drop(), node=0)
+            begun = now()
+            found = await client._cluster.coordinator(GROUP, "g")
+            assert found == broker.control.coordinator("g")
+            assert now() - begun < 7

@@ -391,9 +391,7 @@ class Kip848Membership(Membership):
         now: float,
         roll: float,
     ) -> Effects:
-        """ConsumerGroupHeartbeat was answered, that of a leave included."""
-        if ticket == self._closing_ticket != 0:
-            return self.leave_ended(ticket, now)
+        """ConsumerGroupHeartbeat was answered, one that does not leave."""
         if ticket != self._ticket or ticket == 0:
             return ()
         self._ticket = 0

@@ -688,7 +688,7 @@ def test_closing_gives_everything_up_and_leaves(
     assert driver.beat.member_epoch == epoch
     leave = driver.beat.ticket
     assert driver.machine.leave_ended(leave + 1, driver.now) == ()
-    driver.answer(member_epoch=-1)
+    driver.feed(driver.machine.leave_ended(leave, driver.now))
     assert driver.state is State.LEFT
     assert driver.machine.close(driver.now) == ()
     assert driver.machine.unsubscribe(driver.now) == ()

@@ -197,6 +197,8 @@ class Laws(RuleBasedStateMachine):
         if reply is None or fate == "lost":
             error = ConnectionLost("x")
             self.take(self.machine.request_failed(beat.ticket, error, self.now, roll))
+        elif beat.is_leave:
+            self.take(self.machine.leave_ended(beat.ticket, self.now))
         else:
             self.take(
                 self.machine.heartbeat_answered(beat.ticket, reply, self.now, roll)
