@@ -13,6 +13,8 @@ The rules, each of them a law in the tests:
   unless many answers in a row say so: then the one seen was wrong.
 * A topic with another id is another topic: all epochs of the old one are void.
 * A partition with an error may have a useful epoch, which counts.
+* A topic whose partitions have a hole, or one of them twice, stays as it was cached,
+  and is fetched again.
 * An answer without brokers changes nothing.
 * An answer that no cluster gives changes nothing either: too many brokers, names of
   topics that Kafka does not allow, partitions with negative numbers.
@@ -491,6 +493,14 @@ def _check_counts(response: MetadataResponse, max_brokers: int) -> None:
             )
 
 
+def _is_whole(topic: MetadataResponseTopic) -> bool:
+    """Whether the partitions of a topic are numbered from 0 without a hole."""
+    numbers = {p.partition_index for p in topic.partitions}
+    return len(numbers) == len(topic.partitions) and (
+        not numbers or max(numbers) == len(numbers) - 1
+    )
+
+
 class _Merger:
     """One run of `merge`: the topics of one answer."""
 
@@ -507,6 +517,12 @@ class _Merger:
         if error:
             return self._failed_topic(name, topic, topic_id, error)
         former = self._old.by_name.get(name)
+        if not _is_whole(topic):
+            # No broker describes a part of a topic, or a partition twice. Producers
+            # take the number of partitions for the numbers that there are.
+            self.unsettled.add(name)
+            broken = ErrorCode.LEADER_NOT_AVAILABLE
+            return former or TopicView(name, topic_id, topic.is_internal, broken)
         # A cached partition may replace a stale one only if the topic is the same.
         same = former is not None and former.topic_id in {topic_id, None}
         cached = former.partitions if former is not None and same else _NOTHING

@@ -105,8 +105,6 @@ _GROUPS: tuple[tuple[Reaction, tuple[ErrorCode, ...]], ...] = (
             _E.NOT_ENOUGH_REPLICAS,
             _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
             _E.CONCURRENT_TRANSACTIONS,
-            # The broker lags behind the client, so new metadata would not help.
-            _E.UNKNOWN_LEADER_EPOCH,
             _E.OFFSET_NOT_AVAILABLE,
             _E.UNSTABLE_OFFSET_COMMIT,
             _E.THROTTLING_QUOTA_EXCEEDED,
@@ -117,6 +115,9 @@ _GROUPS: tuple[tuple[Reaction, tuple[ErrorCode, ...]], ...] = (
         _REFRESH,
         (
             _E.UNKNOWN_TOPIC_OR_PARTITION,
+            # The broker lags behind the client, or the client was told a wrong epoch,
+            # which only new metadata can refute.
+            _E.UNKNOWN_LEADER_EPOCH,
             _E.REPLICA_NOT_AVAILABLE,
             _E.NETWORK_EXCEPTION,
             _E.KAFKA_STORAGE_ERROR,
@@ -304,7 +305,7 @@ _LEADER_LOOKUP = {
     _E.UNKNOWN_TOPIC_OR_PARTITION: _WRONG_LEADER,
     _E.REPLICA_NOT_AVAILABLE: _WRONG_LEADER,
     _E.KAFKA_STORAGE_ERROR: _WRONG_LEADER,
-    _E.UNKNOWN_LEADER_EPOCH: _LOADING,
+    _E.UNKNOWN_LEADER_EPOCH: _WRONG_LEADER,
     _E.OFFSET_NOT_AVAILABLE: _LOADING,
 }
 _SHARE = {

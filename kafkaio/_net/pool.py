@@ -44,6 +44,8 @@ __all__ = ["Pool"]
 
 #: How often in a row an address may turn a client away before that is an answer.
 _PATIENCE: Final = 3
+#: Refused addresses that are remembered, so that each is reported once.
+_MOST_REFUSED: Final = 10_000
 #: Characters of an impossible host that an error shows.
 _SHOWN: Final = 255
 #: Mechanisms whose messages have the secret itself.
@@ -342,6 +344,8 @@ class Pool:
         schedule = self._schedules.setdefault(key, self._settings.schedule())
         schedule.failed(now(), roll())
         if (host, port) not in self._refused:
+            if len(self._refused) >= _MOST_REFUSED:
+                self._refused.clear()
             self._refused.add((host, port))
             self._report(key, error)
         raise error

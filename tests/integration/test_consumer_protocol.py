@@ -431,3 +431,31 @@ async def test_a_group_migrates_member_by_member(
         assert set(total.values()) == {1}
         assert [one.statistics().group_protocol for one in members] == [to, to]
     assert observer.lost == []
+
+
+@NEW
+@pytest.mark.parametrize(
+    ("limits", "protocol"),
+    [
+        ("JoinGroup:5,Produce:9,Fetch:11", "consumer"),
+        ({"Metadata": 9}, "classic"),  # assignments name topics by ids
+        ({"ApiVersions": 0}, "classic"),  # which tells no features
+    ],
+)
+async def test_versions_that_the_client_limits(
+    real_kafka: Kafka, kafka_topic: str, limits: object, protocol: str
+) -> None:
+    servers, options = real_kafka.bootstrap_servers, {"max_versions": limits}
+    async with Producer(servers, **options) as producer:  # type: ignore[arg-type]
+        await producer.send(kafka_topic, b"1")
+    consumer = Consumer(
+        servers,
+        topics=[kafka_topic],
+        group_id=f"limits-{uuid.uuid4().hex[:8]}",
+        auto_offset_reset="earliest",
+        **options,  # type: ignore[arg-type]
+    )
+    async with consumer:
+        assert (await anext(consumer)).value == b"1"
+        await consumer.commit()
+        assert consumer.statistics().group_protocol == protocol

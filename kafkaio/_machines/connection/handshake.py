@@ -106,6 +106,8 @@ _LADDER: Final = (ApiVersionsRequest.MAX_VERSION, ApiVersionsRequest.MAX_VERSION
 #: Seconds for which an address is asked in the version that it answered. An old version
 #: tells less, and an address may have hung up only because its broker was starting.
 _KEPT: Final = 600.0
+#: Addresses that are remembered at most.
+_MOST: Final = 10_000
 
 
 class FirstVersions:
@@ -128,6 +130,9 @@ class FirstVersions:
     def hung_up(self, address: tuple[str, int], now: float) -> None:
         """Note that an address closed a connection in place of an answer."""
         count, _ = self._hung_up.get(address, (0, now))
+        if len(self._hung_up) >= _MOST:
+            # Brokers name the addresses, and could name new ones without end.
+            self._hung_up.clear()
         self._hung_up[address] = count + 1, now + _KEPT
 
     def answered(self, address: tuple[str, int], asked: int) -> None:

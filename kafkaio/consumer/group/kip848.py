@@ -14,11 +14,12 @@ from kafkaio._machines.membership.protocol import Effects
 from kafkaio._runtime.clock import now, roll
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.group.rpc import GroupRpc
-from kafkaio.errors import KafkaError, UnsupportedVersion
+from kafkaio.errors import KafkaError, ProtocolError, UnsupportedVersion
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
+    ConsumerGroupHeartbeatResponse,
 )
 from kafkaio.protocol.messages.metadata import MetadataRequest
 
@@ -31,6 +32,14 @@ _FEATURE: Final = "group.version"
 _COMPLETE_FROM: Final = 1
 # The version of Metadata from which topics are asked for by their ids.
 _BY_ID_FROM: Final = 12
+
+
+def _check_epoch(reply: ConsumerGroupHeartbeatResponse) -> None:
+    """See that a member has an epoch; those that leave are told -1 or -2."""
+    if not reply.error_code and reply.member_epoch <= 0:
+        error = ProtocolError(f"a member of epoch {reply.member_epoch}: none has it")
+        error.retriable = True  # the next answer tells the right one
+        raise error
 
 
 class Kip848Requests:
@@ -86,6 +95,7 @@ class Kip848Requests:
         reply = await self._rpc.coordinator.call_on(
             connection, request, timeout=timeout, is_vital=True, on_sent=self._sent
         )
+        _check_epoch(reply)
         self._rpc.heartbeat_answered(sent_at)
         self._rpc.answered(ApiKey.CONSUMER_GROUP_HEARTBEAT, reply.error_code)
         return self._member.heartbeat_answered(effect.ticket, reply, now(), roll())

@@ -292,3 +292,26 @@ async def test_one_answer_ends_no_transactional_producer(
                 async with producer.transaction() as transaction:
                     await transaction.send("t", b"%d" % number)
     assert refusing.refused == 1
+
+
+@pytest.mark.parametrize("epoch", [-2, -1, 0])
+async def test_a_member_without_an_epoch_asks_again(
+    monkeypatch: pytest.MonkeyPatch, epoch: int
+) -> None:
+    lies = [epoch] * 2
+
+    def lie_once(answer: Any) -> None:
+        if ApiKey.CONSUMER_GROUP_HEARTBEAT == answer.API_KEY and lies:
+            answer.member_epoch = lies.pop()
+        bounds.check(answer)
+
+    monkeypatch.setattr(machine, "check", lie_once)
+    async with testing.Broker(topics={"t": 1}, memory_transport=True) as broker:
+        options = {"group_id": "g", "group_protocol": "consumer"}
+        config = ConsumerConfig.of(broker.bootstrap_servers, options)
+        consumer = Consumer.from_config(config, dial=broker.dial, topics=["t"])
+        async with consumer:
+            await asyncio.sleep(20)
+            assert consumer.assignment
+            assert consumer.statistics().generation > 0
+    assert not lies

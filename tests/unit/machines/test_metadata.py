@@ -188,6 +188,20 @@ def test_only_old_epochs_in_a_row_refute_the_newest() -> None:
         assert known.view.leader(T0) == 1
 
 
+@pytest.mark.parametrize("numbers", [[0, 2], [1], [0, 0], [0, 2**31 - 1]])
+def test_partitions_with_a_hole_are_no_topic(numbers: list[int]) -> None:
+    def told(numbers: list[int]) -> MetadataResponseTopic:
+        parts = [replace(partition(1, 5), partition_index=n) for n in numbers]
+        return replace(topic(topic_id=A), partitions=parts)
+
+    known = Known()
+    assert known.take(told(numbers)).unsettled == {"t"}
+    assert known.view.partition_count("t") is None
+    known.take(told([0, 1]))
+    assert known.take(told(numbers)).unsettled == {"t"}
+    assert known.view.partition_count("t") == 2
+
+
 def test_another_topic_of_the_same_name_starts_anew() -> None:
     known = Known()
     known.take(topic(partition(1, 5), topic_id=A))

@@ -98,6 +98,6 @@ def test_commit_and_fetch_of_offsets() -> None:
     assert not reaction(ApiKey.OFFSET_COMMIT, E.OFFSET_METADATA_TOO_LARGE).retry
 
 
-def test_a_lagging_broker_is_no_reason_to_ask_for_metadata() -> None:
-    assert not reaction(ApiKey.FETCH, E.UNKNOWN_LEADER_EPOCH).refresh_metadata
+def test_an_epoch_that_the_broker_does_not_share_asks_for_metadata() -> None:
+    assert reaction(ApiKey.FETCH, E.UNKNOWN_LEADER_EPOCH).refresh_metadata
     assert reaction(ApiKey.FETCH, E.FENCED_LEADER_EPOCH).refresh_metadata
