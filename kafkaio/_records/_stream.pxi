@@ -43,6 +43,34 @@ cdef extern from "Python.h":
         PYGEN_NEXT
     int PyIter_Send(PyObject *iterator, PyObject *value, PyObject **result) except -1
 
+# A clock that is read before each record: where the system has one, it is the time of
+# the last tick of the kernel, which costs a few nanoseconds and is late by some
+# milliseconds at most.
+cdef extern from *:
+    """
+    #if defined(_WIN32)
+    #define WIN32_LEAN_AND_MEAN
+    #include <windows.h>
+    static inline int64_t kafkaio_about_now(void) {
+        return (int64_t)GetTickCount64() * 1000000;
+    }
+    #else
+    #include <time.h>
+    static inline int64_t kafkaio_about_now(void) {
+        struct timespec now;
+    #if defined(CLOCK_MONOTONIC_COARSE)
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    #elif defined(CLOCK_MONOTONIC_RAW_APPROX)
+        clock_gettime(CLOCK_MONOTONIC_RAW_APPROX, &now);
+    #else
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    #endif
+        return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    }
+    #endif
+    """
+    int64_t kafkaio_about_now()
+
 
 @cython.final
 cdef class Handout:
@@ -56,15 +84,32 @@ cdef class Handout:
     cdef public Py_ssize_t credit
     cdef object _refill
     cdef object _convert
+    cdef object _clock
+    # In nanoseconds.
+    cdef int64_t _until
 
-    def __init__(self, refill, convert=None):
+    def __init__(self, refill, convert=None, clock=None):
         self._refill = refill
         self._convert = convert
+        self._clock = clock
+        self._until = INT64_MAX
         self.mark = -1
+
+    cdef inline int64_t now(self) except? -1:
+        if self._clock is None:
+            return kafkaio_about_now()
+        return <int64_t>(<double>self._clock() * 1e9)
+
+    def grant(self, Py_ssize_t credit, double seconds):
+        """Let `take` hand out that many records, for about that many seconds."""
+        self.credit = credit
+        self._until = self.now() + <int64_t>(seconds * 1e9)
 
     cdef inline object next_record(self):
         # None if there is none that can be taken without waiting.
         cdef RecordCursor cursor = self.cursor
+        if self.now() >= self._until:
+            self.credit = 0
         if self.credit <= 0 or cursor is None or cursor.remaining <= 0:
             if not self._refill():
                 return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 from kafkaio._records._cursor import RecordCursor
 from kafkaio.types import Record
@@ -21,26 +22,37 @@ class Handout:
             caller has to wait for records. `take` raises what it raises.
         convert: applied to each record before it is handed out; None for no
             conversion. If it raises, the same record comes next again.
+        clock: seconds, read before each record; None in Python sets no limit of time,
+            and has the compiled twin read a clock of the system that costs little.
 
     Attributes:
         cursor: the records to hand out; None for none.
         mark: records of the cursor before this offset are finished, because a later
             one was taken; -1 if `take` has taken none since the reader set the cursor.
         credit: number of records that `take` may hand out before the next ``refill``.
+            It is 0 when the time of the last `grant` is over.
     """
 
-    __slots__ = ("_convert", "_refill", "credit", "cursor", "mark")
+    __slots__ = ("_clock", "_convert", "_refill", "_until", "credit", "cursor", "mark")
 
     def __init__(
         self,
         refill: Callable[[], bool],
         convert: Callable[[Record], Record] | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._refill = refill
         self._convert = convert
+        self._clock = clock
+        self._until = inf
         self.cursor: RecordCursor | None = None
         self.mark: int = -1
         self.credit: int = 0
+
+    def grant(self, credit: int, seconds: float) -> None:
+        """Let `take` hand out that many records, for about that many seconds."""
+        self.credit = credit
+        self._until = inf if self._clock is None else self._clock() + seconds
 
     def take(self) -> Record | None:
         """Take the next record; all records taken before count as finished.
@@ -49,6 +61,8 @@ class Handout:
             None if there is none that can be taken without waiting.
         """
         cursor = self.cursor
+        if self._clock is not None and self._clock() >= self._until:
+            self.credit = 0
         if self.credit <= 0 or cursor is None or not cursor.remaining:
             if not self._refill():
                 return None

@@ -266,7 +266,6 @@ class Consumer(Closeable):
             on_lost=callbacks.on_lost,
         )
         self._life = self._core.life
-        self._source = self._core.source
         self._config = config
         # The core refers to the callbacks weakly.
         self._callbacks = callbacks
@@ -372,7 +371,9 @@ class Consumer(Closeable):
         owner of its partition.
 
         While fetched records are there, a step makes no coroutine, future or task. The
-        event loop gets a turn every millisecond all the same.
+        event loop gets a turn before a record all the same, if some milliseconds have
+        passed since the last: also a body that never waits lets heartbeats go out, and
+        cancellation arrive, between two records.
 
         Raises:
             ClosedError: the consumer is closed already.
@@ -383,7 +384,7 @@ class Consumer(Closeable):
         # A method of this object, so that the iterator keeps the consumer alive.
         return until_closed(self._core, self._core.next_record)
 
-    async def __anext__(self) -> Record:
+    def __anext__(self) -> Coroutine[Any, Any, Record]:
         """Return the next record. If cancelled, none was taken.
 
         Raises:
@@ -402,8 +403,7 @@ class Consumer(Closeable):
                 loops end by that (``async for``, `batches`, `arrow_batches`).
             Exception: what a callback raised, or the crash of a background task.
         """
-        record = self._source.take()
-        return record if record is not None else await self._core.next_record()
+        return self._core.take_next()
 
     async def poll(
         self,

@@ -28,7 +28,6 @@ from kafkaio._machines.patience import Patience
 from kafkaio._machines.positions import Reset
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering, Schedule
-from kafkaio._records.batch import Handout
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, State
@@ -117,8 +116,11 @@ _LEAVING_AT_LEAST: Final = 0.04
 _DRAINING: Final = 0.8
 #: Most seconds of the commit before `run` raises for a batch that cannot be read.
 _COMMITTING: Final = 5.0
-#: Records that are handed out between two looks at the clock.
-_ALLOWANCE: Final = 64
+#: Records that are handed out between two looks at the loop's clock. In between, each
+#: record takes a look at a clock that costs less and is less exact.
+_ALLOWANCE: Final = 256
+#: Looked at for each record that crosses from an I/O thread.
+_RUNNING: Final = State.RUNNING
 
 
 def _is_refused_topic(error: BaseException) -> bool:
@@ -562,7 +564,7 @@ class Core:
         return (
             self.assigned.has_news
             or bool(self.reader.errors)
-            or self.life.state is not State.RUNNING
+            or self.life.state is not _RUNNING
         )
 
     def _on_crash(self, cause: BaseException) -> None:
@@ -759,15 +761,15 @@ class Core:
 
     # Reading
 
-    @property
-    def source(self) -> Handout:
-        """What records are taken from without waiting."""
-        return self.reader.handout
-
     def stream(self, wait: Callable[[], Coroutine[Any, Any, Record]]) -> RecordStream:
         """Return an iterator over records, which calls ``wait`` if there is none."""
         self.check_open()
         return RecordStream(self.reader.handout, wait)
+
+    async def take_next(self) -> Record:
+        """Return the next record, if possible without waiting."""
+        record = self.reader.handout.take()
+        return await self.next_record() if record is None else record
 
     async def next_record(self) -> Record:
         """Return the next record; wait for it as long as it takes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections.abc import Mapping
 
 import pytest
 
@@ -356,6 +357,51 @@ async def test_a_leader_that_is_killed_and_restarted(
         await round_trip("while it is down")
         await kafka.restart(victim)
         await round_trip("after")
+
+
+class Missing:
+    """The partitions without a position that were told of, and why."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[TopicPartition, str] = {}
+
+    def positions_missing(self, reasons: Mapping[TopicPartition, str]) -> None:
+        self.reasons |= reasons
+
+
+async def test_it_starts_without_the_partition_of_a_node_that_is_down(
+    real_kafka_cluster: Kafka, cluster_topic: TopicFactory
+):
+    kafka = real_kafka_cluster
+    name = cluster_topic(partitions=3, replication_factor=1)
+    partitions = [TopicPartition(name, n) for n in range(3)]
+    observer = Missing()
+    async with Client(kafka.bootstrap_servers) as client:
+        for tp in partitions:
+            await write(client, tp, [b"before"])
+        victim = client.cluster.leader(partitions[0])
+    assert victim is not None
+    await kafka.kill(victim)
+    is_down = True
+    try:
+        async with Consumer(
+            kafka.bootstrap_servers,
+            topics=name,
+            group_id=name,
+            auto_offset_reset="earliest",
+            observer=observer,
+        ) as consumer:
+            async with asyncio.timeout(30):
+                found = {(await anext(consumer)).partition for _ in range(2)}
+            assert found == {1, 2}
+            assert set(observer.reasons) == {partitions[0]}
+            await kafka.restart(victim)
+            is_down = False
+            async with asyncio.timeout(60):
+                assert (await anext(consumer)).partition == 0
+    finally:
+        if is_down:
+            await kafka.restart(victim)
 
 
 class Fetches:

@@ -49,9 +49,7 @@ class Style:
 
 
 async def _iterate(user: User) -> None:
-    stream = aiter(user.consumer)
-    while True:
-        record = await anext(stream)
+    async for record in user.consumer:
         await user.handle([record])
         user.seek_back()
 

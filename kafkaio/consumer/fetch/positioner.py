@@ -278,13 +278,7 @@ class Positioner:
         except KafkaError as error:
             offsets = Results()
             offsets.fail(tokens, error)
-        for tp, failure in {
-            id(e): (tp, e) for tp, e in offsets.failed.items()
-        }.values():
-            # A member that was removed asks again when it has joined again.
-            if not isinstance(failure, KafkaTimeout | MembershipError):
-                failure.add_note(f"loading the committed offset of {tp}")
-                self._reader.fail(failure)
+        self._fail(offsets.failed)
         failures = {**offsets.failed, **offsets.again}
         self._retry({(tp, tokens[tp]): e for tp, e in failures.items() if tp in tokens})
         missing: dict[TopicPartition, Token] = {}
@@ -297,6 +291,20 @@ class Positioner:
         if missing:
             await self._on_uncommitted(missing)
 
+    def _fail(self, failed: Mapping[TopicPartition, KafkaError]) -> None:
+        # One error for a topic: its partitions are refused for the same reason. All
+        # may have the same one.
+        by_topic: dict[tuple[type[KafkaError], str], TopicPartition] = {}
+        for tp, error in failed.items():
+            by_topic.setdefault((type(error), tp.topic), tp)
+        first = {id(failed[tp]): tp for tp in reversed(by_topic.values())}
+        for tp in first.values():
+            error = failed[tp]
+            # A member that was removed asks again when it has joined again.
+            if not isinstance(error, KafkaTimeout | MembershipError):
+                error.add_note(f"loading the committed offset of {tp}")
+                self._reader.fail(error)
+
     async def _on_uncommitted(self, missing: Mapping[TopicPartition, Token]) -> None:
         reader = self._reader
         why = KafkaError("the metadata does not have its topic yet")
@@ -304,7 +312,7 @@ class Positioner:
             are_new = await self._newcomers.among(missing)
         except KafkaError as error:
             if not error.retriable:
-                reader.fail(error)
+                self._fail(dict.fromkeys(missing, error))
             are_new, why = {}, error
         for tp, is_new in are_new.items():
             if reader.positions.committed_missing(tp, missing[tp], is_new=is_new):

@@ -212,6 +212,7 @@ class Track:
             await self._wakeup.wait(until)
         finally:
             self.is_waiting = False
+        self.time_slice.woken()
 
 
 class Lane:
@@ -314,9 +315,9 @@ class Lane:
 
     async def _next(self) -> Record:
         track = self._track
-        if track.time_slice.is_over:
-            await track.time_slice.give_way()
         while True:
+            if track.time_slice.is_over:
+                await track.time_slice.take_turn()
             track.step()
             piece = track.take(1)
             if piece is not None:
@@ -398,9 +399,9 @@ class LaneBatches:
 
     async def _next(self) -> Batch:
         track, until = self._track, None
-        if track.time_slice.is_over:
-            await track.time_slice.give_way()
         while True:
+            if track.time_slice.is_over:
+                await track.time_slice.take_turn()
             track.step()
             at_hand = track.reader.buffers.at_hand(track.tp)
             if at_hand and until is None:

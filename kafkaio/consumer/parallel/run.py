@@ -540,8 +540,15 @@ class Runner:
     async def _take_jobs(self, worker: _Worker) -> None:
         time_slice, schedule = self._consumer.time_slice, self._schedule
         handler = self._handler
+        time_slice.woken()
+        if self._group is not None and self._group.cancel_scope.cancel_called:
+            return  # a worker that has just begun is cancelled when it waits first
         # A handler that never waits gives a cancellation no chance to stop it.
-        while self._failure is None and (job := schedule.next()) is not None:
+        while self._failure is None:
+            if time_slice.is_over:  # also by the handler of another worker
+                await time_slice.take_turn()
+            if (job := schedule.next()) is None:
+                return
             if schedule.ready and not self._is_waking:
                 self._wake_worker()
             worker.job = job
@@ -558,8 +565,6 @@ class Runner:
             worker.job = None
             if worker.scope.cancel_called:
                 return  # its handler would not be cancelled: the next one must not be
-            if time_slice.is_over:
-                await time_slice.give_way()
 
     def _finished(self, job: Job) -> None:
         self._went_on = True

@@ -20,6 +20,7 @@ from kafkaio._arguments import seconds_of
 from kafkaio._dataclass import dataclass
 from kafkaio._records._impl import ACCELERATED
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.consumer.batch import (
     Batch,
     Piece,
@@ -61,21 +62,30 @@ class PlainStream:
     Args:
         source: where records are taken from.
         wait: reads the next record if the source has none.
+        time_slice: when the loop gets a turn before a record is taken; None for never,
+            because the source sees to it.
     """
 
-    __slots__ = ("_source", "_wait")
+    __slots__ = ("_source", "_time_slice", "_wait")
 
     def __init__(
-        self, source: RecordSource, wait: Callable[[], Coroutine[Any, Any, Record]]
+        self,
+        source: RecordSource,
+        wait: Callable[[], Coroutine[Any, Any, Record]],
+        time_slice: TimeSlice | None = None,
     ) -> None:
         self._source = source
         self._wait = wait
+        self._time_slice = time_slice
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Record:
         """Return the next record. If cancelled, none was taken."""
+        time_slice = self._time_slice
+        if time_slice is not None and time_slice.clock() >= time_slice.end:
+            await time_slice.give_way()
         record = self._source.take()
         return await self._wait() if record is None else record
 

@@ -18,7 +18,10 @@ from collections.abc import Callable, Collection, Iterator
 
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
+from kafkaio._records._impl import ACCELERATED
 from kafkaio._records.batch import Handout
+from kafkaio._runtime.clock import now
+from kafkaio._runtime.time_slice import SLICE
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.batch import Batch, Piece, end_of, size_of
 from kafkaio.consumer.reading.buffers import Buffers, Fetched
@@ -75,7 +78,10 @@ class Reader:
         self._on_change = on_change
         self._on_news = on_news
         self.deserialize: Callable[[Record], Record] | None = deserializing(config)
-        self.handout: Handout = Handout(self._refill, self.deserialize)
+        # The compiled handout has a clock of its own, which costs less.
+        self.handout: Handout = Handout(
+            self._refill, self.deserialize, None if ACCELERATED else now
+        )
         self._progress = Progress(self.positions, self.ledger, self.handout)
         self._chunks = Chunks(
             self.buffers,
@@ -292,9 +298,10 @@ class Reader:
             return False
         handout = self.handout
         if handout.credit <= 0:
-            handout.credit = self.allowance()
-            if handout.credit <= 0:
+            allowance = self.allowance()
+            if allowance <= 0:
                 return False
+            handout.grant(allowance, SLICE)
         cursor, chunk = handout.cursor, self._progress.chunk
         if cursor is not None and chunk is not None:
             if cursor.remaining:
@@ -308,7 +315,7 @@ class Reader:
         """Take the next record; None if there is none now."""
         if not self._chunks.find():
             return None
-        self.handout.credit = max(1, self.allowance())
+        self.handout.grant(max(1, self.allowance()), SLICE)
         return self.handout.take()
 
     def take(self, max_records: int) -> list[Record]:

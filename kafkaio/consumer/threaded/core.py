@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Set
 from contextlib import suppress
 from functools import partial, wraps
+from time import monotonic
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import anyio
@@ -27,6 +28,7 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Lifecycle, State
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.thread import LoopThread
+from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.client.cluster import Cluster
 from kafkaio.config import ConsumerConfig
 from kafkaio.consumer.commit import ToCommit
@@ -137,6 +139,8 @@ class ThreadedCore:
         self.life: Lifecycle = core.life
         self._handoff = Handoff(core.reader, core.is_interrupted)
         core.reader.hand_off_to(self._handoff)
+        # When the user's loop is to get a turn.
+        self._time_slice = TimeSlice(monotonic)
         # Polls whose callers were cancelled after they had come.
         self._polls = deque[tuple[Poll, Transfer]]()
         if core.member is not None:
@@ -217,21 +221,24 @@ class ThreadedCore:
         """Whether the user has closed it, and no crash had ended it."""
         return self.life.is_closed
 
-    @property
-    def source(self) -> Handoff:
-        """What records are taken from without waiting."""
-        return self._handoff
-
     def stream(self, wait: Callable[[], Coroutine[Any, Any, Record]]) -> PlainStream:
         """Return an iterator over records, which calls ``wait`` if there is none."""
         self._core.check_open()
-        return PlainStream(self._handoff, wait)
+        return PlainStream(self._handoff, wait, self._time_slice)
+
+    async def take_next(self) -> Record:
+        """Return the next record, if possible without asking the thread."""
+        if self._time_slice.is_over:
+            await self._time_slice.give_way()
+        record = self._handoff.take()
+        return await self.next_record() if record is None else record
 
     async def next_record(self) -> Record:
         """Return the next record; wait for it as long as it takes."""
         while True:
             # If this is cancelled after records have come, the next call has them.
             await self.call(self._exchange)
+            self._time_slice.renew()
             record = self._handoff.take()
             if record is not None:
                 return record
@@ -308,8 +315,15 @@ class ThreadedCore:
             )
         thread = self.thread
 
+        async def in_turn(record: Record) -> None:
+            # Many handlers may begin in one turn of the user's loop.
+            self._time_slice.woken()
+            if self._time_slice.is_over:
+                await self._time_slice.take_turn()
+            await work_of(handler, record)
+
         async def cross(record: Record) -> None:
-            await thread.call_owner(lambda: work_of(handler, record))
+            await thread.call_owner(partial(in_turn, record))
 
         async def cross_dead(record: Record, error: Exception) -> None:
             assert dead_letter is not None

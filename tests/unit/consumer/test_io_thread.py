@@ -150,7 +150,7 @@ async def test_a_partition_of_a_hanging_node_does_not_keep_it_from_starting():
             group_id="g",
             auto_offset_reset="earliest",
         )
-        await consumer.start(timeout=3)
+        await consumer.start(timeout=5)
         seen = set[int]()
         while len(seen) < sum(leader != hanging for leader in leaders):
             seen |= {r.partition for r in (await consumer.poll(timeout=1)).records}

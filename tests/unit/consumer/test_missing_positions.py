@@ -192,6 +192,32 @@ async def test_one_unstable_offset_delays_no_other_partition(
         assert await read(consumer, 1) == {(0, 1)}
 
 
+async def test_a_topic_whose_offsets_are_refused_is_told_once(
+    cluster: FakeCluster, logs: FakeLogs, group: FakeGroup, make: MakeConsumer
+):
+    fetch: Callable[..., Any] = group._fetch
+    refuses = False
+
+    def refusing(node: Any, header: Any, request: Any) -> Any:
+        answer = fetch(node, header, request)
+        for found in answer.groups:
+            for topic in found.topics:
+                for item in topic.partitions:
+                    if refuses and topic.name == "orders":
+                        item.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return answer
+
+    cluster.on(ApiKey.OFFSET_FETCH, refusing)
+    options = {**GROUP, "topics": "one", "auto_offset_reset": "earliest"}
+    async with make(**options) as consumer:
+        refuses = True
+        consumer.subscribe(["orders", "one"])
+        with pytest.raises(AuthorizationError, match="orders-0"):
+            await consumer.poll(timeout=5)
+        logs.append("one", 0, b"1")  # the other topic is read on
+        assert (await consumer.poll(timeout=0.05)).records
+
+
 async def test_a_right_on_one_partition_keeps_the_others_from_nothing(
     cluster: FakeCluster, logs: FakeLogs, make: MakeConsumer
 ):

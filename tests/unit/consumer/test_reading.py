@@ -115,9 +115,9 @@ async def test_a_reader_with_data_lets_other_tasks_run(
     async with make(**FIRST) as consumer:
         await asyncio.sleep(1)
         # As if the user had worked for a while without any await.
-        consumer._core.time_slice._end = 0.0
+        consumer._core.time_slice.end = 0.0
         asyncio.get_running_loop().call_soon(heard.set)
-        for _ in range(100):
+        for _ in range(300):
             await anext(consumer)
         assert heard.is_set()
         begun = asyncio.get_running_loop().time()

@@ -218,6 +218,36 @@ def test_nothing_is_taken_without_credit_or_cursor(twin: Any) -> None:
     assert [r.offset for r in handout.take_run(9)] == [102]
 
 
+def test_a_grant_ends_with_its_time(twin: Any) -> None:
+    times = [0.0]
+    asked: list[int] = []
+
+    def refill() -> bool:
+        asked.append(handout.credit)
+        return False
+
+    handout = twin.Handout(refill, None, lambda: times[0])
+    handout.cursor = cursor_of(twin, 3)
+    handout.grant(10, 0.5)
+    times[0] = 0.4
+    assert handout.take().offset == 100
+    times[0] = 0.6
+    assert handout.take() is None
+    assert asked == [0]  # the owner sees that nothing may be handed out any more
+    handout.grant(1, 0.5)
+    assert handout.take().offset == 101
+    assert handout.take() is None
+
+
+def test_the_clock_of_the_system_ends_a_grant() -> None:
+    handout = compiled_codec().Handout(lambda: False)
+    handout.cursor = cursor_of(compiled_codec(), 3)
+    handout.grant(10, 1000)
+    assert handout.take().offset == 100
+    handout.grant(10, -1)
+    assert handout.take() is None
+
+
 def test_an_owner_that_promises_too_much_is_not_believed(twin: Any) -> None:
     handout = twin.Handout(lambda: True)
     assert handout.take() is None
