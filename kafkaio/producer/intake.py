@@ -204,8 +204,11 @@ class Intake:
     async def _taken_in(
         self, topic: str, partition: int | None, record: PlainRecord, limit: int
     ) -> Delivery:
-        place = None
-        if self._share.is_tight(self.now()):
+        place, budget = None, self._budget
+        # As `is_tight` begins: most records are spared the call.
+        if (
+            budget.used > self._share.limit or budget.held_back
+        ) and self._share.is_tight(self.now()):
             partition, place = self._destined(topic, partition, record)
         if self.open_batches.taken < limit:
             delivery = self._at_once(topic, partition, record, place)

@@ -489,10 +489,12 @@ class Sender:
         # never land. So it goes to the task, whose crash fails everything that waits.
         self._on_wire -= 1
         try:
-            self._outbox.node(node).answered(self._loop.time())
+            state = self._accumulator.availability.nodes[node]
+            # The time counts only where other requests wait for their answers.
+            state.answered(self._loop.time() if state.in_flight > 1 else 0.0)
             if isinstance(answer, Exception):
                 self._accumulator.availability.node_failed(node)
-                self._outcomes.unanswered(batches, answer, self._outbox.node(node))
+                self._outcomes.unanswered(batches, answer, state)
             else:
                 if self._accumulator.availability.has_trouble:
                     self._accumulator.availability.node_answered(node)

@@ -132,7 +132,7 @@ class Outbox:
         The partitions take turns in being first, so that none is starved when the
         request's size limit is reached. The first batch is taken whatever its size.
         """
-        node = self.node(node_id)
+        node = self._availability.nodes.get(node_id) or self.node(node_id)
         sendable = self._gate.sendable
         queues = [q for q in self._backlog.active.values() if q.leader == node_id]
         if len(queues) > 1:

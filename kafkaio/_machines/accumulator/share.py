@@ -40,6 +40,9 @@ class BufferShare:
         backlog: all records held.
         budget: the bytes in use.
         availability: says which partitions are stalled.
+
+    Attributes:
+        limit: bytes in use up to which no record has to wait because of its partition.
     """
 
     __slots__ = (
@@ -51,12 +54,12 @@ class BufferShare:
         "_has_others",
         "_held",
         "_is_calm",
-        "_limit",
         "_limits",
         "_little",
         "_looked_at",
         "_looks_at",
         "_measured_at",
+        "limit",
     )
 
     def __init__(
@@ -67,7 +70,7 @@ class BufferShare:
         availability: Availability,
     ) -> None:
         self._limits = limits
-        self._limit = limits.stalled_memory
+        self.limit: int = limits.stalled_memory
         self._full = limits.buffer_memory - limits.reserved_memory
         self._little = limits.reserved_memory // 4
         self._backlog = backlog
@@ -90,7 +93,7 @@ class BufferShare:
         Asked for every record that does not go into an open batch.
         """
         budget = self._budget
-        if budget.used <= self._limit or budget.held_back:
+        if budget.used <= self.limit or budget.held_back:
             return bool(budget.held_back)
         if self._backlog.undesignated_bytes or budget.used > self._full:
             return True
@@ -109,14 +112,14 @@ class BufferShare:
         used = self._budget.used + size
         if used > self._full and self._holds_much(place, size):
             return True
-        if used <= self._limit or not self.is_stalled(place, now):
+        if used <= self.limit or not self.is_stalled(place, now):
             return False
         if (
             not 0 <= now - self._measured_at < _MEASURED_FOR
             or self._changes != self._availability.changes
         ):
             self._measure(now)
-        return self._has_others and self._held + size > self._limit
+        return self._has_others and self._held + size > self.limit
 
     def _holds_much(self, place: TopicPartition, size: int) -> bool:
         topic = self._backlog.topics.get(place.topic)
