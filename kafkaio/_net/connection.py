@@ -261,9 +261,12 @@ class Connection:
         seconds = self.throttled
         if not seconds:
             return ""
+        where = f"{self.broker.host}:{self.broker.port}"
+        if self.node_id >= 0:
+            where = f"broker {self.node_id} ({where})"
         return (
-            f"{self.broker.host}:{self.broker.port} throttles this client, so that "
-            f"nothing is sent to it for another {seconds:.1f} s"
+            f"{where} throttles this client: nothing is sent to it for another "
+            f"{seconds:.1f} s"
         )
 
     def statistics(self) -> ConnectionStatistics:

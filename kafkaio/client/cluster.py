@@ -253,6 +253,10 @@ class Cluster:
         why = self._metadata.why_late() or f"no answer yet from {servers}"
         raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
 
+    def why_undescribed(self) -> str:
+        """Why metadata has not come yet, for error messages; empty for no reason."""
+        return self._metadata.why_late()
+
     def _is_final(self, failure: KafkaError) -> bool:
         """Whether another attempt to fetch the first metadata is of no use."""
         if isinstance(failure, ProtocolError):

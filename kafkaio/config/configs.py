@@ -1140,9 +1140,11 @@ def _version_of(pair: str) -> tuple[str, object]:
 
 
 def _wrong_versions(given: object) -> ConfigurationError:
-    return ConfigurationError(
-        f"max_versions={given!r} must be versions by the names of APIs, such as "
-        '{"JoinGroup": 5} or "JoinGroup:5,SyncGroup:3"'
+    return wrong_value(
+        "max_versions",
+        given,
+        'must be versions by the names of APIs, such as {"JoinGroup": 5} or '
+        '"JoinGroup:5,SyncGroup:3"',
     )
 
 

@@ -682,10 +682,13 @@ class Producer(Closeable):
             await self._flush()
         if scope.cancelled_caught:
             buffer = self._accumulator.statistics()
+            why = self._accumulator.placement.why_undescribed()
+            is_late = buffer.undesignated_records and why
             raise KafkaTimeout(
                 f"not flushed within {timeout:g} s: {buffer.waiting_batches} batches "
                 f"waiting, {buffer.batches_on_wire} on the wire, "
                 f"{buffer.undesignated_records} records without metadata"
+                f"{f' ({why})' if is_late else ''}"
             )
 
     async def partitions_for(

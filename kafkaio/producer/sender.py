@@ -127,6 +127,7 @@ class Sender:
                 transaction.failed, harm=Harm.ABORT
             )
         accumulator.placement.on_missing = self._report_missing
+        accumulator.placement.why_undescribed = cluster.why_undescribed
         self._cluster = cluster
         self._config = config
         self._accumulator = accumulator

@@ -190,6 +190,9 @@ def example(name: str) -> KafkaError:
         made: KafkaError = kind("t", 1, 5, 3)
     elif issubclass(kind, errors.BrokerError):
         made = kind("refused", code=3, name="X", retriable=True)
+    elif issubclass(kind, errors.DeserializationError):
+        record = kafkaio.Record("t", 1, 5, 0, b"k", b"v")
+        made = kind("wrong", is_key=True, record=record)
     else:
         made = kind("wrong")
     made.add_note("seen by the caller")

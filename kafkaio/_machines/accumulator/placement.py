@@ -158,6 +158,7 @@ class Placement:
             the others have theirs.
         on_missing: called with a partition that records wait for, and that its topic
             does not have by new metadata; once, until it has it.
+        why_undescribed: says why metadata has not come yet, for error messages.
     """
 
     def __init__(  # noqa: PLR0913 - the parts that it needs
@@ -185,6 +186,7 @@ class Placement:
         self.wait: Wait | None = None
         self.on_failed: Callable[[Exception], None] | None = None
         self.on_missing: Callable[[TopicPartition, Exception], object] | None = None
+        self.why_undescribed: Callable[[], str] = str
 
     # Taking records in
 
@@ -488,8 +490,10 @@ class Placement:
                 f"{_missing(tp, topic.partition_count)}, also after {limit}",
             )
         if not code:
+            why = self.why_undescribed()
             return RequestTimeout(
                 f"no broker described topic {topic.name!r} within {limit}"
+                f"{why and f': {why}'}"
             )
         what = f"topic {topic.name!r} cannot be written"
         if code == unknown:

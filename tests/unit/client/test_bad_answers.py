@@ -12,7 +12,8 @@ import pytest
 from kafkaio import testing
 from kafkaio._machines import bounds
 from kafkaio._machines.connection import machine
-from kafkaio._net.transport import DialOptions, FrameSink, Transport, dial_tcp
+from kafkaio._net.dialling import TcpDial
+from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio.client import Broker, Client, Leader
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.consumer import Consumer
@@ -100,7 +101,7 @@ class Dialler:
     ) -> Transport:
         if (host, port) in self._known:
             return await self._cluster.dial(host, port, sink, options)
-        return await dial_tcp(host, port, sink, options)
+        return await TcpDial()(host, port, sink, options)
 
 
 @pytest.mark.parametrize("name", LIES)

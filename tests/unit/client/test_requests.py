@@ -537,9 +537,9 @@ async def test_a_throttled_call_ends_in_time_and_says_why(
         assert await client.request(ListGroupsRequest(), Broker(1)) == throttled
         began = now()
         why = (
-            r"ListGroups to broker 1 did not succeed within 5 s; broker1:9093 "
-            r"throttles "
-            r"this client, so that nothing is sent to it for another 55\.0 s"
+            r"ListGroups to broker 1 did not succeed within 5 s; broker 1 "
+            r"\(broker1:9093\) throttles this client: nothing is sent to it for "
+            r"another 55\.0 s"
         )
         with pytest.raises(RequestTimeout, match=why):
             await client.request(ListGroupsRequest(), Broker(1), timeout=5)

@@ -351,7 +351,7 @@ def test_a_proxy_has_no_password_in_its_text() -> None:
         (f"socks5://alice:{'alice-secret' * 30}@proxy:1080", "255"),
         ("http://a%3Ab:alice-secret@proxy:1080", "colon"),
         ("", "is not a URL"),
-        (7, "proxy int has the wrong type"),
+        (7, r"proxy \(int\) has the wrong type"),
     ],
 )
 def test_what_is_no_proxys_address(url: Any, message: str) -> None:
