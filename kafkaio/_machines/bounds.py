@@ -179,16 +179,22 @@ def check(message: Message) -> None:
     Raises:
         ProtocolError: names the first that is out of bounds.
     """
-    for _ in check_in_slices(message):
-        pass
+    # A loop of its own, because it runs for each answer of each request.
+    plans = _PLANS.get(type(message))
+    if plans is None:
+        plans = _plans_for(type(message))
+    if not plans:
+        return
+    waiting: list[Struct] = [message]
+    while waiting:
+        struct = waiting.pop()
+        _check_struct(struct, plans[type(struct)], waiting)
 
 
 def check_in_slices(message: Message) -> Iterator[None]:
     """Check as `check` does, and yield after each half of a millisecond."""
-    plans = _PLANS.get(type(message))
-    if plans is None:
-        plans = _PLANS[type(message)] = _plans_of(type(message))
-    if type(message) not in plans:
+    plans = _plans_for(type(message))
+    if not plans:
         return
     waiting: list[Struct] = [message]
     while True:
@@ -203,12 +209,14 @@ def check_in_slices(message: Message) -> Iterator[None]:
 def _check_struct(struct: Struct, plan: _Plan, waiting: list[Struct]) -> None:
     """Check the numbers of one struct, and add the structs in it to those waiting."""
     for name, bound in plan.numbers:
-        if not bound.least <= getattr(struct, name) <= bound.most:
-            _refuse(struct, name, bound, getattr(struct, name))
-    for name, bound in plan.arrays:
-        for number in getattr(struct, name) or ():
-            if not bound.least <= number <= bound.most:
-                _refuse(struct, name, bound, number)
+        number = getattr(struct, name)
+        if not bound.least <= number <= bound.most:
+            _refuse(struct, name, bound, number)
+    if plan.arrays:
+        for name, bound in plan.arrays:
+            for number in getattr(struct, name) or ():
+                if not bound.least <= number <= bound.most:
+                    _refuse(struct, name, bound, number)
     for name in plan.lists:
         waiting += getattr(struct, name) or ()
     for name in plan.structs:
@@ -223,6 +231,17 @@ def _refuse(struct: Struct, name: str, bound: Bound, value: int) -> None:
     raise ProtocolError(
         f"{name} {value} is not within {bound.least} to {bound.most}: no broker says so"
     )
+
+
+def _plans_for(message: type[Message]) -> Mapping[type[Struct], _Plan]:
+    """The plans of a message, made once; empty if there is nothing to check."""
+    plans = _PLANS.get(message)
+    if plans is None:
+        plans = _plans_of(message)
+        if message not in plans:
+            plans = {}
+        _PLANS[message] = plans
+    return plans
 
 
 def _plans_of(message: type[Message]) -> Mapping[type[Struct], _Plan]:

@@ -247,6 +247,10 @@ class Connection:
         """Seconds that submitted requests will be held back by a quota; 0 for none."""
         return max(0.0, self._pipeline.throttled_until - self._loop.time())
 
+    def holds_back(self, at: float) -> bool:
+        """Whether a quota holds back what is submitted at ``at``, by the loop's clock."""
+        return self._pipeline.throttled_until > at
+
     def why_late(self, api: str) -> str:
         """Why a request has no answer yet, for error messages.
 

@@ -110,7 +110,8 @@ class Home:
         Raises:
             ClosedError: the process or the loop is another one.
         """
-        self.check_process()
+        if self.is_elsewhere:
+            self.check_process()
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:  # a thread without one

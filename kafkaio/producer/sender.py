@@ -398,7 +398,7 @@ class Sender:
             )
             self._transaction.sending([batch.partition for batch in batches])
         observer, at = self._cluster.observer, self._loop.time()
-        held = connection.why_held()
+        held = connection.why_held() if connection.holds_back(at) else ""
         for batch in batches:
             builder = batch.builder
             batch.sent(at)

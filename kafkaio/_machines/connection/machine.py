@@ -267,15 +267,10 @@ class ConnectionMachine:
     def _answered(
         self, ticket: AnyTicket, response: Response, size: int, now: float
     ) -> Answer:
-        seconds = self._throttle(response, ticket.version, now)
-        return Answer(ticket, response, seconds, size)
-
-    def _throttle(self, response: Response, version: int, now: float) -> float:
-        """Pause if an answer demands it; return for how long."""
-        seconds = pause_after(response, version, self._identity.max_throttle)
+        seconds = pause_after(response, ticket.version, self._identity.max_throttle)
         if seconds:
             self.pipeline.pause(seconds, now)
-        return seconds
+        return Answer(ticket, response, seconds, size)
 
     def expire(self, now: float) -> Closing | Renewal | None:
         """Look at the clock: send what was held back, end what is overdue.
@@ -345,7 +340,9 @@ class ConnectionMachine:
                 self._send(self._exchange, self._exchange.receive(frame), now)
             else:
                 response = self._negotiation.receive(frame)
-                self._throttle(response, ticket.version, now)
+                longest = self._identity.max_throttle
+                if seconds := pause_after(response, ticket.version, longest):
+                    self.pipeline.pause(seconds, now)
                 self._negotiate(now)
         except KafkaError as error:
             return self.closed(error)
