@@ -248,7 +248,7 @@ class Connection:
         return max(0.0, self._pipeline.throttled_until - self._loop.time())
 
     def holds_back(self, at: float) -> bool:
-        """Whether a quota holds back what is submitted at ``at``, by the loop's clock."""
+        """Whether a quota holds back what is submitted at a time of the clock."""
         return self._pipeline.throttled_until > at
 
     def why_late(self, api: str) -> str:

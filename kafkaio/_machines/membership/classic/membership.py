@@ -625,7 +625,7 @@ class ClassicMembership(Membership):
 
     def _adopt(self, assigned: frozenset[TopicPartition], now: float) -> None:
         self._failures = 0
-        self.accepted_at = now
+        self.accepted_at: float = now
         self._heartbeat.start(now)
         self._synced_generation = self.generation
         if not all(tp.topic in self._subscribed() for tp in assigned):

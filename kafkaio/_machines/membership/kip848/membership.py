@@ -445,7 +445,8 @@ class Kip848Membership(Membership):
         sent = self._sent
         assert sent is not None
         self._is_new = False
-        self.accepted_at, self._denied_until = now, NEVER
+        self.accepted_at: float = now
+        self._denied_until = NEVER
         self._heard_at = sent.at
         self._failures = 0
         self._not_before = now

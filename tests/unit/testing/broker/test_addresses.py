@@ -27,8 +27,8 @@ async def told(servers: str) -> set[str]:
         cluster = await client.request(DescribeClusterRequest())
         asked = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
         (found,) = (await client.request(asked)).coordinators
-    nodes = [*metadata.brokers, *cluster.brokers, found]
-    return {node.host for node in nodes}
+    hosts = {node.host for node in metadata.brokers}
+    return hosts | {node.host for node in cluster.brokers} | {found.host}
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
