@@ -244,6 +244,10 @@ class Kip848Membership(Membership):
         return self.state in ENDED
 
     @property
+    def _is_static(self) -> bool:
+        return self.config.group_instance_id is not None
+
+    @property
     def _revoke_timeout(self) -> float:
         # Less than the coordinator waits, because a heartbeat still has to tell what
         # was released. After the coordinator's own time everything is lost.
@@ -423,7 +427,7 @@ class Kip848Membership(Membership):
             self._fence(now, roll)
         elif step is Step.REFRESH_MEMBER:
             self._send_now = True
-        elif code == ErrorCode.FENCED_INSTANCE_ID:
+        elif code == ErrorCode.FENCED_INSTANCE_ID and self._is_static:
             text = f"OffsetCommit of group {self.config.group_id!r} was refused"
             self._end(broker_error(code, text), now)
         return self._advance(now)
@@ -448,6 +452,7 @@ class Kip848Membership(Membership):
         self.accepted_at, self._denied_until = now, NEVER
         self._heard_at = sent.at
         self._failures = 0
+        self._has_no_doubt()
         self._not_before = now
         self.member_epoch = reply.member_epoch
         self.member_id = reply.member_id or self.member_id
@@ -486,8 +491,9 @@ class Kip848Membership(Membership):
             self._wanted = Wanted(is_open=True)
             self._send_full = self.member_epoch > 0
             self._emit(fx.MatchTopics())
-        elif asked.step is Step.FATAL:
-            self._end(self._error(reply), now, fits_classic=code in _NOT_THIS_PROTOCOL)
+        elif asked.step is Step.FATAL and self._is_final(self._error(reply), now):
+            error = self._error(reply, is_end=True)
+            self._end(error, now, fits_classic=code in _NOT_THIS_PROTOCOL)
         else:
             self._deny(self._error(reply), now)
             self._retry_heartbeat(now, roll)
@@ -521,15 +527,14 @@ class Kip848Membership(Membership):
         if self.state is State.FATAL:
             self._emit(fx.FallBack(error) if falls_back else fx.Fail(error))
 
-    def _error(self, reply: ConsumerGroupHeartbeatResponse) -> KafkaError:
+    def _error(
+        self, reply: ConsumerGroupHeartbeatResponse, *, is_end: bool = False
+    ) -> KafkaError:
         why = f": {reply.error_message}" if reply.error_message else ""
         text = f"group {self.config.group_id!r} refused the heartbeat{why}"
         if reply.error_code in _NOT_THIS_PROTOCOL:
             text += '; group_protocol="classic" may work'
-        if (
-            self.member_epoch > 0
-            and reaction(_API, reply.error_code).step is Step.FATAL
-        ):
+        if is_end and self.member_epoch > 0:
             text += "; this consumer cannot go on: close it, and make another one"
         group = self.config.group_id
         return broker_error(reply.error_code, text, api=reply.API_KEY, group=group)
