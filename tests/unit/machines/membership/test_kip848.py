@@ -186,6 +186,8 @@ def test_an_assignment_is_taken_on_and_acknowledged() -> None:
 
 def test_a_plain_heartbeat_says_nothing() -> None:
     driver = joined(0)
+    driver.wait(5)
+    driver.answer()  # the one that asks for the whole assignment
     assert driver.wait(4.9) == []
     assert driver.machine.next_deadline() == pytest.approx(driver.now + 0.1)
     driver.wait(0.1)
@@ -962,3 +964,45 @@ def test_who_is_gone_withholds_nothing() -> None:
     driver = Driver()
     driver.feed(driver.machine.close(driver.now))
     assert driver.feed(driver.machine.withhold(tps(0), driver.now)) == []
+
+
+def test_a_name_that_comes_late_waits_for_what_the_coordinator_says_of_less() -> None:
+    driver = joined()
+    driver.wait(5)
+    driver.answer(slots(0))  # a topic without a name
+    driver.feed(driver.machine.enforce_rebalance("", driver.now))
+    ticket = driver.beat.ticket
+    assert driver.beat.owned == frozenset()
+    assert driver.named() == []  # the coordinator may give it to another member
+    driver.answer(slots(0), ticket=ticket)
+    assert driver.one(fx.Assign).added == tps(0)
+
+
+def test_one_bad_assignment_is_put_right() -> None:
+    driver = joined(0, 1)
+    driver.wait(5)
+    driver.answer([])
+    assert driver.one(fx.RequestRevoke).partitions == tps(0, 1)
+    driver.idle()
+    driver.revoked()
+    assert driver.beat.owned == frozenset()
+    driver.answer()
+    assert driver.machine.ledger.owned == frozenset()
+    driver.wait(5)
+    beat = driver.beat
+    assert (beat.names, beat.owned, beat.rebalance) == (T, frozenset(), 60.0)
+    driver.answer(slots(0, 1))
+    assert driver.one(fx.Assign).added == tps(0, 1)
+
+
+def test_a_full_heartbeat_is_sent_now_and_then() -> None:
+    driver = joined(0)
+    full = list[float]()
+    began = driver.now
+    while driver.now < began + 150:
+        driver.wait(5)
+        driver.machine.polled(driver.now)
+        if driver.beat.rebalance:
+            full.append(driver.now - began)
+        driver.answer()
+    assert full == [5, 65, 125]
