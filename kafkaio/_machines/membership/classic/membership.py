@@ -50,7 +50,7 @@ from kafkaio._machines.membership.subscription import (
     encode_subscription,
 )
 from kafkaio._machines.reactions import Step, reaction
-from kafkaio.errors import Fenced, KafkaError
+from kafkaio.errors import Fenced, KafkaError, ProtocolError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
@@ -600,6 +600,13 @@ class ClassicMembership(Membership):
             self._inconsistent(reply.protocol_type, name, now, roll)
             return
         assert name is not None
+        if self.member_id not in {"", reply.member_id}:
+            # Under the other id nobody would answer for this member, whose place the
+            # group would keep until its session ends.
+            self._refuse(
+                ProtocolError("JoinGroup was answered to another member"), now, roll
+            )
+            return
         self.member_id, self.generation = reply.member_id, reply.generation_id
         self.assignor_name = name
         self._denied_until = NEVER

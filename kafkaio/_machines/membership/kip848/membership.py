@@ -456,6 +456,8 @@ class Kip848Membership(Membership):
     def _accepted(self, reply: ConsumerGroupHeartbeatResponse, now: float) -> None:
         sent = self._sent
         assert sent is not None
+        if self._is_new:  # brokers of the preview choose it, with the first join alone
+            self.member_id = reply.member_id or self.member_id
         self._is_new = False
         self.accepted_at, self._denied_until = now, NEVER
         self._heard_at = sent.at
@@ -463,7 +465,6 @@ class Kip848Membership(Membership):
         self._has_no_doubt()
         self._not_before = now
         self.member_epoch = reply.member_epoch
-        self.member_id = reply.member_id or self.member_id
         self._interval = seconds("heartbeat_interval_ms", reply.heartbeat_interval_ms)
         self._acked_wanted = sent.wanted
         if sent.acks and sent.owned is not None:

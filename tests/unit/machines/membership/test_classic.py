@@ -1607,3 +1607,16 @@ def test_a_leader_withholds_from_all_and_says_what_is_free() -> None:
         "you": tps(3),
         "they": frozenset(),
     }
+
+
+def test_no_answer_renames_a_member() -> None:
+    driver = Driver().stable(tps(0))
+    driver.feed(driver.machine.enforce_rebalance("", driver.now))
+    driver.joined(member_id="nobody")
+    assert isinstance(driver.one(fx.Report).error, ProtocolError)
+    assert driver.machine.member_id == "me"
+    driver.wait(1)
+    assert driver.one(fx.SendJoin).member_id == "me"
+    driver.joined()
+    driver.synced(tps(0))
+    assert driver.state is State.STABLE

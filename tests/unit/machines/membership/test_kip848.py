@@ -1006,3 +1006,12 @@ def test_a_full_heartbeat_is_sent_now_and_then() -> None:
             full.append(driver.now - began)
         driver.answer()
     assert full == [5, 65, 125]
+
+
+def test_no_answer_renames_a_member() -> None:
+    driver = joined(0)
+    driver.wait(5)
+    driver.answer(member_id="nobody")
+    assert driver.machine.member_id == "me"
+    driver.wait(5)
+    assert driver.beat.member_id == "me"
