@@ -19,7 +19,7 @@ from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 
-__all__ = ["Announced", "ApiVersions", "Features", "software_version"]
+__all__ = ["Announced", "ApiVersions", "Features", "SecondLooks", "software_version"]
 
 # Versions that a broker announces but does not serve to clients: 4.x announces Produce
 # 0-2 only because old versions of librdkafka check for them; AddPartitionsToTxn 4 and 5
@@ -35,6 +35,11 @@ _CAPS: Final[Mapping[int, int]] = MappingProxyType({ApiKey.ADD_PARTITIONS_TO_TXN
 
 #: No version is higher.
 _ANY: Final = 2**15 - 1
+
+#: Seconds until a broker is asked a second time for its versions, and the longest
+#: until it is asked once more if it says the same each time.
+_SECOND_LOOK: Final = 5.0
+_LAST_LOOK: Final = 600.0
 
 _SOFTWARE = re.compile(r"[^a-zA-Z0-9.\-]+")
 
@@ -61,6 +66,21 @@ class ApiVersions:
     _usable: dict[tuple[type[Request[Response]], int | None], int] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    # The API keys of requests that found no version, or too low a one.
+    _missed: set[int] = field(
+        default_factory=set, init=False, repr=False, compare=False
+    )
+
+    @property
+    def has_missed(self) -> bool:
+        """Whether a request could not be sent because of what the broker announced."""
+        return bool(self._missed)
+
+    def miss(self, api_key: int) -> None:
+        """Note that a request could not be sent because of what was announced."""
+        # What the user has limited, no other answer of the broker can change.
+        if api_key not in self.limits:
+            self._missed.add(api_key)
 
     @classmethod
     def from_response(
@@ -120,6 +140,7 @@ class ApiVersions:
         key = request_type.API_KEY
         known = self.ranges.get(key)
         if known is None:
+            self.miss(key)
             raise UnsupportedVersion(f"the broker does not know {request_type.NAME}")
         low = max(known[0], request_type.MIN_VERSION, _FLOORS.get(key, 0))
         high = min(known[1], request_type.MAX_VERSION)
@@ -127,6 +148,7 @@ class ApiVersions:
             high, _CAPS.get(key, high), high if max_version is None else max_version
         )
         if low > high:
+            self.miss(key)
             limit = "" if max_version is None else f", at most {max_version} here"
             if key in self.limits:
                 limit += f", and max_versions allows {self.limits[key]}"
@@ -136,6 +158,42 @@ class ApiVersions:
                 f"{request_type.MAX_VERSION}{limit}"
             )
         return high
+
+
+class SecondLooks:
+    """When to ask a broker again for its versions, because a request found none.
+
+    What a broker announces holds for one connection. An answer that was bad would hold
+    for as long as the connection, so a connection that could not carry a request is
+    replaced after some seconds. If the broker announces the same again, it means it:
+    each time the next look is twice as far away.
+    """
+
+    __slots__ = ("_by_node",)
+
+    def __init__(self) -> None:
+        self._by_node: dict[int, tuple[Mapping[int, tuple[int, int]], float]] = {}
+
+    def is_due(
+        self, node_id: int, versions: ApiVersions, asked_at: float, now: float
+    ) -> bool:
+        """Whether to replace a connection; notes that it is replaced.
+
+        Args:
+            node_id: the broker.
+            versions: what it announced on the connection.
+            asked_at: when it did.
+            now: the time.
+        """
+        if not versions.has_missed:
+            return False
+        ranges, wait = self._by_node.get(node_id, ({}, _SECOND_LOOK))
+        is_same = ranges == versions.ranges
+        wait = min(2 * wait, _LAST_LOOK) if is_same and ranges else _SECOND_LOOK
+        if now - asked_at < wait:
+            return False
+        self._by_node[node_id] = (versions.ranges, wait)
+        return True
 
 
 class Announced:

@@ -18,7 +18,16 @@ from kafkaio._dataclass import dataclass
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 
-__all__ = ["BASE", "OVERRIDES", "Harm", "Reaction", "Step", "known_code", "reaction"]
+__all__ = [
+    "BASE",
+    "OVERRIDES",
+    "Harm",
+    "Reaction",
+    "Step",
+    "is_foreign",
+    "known_code",
+    "reaction",
+]
 
 
 class Step(Enum):
@@ -417,6 +426,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
         _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _ABORT,
         _E.CLUSTER_AUTHORIZATION_FAILED: _ABORT,
         _E.INVALID_TRANSACTION_TIMEOUT: _FATAL,
+        _E.INVALID_REQUEST: _FATAL,
     },
     ApiKey.ADD_PARTITIONS_TO_TXN: _TRANSACTION,
     ApiKey.ADD_OFFSETS_TO_TXN: _TRANSACTION,
@@ -461,3 +471,15 @@ def reaction(api_key: int, code: int) -> Reaction:
     if particular is not None and error in particular:
         return particular[error]
     return BASE[error]
+
+
+def is_foreign(api_key: int, code: int) -> bool:
+    """Whether a code is an error that this API does not have, as far as is known.
+
+    It may be one bad answer, or one of a newer broker. It says nothing of what became
+    of the request.
+    """
+    error = ErrorCode(code)
+    base = BASE[error]
+    is_known = base.retry or base.step is Step.SUCCESS
+    return not is_known and error not in OVERRIDES.get(api_key, {})

@@ -71,6 +71,16 @@ class Identity:
     producer_id: int
     epoch: int
 
+    def may_follow(self, other: Identity) -> bool:
+        """Whether a coordinator may give this one at the end of a transaction (TV2).
+
+        That is the next epoch, or the one after it if the coordinator has taken one to
+        abort the transaction; or a new id, when the epochs of the old one are used up.
+        """
+        if self.producer_id == other.producer_id:
+            return other.epoch < self.epoch <= other.epoch + 2
+        return self.producer_id >= 0 and self.epoch == 0
+
 
 class ProducerIdentity:
     """The identity of one producer, which all its partitions share.

@@ -181,6 +181,8 @@ class Connection:
         self._waiters: dict[Ticket[Response], Reply] = {}
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._was_ready = False
+        #: When it got ready; infinity before.
+        self.ready_at: float = inf
         # The transport while it closes, and the end of it.
         self._closing: Transport | None = None
         self._gone: asyncio.Future[None] = self._loop.create_future()
@@ -549,6 +551,7 @@ class Connection:
             self._authenticated()
         if self.is_ready and not self._was_ready:
             self._was_ready = True
+            self.ready_at = self._loop.time()
             if self._transport is not None:
                 self._transport.limit_frames(self._max_frame_size)
             if not self._ready.done():

@@ -197,6 +197,7 @@ class CommittedOffsets:
             OffsetFetchRequest, max_version=_MAX_VERSION
         )
         if partitions is None and version < _ALL_FROM:
+            connection.versions.miss(OffsetFetchRequest.API_KEY)
             raise UnsupportedVersion(
                 f"OffsetFetch {version} cannot return the offsets of all partitions"
             )

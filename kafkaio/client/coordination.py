@@ -448,6 +448,7 @@ class CoordinatorRpc:
     ) -> None:
         found = connection.versions.usable(type(request), max_version)
         if found < min_version:
+            connection.versions.miss(request.API_KEY)
             raise UnsupportedVersion(
                 f"{self.name}: {request.NAME} is needed in version {min_version}; "
                 f"its coordinator, broker {self._node_id}, supports {found}"

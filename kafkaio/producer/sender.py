@@ -432,6 +432,7 @@ class Sender:
             highest = min(highest, max_version)
         version = connection.versions.usable(ProduceRequest, highest)
         if version < lowest:
+            connection.versions.miss(ProduceRequest.API_KEY)
             raise UnsupportedVersion(
                 f"broker {connection.node_id} knows Produce up to version {version}; "
                 f"the transaction's protocol needs {lowest}"
@@ -441,6 +442,7 @@ class Sender:
     def _check_codec(self, connection: Connection) -> None:
         version = connection.versions.usable(ProduceRequest)
         if version < _WITH_ZSTD:
+            connection.versions.miss(ProduceRequest.API_KEY)
             raise UnsupportedVersion(
                 f"broker {connection.node_id} knows Produce up to version {version}; "
                 f"compression_type='zstd' needs {_WITH_ZSTD} (Kafka 2.1)"

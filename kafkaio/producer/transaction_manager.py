@@ -32,7 +32,7 @@ from kafkaio._machines.accumulator import (
 )
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.patience import ASKED_FOR, BEFORE_RELEASE, UNKNOWN_TOPIC, Doubt
-from kafkaio._machines.reactions import Harm, Step, reaction
+from kafkaio._machines.reactions import Harm, Step, is_foreign, reaction
 from kafkaio._machines.sequence import Identity, ProducerIdentity
 from kafkaio._machines.transaction import (
     ADDING,
@@ -672,7 +672,7 @@ class TransactionManager:
         """Note that a record of the run has failed."""
         cause = error if isinstance(error, KafkaError) else _wrapped(error)
         if harm is Harm.FATAL:
-            self._perform(self._machine.fail(cause))
+            self._fail(cause)
         else:
             self._doom(cause, "a record failed", has_harm=harm is Harm.BUMP)
 
@@ -919,12 +919,13 @@ class TransactionManager:
         if identity is not None:
             message.producer_id = identity.producer_id
             message.producer_epoch = identity.epoch
+        doubts = _Doubts(ApiKey.INIT_PRODUCER_ID, self._now)
         try:
             answer = await self._rpc.repeat(
                 message,
                 self._attempts("InitProducerId", within),
                 timeout=self._request_timeout,
-                code=lambda answer: answer.error_code,
+                code=lambda answer: doubts.code(answer.error_code),
                 min_version=0 if identity is None else _INIT_BUMP,
                 pace=self._busy(),
             )
@@ -936,7 +937,7 @@ class TransactionManager:
             return
         except KafkaError as error:
             if machine.state is State.BUMPING:
-                self._perform(machine.fail(error))
+                self._fail(error)
             if machine.state is not State.INITIALISING:
                 return
             machine.not_initialised()
@@ -969,14 +970,20 @@ class TransactionManager:
             error.__cause__ = refused
         if code in FENCING:
             self._perform(machine.fence(error))
-        elif (
-            machine.state is State.INITIALISING
-            and reaction(ApiKey.INIT_PRODUCER_ID, code).step is Step.ABORT
+        elif machine.state is State.INITIALISING and (
+            is_foreign(ApiKey.INIT_PRODUCER_ID, code)
+            or reaction(ApiKey.INIT_PRODUCER_ID, code).step is Step.ABORT
         ):
             self._refusal = error
             machine.not_initialised()
         else:
-            self._perform(machine.fail(error))
+            self._fail(error)
+
+    def _fail(self, error: KafkaError) -> None:
+        """The producer is over, for another reason than another producer."""
+        if self._machine.state not in OVER and _REPLACE not in str(error):
+            error.args = (f"{error}; {_REPLACE}",)
+        self._perform(self._machine.fail(error))
 
     def _partitions_to_add(self, request: AddPartitions) -> AddPartitionsToTxnRequest:
         topics: dict[str, list[int]] = {}
@@ -1072,7 +1079,7 @@ class TransactionManager:
             if machine.request is not request:
                 return  # the producer is over
             if is_seal:
-                self._perform(machine.fail(failure))
+                self._fail(failure)
             else:
                 self._not_added(failure, is_lost=unanswered.may_arrive)
             return
@@ -1108,16 +1115,19 @@ class TransactionManager:
         refused = reaction(api, found)
         if found in FENCING:
             self._perform(machine.fence(error))
-        elif not (refused.retry or refused.step is Step.ABORT):
-            self._perform(machine.fail(error))
+        elif refused.step is Step.FATAL or (
+            machine.state is State.SEALING and is_foreign(api, found)
+        ):
+            self._fail(error)
         elif machine.state is State.SEALING and found == FORGOTTEN:
             self._perform(machine.forgotten_in_seal(error))
         elif machine.state is State.SEALING:
             self._perform(machine.not_sealed(_refused_partitions(answer)))
         else:
-            # A forgotten producer needs another epoch, as after a lost request.
-            is_forgotten = found in _FORGOTTEN
-            self._not_added(error, is_lost=is_forgotten or was_lost)
+            # A forgotten producer needs another epoch, as after a lost request. An
+            # error that this API does not have says nothing of what was done.
+            is_unclear = found in _FORGOTTEN or is_foreign(api, found)
+            self._not_added(error, is_lost=is_unclear or was_lost)
 
     def _not_added(self, error: KafkaError, *, is_lost: bool) -> None:
         self._note_cause(error, "a partition or group was not added")
@@ -1146,7 +1156,7 @@ class TransactionManager:
         def answered(answer: EndTxnResponse | Exception) -> None:
             if self._machine.request is not request:
                 return  # the producer is over
-            if isinstance(answer, Exception):
+            if isinstance(answer, Exception) or _is_doubtful(request, answer):
                 self._start(partial(self._end, request, is_sent=True), "EndTxn")
             elif answer.error_code and self._is_end_repeated(request, answer):
                 self._start(partial(self._end, request, is_sent=False), "EndTxn")
@@ -1182,7 +1192,12 @@ class TransactionManager:
         unanswered = _Unanswered(machine.end_lost)
         unanswered.is_pending = is_sent
 
+        doubts = _Doubts(ApiKey.END_TXN, self._now)
+
         def code(answer: EndTxnResponse) -> int:
+            # What says nothing of the outcome counts as no answer.
+            if _is_doubtful(request, answer) and doubts.are_left():
+                return _ASK_AGAIN
             unanswered.answered()
             return answer.error_code
 
@@ -1206,7 +1221,7 @@ class TransactionManager:
             if is_tv2 and isinstance(failure, UnsupportedVersion):
                 self._perform(machine.end_unsupported(failure))
             else:
-                self._perform(machine.fail(failure))
+                self._fail(failure)
             return
         is_fenced = is_first and answer.error_code in FENCING
         is_early = is_fenced and await self._await_markers(request)
@@ -1253,6 +1268,8 @@ class TransactionManager:
         identity = None
         if not found and request.protocol is Protocol.TV2 and answer.producer_id >= 0:
             identity = Identity(answer.producer_id, answer.producer_epoch)
+            if not identity.may_follow(request.identity):
+                identity = None  # InitProducerId tells the right one
         refused = None
         if found:
             refused = self._error(
@@ -1569,7 +1586,7 @@ class TransactionManager:
         if code == FORGOTTEN:
             return forgotten(error)
         if reaction(ApiKey.TXN_OFFSET_COMMIT, code).step is Step.FATAL:
-            self._perform(self._machine.fail(error))
+            self._fail(error)
         return error
 
     def _offsets_request(
@@ -1706,6 +1723,39 @@ class _Unanswered:
         self.is_pending = False
 
 
+class _Doubts:
+    """Has what may be one bad answer asked for again, for some seconds.
+
+    Args:
+        api: the API of the request.
+        now: tells the time.
+    """
+
+    __slots__ = ("_api", "_now", "_until")
+
+    def __init__(self, api: int, now: Callable[[], float]) -> None:
+        self._api = api
+        self._now = now
+        self._until = now() + _DOUBTED
+
+    def are_left(self) -> bool:
+        return self._now() < self._until
+
+    def code(self, found: int) -> int:
+        """The code to go by: of one that the API does not have, to ask again."""
+        return _ASK_AGAIN if is_foreign(self._api, found) and self.are_left() else found
+
+
+def _is_doubtful(request: End, answer: EndTxnResponse) -> bool:
+    """Whether the answer makes no sense: the error, or the identity that it gives."""
+    if answer.error_code:
+        return is_foreign(ApiKey.END_TXN, answer.error_code)
+    if request.protocol is not Protocol.TV2:
+        return False
+    given = Identity(answer.producer_id, answer.producer_epoch)
+    return not given.may_follow(request.identity)
+
+
 class _Busy:
     """Waits while another transaction of the id is being ended; not for ever.
 
@@ -1770,6 +1820,10 @@ class _Pace:
         return self._delay
 
 
+#: Seconds for which an answer that makes no sense is asked for again, and the code that
+#: has that done.
+_DOUBTED: Final = 10.0
+_ASK_AGAIN: Final = ErrorCode.REQUEST_TIMED_OUT
 #: What to do about a producer that is over, though no other has its id.
 _REPLACE: Final = "this producer is over: close it, and make another one in its place"
 

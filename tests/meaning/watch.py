@@ -110,7 +110,9 @@ class Watch:
     def _note(self, error: BaseException) -> None:
         # Those that say that what raised them has to be replaced.
         self.last = repr(error)
-        self.replace += isinstance(error, Fenced) or "replace" in str(error)
+        text = str(error)
+        says_so = "replace" in text or "make another one" in text
+        self.replace += isinstance(error, Fenced) or says_so
         name = type(error).__name__
         self.errors[name] = self.errors.get(name, 0) + 1
 

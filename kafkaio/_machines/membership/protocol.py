@@ -19,7 +19,9 @@ right that is missing, a group that is full, an error that the client does not k
 raised from the application's next call, and the request is sent again as well; if no
 request is accepted for the time of a session, everything is lost, because the
 coordinator has removed the member by then. What no repetition can change ends the
-membership: the member leaves, and has to be replaced.
+membership: the member leaves, and has to be replaced. But a member that was accepted
+once had a request without that fault. One such answer can be a bad one, so it is told
+and repeated, and believed only if it stays the same for some seconds (`_is_final`).
 
 Every request gets a ticket, which comes back with its answer. A machine keeps the
 tickets of the answers that it still needs and ignores all others, so a late answer
@@ -42,12 +44,20 @@ from kafkaio._machines.membership.ledger import Claim, RevokeLedger
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio.errors import AuthenticationError, BrokerError, KafkaError
 from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 __all__ = ["NEVER", "Effects", "Membership"]
 
 Effects: TypeAlias = tuple[fx.Effect, ...]
 NEVER: Final = float("inf")
+#: Seconds for which a member that was accepted is refused for the same lasting reason
+#: before it believes that.
+_BELIEVED_AFTER: Final = 10.0
+#: What is said of members with a group_instance_id alone.
+_OF_STATIC: Final = frozenset(
+    {ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID}
+)
 
 
 class Membership(ABC):
@@ -79,6 +89,8 @@ class Membership(ABC):
     __slots__ = (
         "_closing_ticket",
         "_denied_until",
+        "_doubted",
+        "_doubted_since",
         "_out",
         "_poll",
         "_tickets",
@@ -101,6 +113,9 @@ class Membership(ABC):
         # When the coordinator has removed this member, whose requests it refuses; NEVER
         # while it accepts them.
         self._denied_until = NEVER
+        # The lasting refusal that is not believed yet, and since when it is told.
+        self._doubted: object = None
+        self._doubted_since = NEVER
         # Partitions that no member may own until they are removed from this set.
         self._withheld = frozenset[TopicPartition]()
         self._out: list[fx.Effect] = []
@@ -164,6 +179,11 @@ class Membership(ABC):
     @abstractmethod
     def ignores_withholding(self) -> bool:
         """Whether the group's assignor ignores `withhold`, so a rewind cannot work."""
+
+    @property
+    @abstractmethod
+    def _is_static(self) -> bool:
+        """Whether the member has a group_instance_id."""
 
     @abstractmethod
     def next_deadline(self) -> float | None:
@@ -323,6 +343,8 @@ class Membership(ABC):
         if not self.awaits(ticket):
             return ()
         is_denied = _is_denied(error)
+        if not is_denied and not error.retriable:
+            is_denied = not self._is_final(error, now)
         if is_denied:
             # The application learns of it. The place in the group is not lost before
             # the session ends: the credentials or rights may be put right until then.
@@ -378,6 +400,23 @@ class Membership(ABC):
     def _deny(self, error: KafkaError, now: float) -> None:
         self._emit(fx.Report(error))
         self._denied_until = min(self._denied_until, self._session_end(now))
+
+    def _is_final(self, error: KafkaError, now: float) -> bool:
+        """Whether a refusal that no repetition can change is believed."""
+        code = error.code if isinstance(error, BrokerError) else None
+        if self.topics is None:
+            return True  # the member is leaving anyway
+        if code in _OF_STATIC and not self._is_static:
+            return False
+        if code == ErrorCode.FENCED_INSTANCE_ID or self.accepted_at == -NEVER:
+            return True
+        reason = type(error), code
+        if self._doubted != reason:
+            self._doubted, self._doubted_since = reason, now
+        return now - self._doubted_since >= _BELIEVED_AFTER
+
+    def _has_no_doubt(self) -> None:
+        self._doubted = None
 
     def _removal_at(self) -> float:
         # When a session has passed in which nothing was accepted.
@@ -439,9 +478,14 @@ class Membership(ABC):
         return out
 
 
+#: What ends a group's look-up for good; others of that API are about transactions.
+_GROUP_REFUSALS: Final = frozenset({ErrorCode.INVALID_GROUP_ID})
+
+
 def _is_denied(error: KafkaError) -> bool:
     # Whether somebody has to act before the request can succeed, but it can.
     if isinstance(error, BrokerError):  # of the look-up of the coordinator
         found = reaction(ApiKey.FIND_COORDINATOR, error.code)
-        return not found.retry and found.step is not Step.FATAL
+        is_final = found.step is Step.FATAL and error.code in _GROUP_REFUSALS
+        return not found.retry and not is_final
     return isinstance(error, AuthenticationError)

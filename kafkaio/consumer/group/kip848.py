@@ -96,6 +96,8 @@ class Kip848Requests:
             connection, request, timeout=timeout, is_vital=True, on_sent=self._sent
         )
         _check_epoch(reply)
+        if request.member_id:
+            reply.member_id = request.member_id  # the coordinator has no other to give
         self._rpc.heartbeat_answered(sent_at)
         self._rpc.answered(ApiKey.CONSUMER_GROUP_HEARTBEAT, reply.error_code)
         return self._member.heartbeat_answered(effect.ticket, reply, now(), roll())

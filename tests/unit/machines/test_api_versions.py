@@ -8,6 +8,7 @@ from kafkaio._machines.api_versions import (
     Announced,
     ApiVersions,
     Features,
+    SecondLooks,
     software_version,
 )
 from kafkaio.errors import UnsupportedVersion
@@ -153,3 +154,40 @@ def test_the_lowest_version_is_that_of_the_oldest_broker() -> None:
     assert known.lowest(ApiKey.FETCH) == -1
     known.learn(2, announced(ApiKey.PRODUCE, 0, 13))  # upgraded
     assert known.lowest(ApiKey.PRODUCE) == 13
+
+
+def test_a_broker_is_asked_again_when_a_request_found_no_version() -> None:
+    looks = SecondLooks()
+    good, bad = announced(ApiKey.FETCH, 4, 12), announced(ApiKey.PRODUCE, 3, 9)
+    assert good.usable(FetchRequest) == 12
+    assert not looks.is_due(1, good, 0.0, 100.0)
+    for _ in range(2):
+        with pytest.raises(UnsupportedVersion):
+            bad.usable(FetchRequest)
+    assert bad.has_missed
+    assert not looks.is_due(1, bad, 100.0, 104.9)
+    assert looks.is_due(1, bad, 100.0, 105.0)
+
+
+def test_a_broker_that_means_it_is_asked_more_and_more_seldom() -> None:
+    looks, asked_at, waits = SecondLooks(), 0.0, list[float]()
+    for _ in range(10):
+        old = announced(ApiKey.PRODUCE, 3, 9)
+        old.miss(ApiKey.FETCH)
+        now = asked_at
+        while not looks.is_due(1, old, asked_at, now):
+            now += 1
+        waits.append(now - asked_at)
+        asked_at = now
+    assert waits == [5, 10, 20, 40, 80, 160, 320, 600, 600, 600]
+    other = announced(ApiKey.PRODUCE, 3, 8)
+    other.miss(ApiKey.FETCH)
+    assert looks.is_due(1, other, asked_at, asked_at + 5)
+    assert looks.is_due(2, old, asked_at, asked_at + 5)
+
+
+def test_what_the_user_limits_is_no_reason_to_ask_again() -> None:
+    versions = ApiVersions(ranges={ApiKey.FETCH: (4, 2)}, limits={ApiKey.FETCH: 2})
+    with pytest.raises(UnsupportedVersion):
+        versions.usable(FetchRequest)
+    assert not versions.has_missed

@@ -5,6 +5,7 @@ from kafkaio._machines.reactions import (
     OVERRIDES,
     Reaction,
     Step,
+    is_foreign,
     known_code,
     reaction,
 )
@@ -101,3 +102,13 @@ def test_commit_and_fetch_of_offsets() -> None:
 def test_an_epoch_that_the_broker_does_not_share_asks_for_metadata() -> None:
     assert reaction(ApiKey.FETCH, E.UNKNOWN_LEADER_EPOCH).refresh_metadata
     assert reaction(ApiKey.FETCH, E.FENCED_LEADER_EPOCH).refresh_metadata
+
+
+def test_which_codes_are_foreign_to_an_api() -> None:
+    foreign = [E.NON_EMPTY_GROUP, E.UNSUPPORTED_ASSIGNOR, 12345, -1]
+    for code in foreign:
+        assert is_foreign(ApiKey.INIT_PRODUCER_ID, code)
+    own = [E.NONE, E.NOT_COORDINATOR, E.PRODUCER_FENCED, E.CONCURRENT_TRANSACTIONS]
+    for code in own:
+        assert not is_foreign(ApiKey.INIT_PRODUCER_ID, code)
+    assert not is_foreign(ApiKey.END_TXN, E.UNKNOWN_SERVER_ERROR)  # it is repeated

@@ -534,3 +534,12 @@ def test_epochs_of_a_transactional_producer_are_the_coordinators(
         assert producer.current.epoch == len(given_out) - 1
     for seen in numbers.values():
         assert sorted(set(seen)) == list(range(len(set(seen))))
+
+
+def test_which_identity_may_follow() -> None:
+    old = Identity(7, 3)
+    assert Identity(7, 4).may_follow(old)
+    assert Identity(7, 5).may_follow(old)
+    assert Identity(8, 0).may_follow(old)
+    for other in [(7, 3), (7, 2), (7, -1), (7, 6), (8, 4), (-1, -1), (-1, 0), (8, -1)]:
+        assert not Identity(*other).may_follow(old)

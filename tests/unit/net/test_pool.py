@@ -510,6 +510,22 @@ async def test_an_unsupported_request_fails_its_future_alone(side: Side) -> None
     assert connection.is_ready
 
 
+async def test_versions_that_serve_nobody_are_asked_for_again(side: Side) -> None:
+    side.cluster.limit_version(ApiKey.HEARTBEAT, -1)
+    old = await side.connect()
+    with pytest.raises(UnsupportedVersion):
+        await old.call(heartbeat(), timeout=5)
+    assert await side.connect() is old
+    side.cluster.nodes[0].versions[ApiKey.HEARTBEAT] = (0, 4)
+    side.cluster.on(ApiKey.HEARTBEAT, HeartbeatResponse())
+    await asyncio.sleep(5)
+    new = await side.connect()
+    assert not old.is_ready
+    await new.call(heartbeat(), timeout=5)
+    await asyncio.sleep(20)
+    assert await side.connect() is new
+
+
 async def test_max_version_limits_a_request(side: Side) -> None:
     connection = await side.connect()
     side.cluster.on(ApiKey.HEARTBEAT, HeartbeatResponse())

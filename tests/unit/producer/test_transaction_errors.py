@@ -26,6 +26,7 @@ from kafkaio.producer import Producer
 from kafkaio.producer.transaction import Transaction, TransactionOutcome
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.end_txn import EndTxnResponse
 from kafkaio.testing import (
     delay,
     disconnect_after_write,
@@ -258,6 +259,10 @@ async def test_a_lost_addition_may_have_been_served_though_the_next_is_refused(
         (1, "AddPartitionsToTxn", E.OPERATION_NOT_ATTEMPTED),
         (1, "AddPartitionsToTxn", E.TRANSACTION_ABORTABLE),
         (1, "AddPartitionsToTxn", E.UNKNOWN_PRODUCER_ID),
+        # Codes that this API does not have say nothing of what was done.
+        (1, "AddPartitionsToTxn", E.UNKNOWN_SERVER_ERROR),
+        (1, "AddPartitionsToTxn", E.NON_EMPTY_GROUP),
+        (1, "AddOffsetsToTxn", E.UNKNOWN_SERVER_ERROR),
         (1, "AddOffsetsToTxn", E.GROUP_AUTHORIZATION_FAILED),
         (1, "AddOffsetsToTxn", E.TRANSACTION_ABORTABLE),
         (1, "AddOffsetsToTxn", E.UNKNOWN_PRODUCER_ID),
@@ -479,10 +484,7 @@ async def _commit(tx: Transaction) -> None:
                 E.PRODUCER_FENCED,
                 E.INVALID_PRODUCER_EPOCH,
                 E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                E.UNKNOWN_SERVER_ERROR,
             )
-            # Some brokers answer EndTxn with -1 for "perhaps".
-            if (api, code) != ("EndTxn", E.UNKNOWN_SERVER_ERROR)
         ),
         (1, "AddPartitionsToTxn", E.INVALID_TXN_STATE),
         (1, "AddOffsetsToTxn", E.INVALID_TXN_STATE),
@@ -552,6 +554,70 @@ async def test_initialisation_is_refused(
         with pytest.raises(kind):
             await producer.start()
         assert rule.count == 1
+
+
+@pytest.mark.parametrize("code", [E.NON_EMPTY_GROUP, E.UNKNOWN_SERVER_ERROR], ids=named)
+@BOTH
+async def test_a_code_of_another_api_is_one_bad_answer(
+    level: int, code: ErrorCode
+) -> None:
+    async with world(level) as there:
+        faults = there.broker.faults
+        faults.on("InitProducerId", error(code, times=2))
+        async with there.producer() as producer:
+            faults.on("EndTxn", error(code, times=2))
+            tx = producer.transaction()
+            async with tx:
+                await tx.send("t", b"before")
+            assert await tx.outcome is TransactionOutcome.COMMITTED
+            await lives(there, producer, b"before")
+
+
+@BOTH
+async def test_one_that_stays_ends_the_producer_which_says_so(level: int) -> None:
+    async with world(level) as there, there.producer() as producer:
+        there.broker.faults.on("EndTxn", error(E.NON_EMPTY_GROUP))
+        tx = producer.transaction()
+        await tx.begin()
+        await tx.send("t", b"bad")
+        with pytest.raises(KafkaError):
+            await tx.commit()
+        with pytest.raises(KafkaError, match="make another one in its place"):
+            await producer.transaction().begin()
+
+
+async def test_a_start_that_meets_a_foreign_code_can_be_tried_again() -> None:
+    async with world() as there:
+        rule = there.broker.faults.on("InitProducerId", error(E.NON_EMPTY_GROUP))
+        producer = there.producer()
+        with pytest.raises(KafkaError):
+            await producer.start()
+        assert rule.count > 1
+        await producer.close()
+
+
+@pytest.mark.parametrize("lie", [(-1, -1), (0, -1), (0, 7_777), (5, 9)])
+async def test_an_impossible_identity_is_asked_for_again(
+    lie: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = list[EndTxnResponse]()
+    init = EndTxnResponse.__init__
+
+    def lying(self: EndTxnResponse, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        if "producer_id" in options and len(told) < 2:
+            told.append(self)
+            self.producer_id = self.producer_id + lie[0] if lie[0] >= 0 else -1
+            self.producer_epoch = lie[1]
+
+    async with world(2) as there, there.producer() as producer:
+        monkeypatch.setattr(EndTxnResponse, "__init__", lying)
+        tx = producer.transaction()
+        async with tx:
+            await tx.send("t", b"before")
+        assert await tx.outcome is TransactionOutcome.COMMITTED
+        await lives(there, producer, b"before")
+        assert len(told) == 2
 
 
 async def test_a_timeout_that_the_brokers_do_not_allow() -> None:

@@ -50,7 +50,7 @@ from kafkaio._machines.membership.subscription import (
     encode_subscription,
 )
 from kafkaio._machines.reactions import Step, reaction
-from kafkaio.errors import Fenced, KafkaError
+from kafkaio.errors import Fenced, KafkaError, ProtocolError
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
@@ -244,6 +244,10 @@ class ClassicMembership(Membership):
     def topics(self) -> frozenset[str] | None:
         """The topics subscribed to; None without a subscription."""
         return self._topics
+
+    @property
+    def _is_static(self) -> bool:
+        return self.config.group_instance_id is not None
 
     @property
     def _revoke_timeout(self) -> float:
@@ -462,7 +466,7 @@ class ClassicMembership(Membership):
             return ()
         match reply.error_code:
             case ErrorCode.NONE:
-                self._joined(reply, now)
+                self._joined(reply, now, roll)
             case ErrorCode.MEMBER_ID_REQUIRED if not self.member_id:
                 self.member_id = reply.member_id
                 self._fire(Event.MEMBER_ID_GIVEN, now)
@@ -471,7 +475,7 @@ class ClassicMembership(Membership):
                 self.member_id = reply.member_id
                 self._react(ApiKey.JOIN_GROUP, code, now, roll)
             case ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
-                self._inconsistent(reply.protocol_type, reply.protocol_name, now)
+                self._inconsistent(reply.protocol_type, reply.protocol_name, now, roll)
             case code:
                 self._react(ApiKey.JOIN_GROUP, code, now, roll)
         return self._advance(now)
@@ -486,13 +490,13 @@ class ClassicMembership(Membership):
         if reply.error_code != ErrorCode.NONE:
             self._react(ApiKey.SYNC_GROUP, reply.error_code, now, roll)
         elif self._names_other(reply.protocol_type, reply.protocol_name):
-            self._inconsistent(reply.protocol_type, reply.protocol_name, now)
+            self._inconsistent(reply.protocol_type, reply.protocol_name, now, roll)
         else:
             try:
                 assigned = decode_assignment(reply.assignment)
                 free = decode_free(reply.assignment) if self._withheld else None
             except KafkaError as error:
-                self._refused(error, now)
+                self._refuse(error, now, roll)
             else:
                 self._adopt(assigned, now)
                 self._set_free(free)
@@ -509,6 +513,7 @@ class ClassicMembership(Membership):
         # A coordinator that asks for a rebalance has received the heartbeat as well.
         if code == ErrorCode.NONE or asked.step is Step.REJOIN:
             self._heartbeat_failures = 0
+            self._has_no_doubt()
             self._denied_until = NEVER
             self.accepted_at = now
             self._heartbeat.answered()
@@ -554,8 +559,8 @@ class ClassicMembership(Membership):
             return ()
         if step in {Step.RESET_GENERATION, Step.RESET_MEMBER}:
             self._react(ApiKey.OFFSET_COMMIT, code, now, roll)
-        elif code == ErrorCode.FENCED_INSTANCE_ID:
-            self._refused(self._error(code, "OffsetCommit"), now)
+        elif code == ErrorCode.FENCED_INSTANCE_ID and self._is_static:
+            self._refused(self._error(code, "OffsetCommit", is_end=True), now)
         return self._advance(now)
 
     def restore_generation(self) -> bool:
@@ -587,14 +592,21 @@ class ClassicMembership(Membership):
 
     # ---- what an answer means --------------------------------------------------------
 
-    def _joined(self, reply: JoinGroupResponse, now: float) -> None:
+    def _joined(self, reply: JoinGroupResponse, now: float, roll: float) -> None:
         name = reply.protocol_name
         if self._names_other(reply.protocol_type, None) or not any(
             assignor.name == name for assignor in self.config.assignors
         ):
-            self._inconsistent(reply.protocol_type, name, now)
+            self._inconsistent(reply.protocol_type, name, now, roll)
             return
         assert name is not None
+        if self.member_id not in {"", reply.member_id}:
+            # Under the other id nobody would answer for this member, whose place the
+            # group would keep until its session ends.
+            self._refuse(
+                ProtocolError("JoinGroup was answered to another member"), now, roll
+            )
+            return
         self.member_id, self.generation = reply.member_id, reply.generation_id
         self.assignor_name = name
         self._denied_until = NEVER
@@ -607,7 +619,7 @@ class ClassicMembership(Membership):
         try:
             self._leadership = Leadership.from_members(reply.members)
         except KafkaError as error:
-            self._refused(error, now)
+            self._refuse(error, now, roll)
             return
         self._fire(Event.ELECTED, now)
         if reply.skip_assignment:
@@ -625,6 +637,7 @@ class ClassicMembership(Membership):
 
     def _adopt(self, assigned: frozenset[TopicPartition], now: float) -> None:
         self._failures = 0
+        self._has_no_doubt()
         self.accepted_at: float = now
         self._heartbeat.start(now)
         self._synced_generation = self.generation
@@ -676,14 +689,24 @@ class ClassicMembership(Membership):
             self._retry(event, now, roll)
         elif asked.retry:
             self._retry(Event.RETRY, now, roll)
-        elif asked.step is Step.FATAL:
-            self._refused(self._error(code, api.name), now)
+        elif asked.step is Step.FATAL and self._is_final(
+            self._error(code, api.name), now
+        ):
+            self._refused(self._error(code, api.name, is_end=True), now)
         else:
             self._deny(self._error(code, api.name), now)
             if api is ApiKey.HEARTBEAT:
                 self._retry_heartbeat(now, roll)
             else:
                 self._retry(Event.RETRY, now, roll)
+
+    def _refuse(self, error: KafkaError, now: float, roll: float) -> None:
+        # What cannot be used may be one bad answer: then the next one can.
+        if self._is_final(error, now):
+            self._refused(error, now)
+        else:
+            self._deny(error, now)
+            self._retry(Event.RETRY, now, roll)
 
     def _retry(self, event: Event, now: float, roll: float) -> None:
         # The first rejoin after a reset is due at once: the group is waiting. Later
@@ -703,7 +726,9 @@ class ClassicMembership(Membership):
         self._heartbeat_failures += 1
         self._heartbeat.failed(now, delay)
 
-    def _inconsistent(self, kind: str | None, name: str | None, now: float) -> None:
+    def _inconsistent(
+        self, kind: str | None, name: str | None, now: float, roll: float
+    ) -> None:
         if kind and kind != PROTOCOL_TYPE:
             theirs = f"has the protocol type {kind!r}, not {PROTOCOL_TYPE!r}"
         elif name:
@@ -712,14 +737,12 @@ class ClassicMembership(Membership):
             theirs = "uses another assignor, or not all of its members offer these"
         ours = ", ".join(assignor.name for assignor in self.config.assignors)
         text = f"group {self.config.group_id!r} {theirs}; this member offers {ours}"
-        self._refused(broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text), now)
+        error = broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text)
+        self._refuse(error, now, roll)
 
-    def _error(self, code: int, request: str) -> KafkaError:
+    def _error(self, code: int, request: str, *, is_end: bool = False) -> KafkaError:
         text = f"{request} to group {self.config.group_id!r} was refused"
-        if (
-            self.generation >= 0
-            and reaction(ApiKey.JOIN_GROUP, code).step is Step.FATAL
-        ):
+        if is_end and self.generation >= 0:
             text += "; this consumer cannot go on: close it, and make another one"
         group = self.config.group_id
         return broker_error(code, text, api=ApiKey.JOIN_GROUP, group=group)

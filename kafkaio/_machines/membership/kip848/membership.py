@@ -13,7 +13,10 @@ acknowledgement. So a delayed revocation delays the acknowledgement, and the mem
 that wait for the partitions with it.
 
 After any failure the next heartbeat is a full one: whether the last was received is
-unknown. The others tell what has changed since. The target names topics by id; a topic
+unknown. The others tell what has changed since. A coordinator answers a full heartbeat
+with the whole assignment, and the others only if that has changed. So one bad answer
+would hold for ever: a full heartbeat follows each change of the target, and is sent
+once in a minute. The target names topics by id; a topic
 whose name is not known yet waits, and the others go on without it.
 """
 
@@ -73,6 +76,8 @@ _TIMEOUT_SECONDS: Final = 2.0
 _SETTLING_INTERVALS: Final = 2
 _SETTLING_SECONDS: Final = 3.0
 _SETTLING_PACE: Final = 5
+#: Seconds between two full heartbeats of a member whose assignment does not change.
+_CHECK: Final = 60.0
 #: Kafka's default of ``group.consumer.session.timeout.ms``, in seconds: a member is not
 #: told the session of its group.
 _SESSION: Final = 45.0
@@ -156,6 +161,7 @@ class Kip848Membership(Membership):
     __slots__ = (
         "_acked",
         "_acked_wanted",
+        "_check_at",
         "_failures",
         "_heard_at",
         "_heartbeat_at",
@@ -208,6 +214,8 @@ class Kip848Membership(Membership):
         # When the last heartbeat that was accepted was sent; NEVER for none.
         self._heard_at = NEVER
         self._heartbeat_at = NEVER
+        # From when on a heartbeat asks for the whole assignment.
+        self._check_at = NEVER
         self._not_before = 0.0
         # Whether the next heartbeat says everything, and whether it is due at once.
         self._send_full = self._send_now = False
@@ -242,6 +250,10 @@ class Kip848Membership(Membership):
     def has_ended(self) -> bool:
         """Whether the membership is over: nothing more can happen."""
         return self.state in ENDED
+
+    @property
+    def _is_static(self) -> bool:
+        return self.config.group_instance_id is not None
 
     @property
     def _revoke_timeout(self) -> float:
@@ -423,7 +435,7 @@ class Kip848Membership(Membership):
             self._fence(now, roll)
         elif step is Step.REFRESH_MEMBER:
             self._send_now = True
-        elif code == ErrorCode.FENCED_INSTANCE_ID:
+        elif code == ErrorCode.FENCED_INSTANCE_ID and self._is_static:
             text = f"OffsetCommit of group {self.config.group_id!r} was refused"
             self._end(broker_error(code, text), now)
         return self._advance(now)
@@ -444,14 +456,16 @@ class Kip848Membership(Membership):
     def _accepted(self, reply: ConsumerGroupHeartbeatResponse, now: float) -> None:
         sent = self._sent
         assert sent is not None
+        if self._is_new:  # brokers of the preview choose it, with the first join alone
+            self.member_id = reply.member_id or self.member_id
         self._is_new = False
         self.accepted_at: float = now
         self._denied_until = NEVER
         self._heard_at = sent.at
         self._failures = 0
+        self._has_no_doubt()
         self._not_before = now
         self.member_epoch = reply.member_epoch
-        self.member_id = reply.member_id or self.member_id
         self._interval = seconds("heartbeat_interval_ms", reply.heartbeat_interval_ms)
         self._acked_wanted = sent.wanted
         if sent.acks and sent.owned is not None:
@@ -469,6 +483,7 @@ class Kip848Membership(Membership):
         # The coordinator waits for the acknowledgement of each target, also of one
         # that in the end adds and revokes nothing.
         self._target = target
+        self._check_at = now
         self._must_ack = True
         self._lookup_at = now
 
@@ -487,8 +502,9 @@ class Kip848Membership(Membership):
             self._wanted = Wanted(is_open=True)
             self._send_full = self.member_epoch > 0
             self._emit(fx.MatchTopics())
-        elif asked.step is Step.FATAL:
-            self._end(self._error(reply), now, fits_classic=code in _NOT_THIS_PROTOCOL)
+        elif asked.step is Step.FATAL and self._is_final(self._error(reply), now):
+            error = self._error(reply, is_end=True)
+            self._end(error, now, fits_classic=code in _NOT_THIS_PROTOCOL)
         else:
             self._deny(self._error(reply), now)
             self._retry_heartbeat(now, roll)
@@ -522,15 +538,14 @@ class Kip848Membership(Membership):
         if self.state is State.FATAL:
             self._emit(fx.FallBack(error) if falls_back else fx.Fail(error))
 
-    def _error(self, reply: ConsumerGroupHeartbeatResponse) -> KafkaError:
+    def _error(
+        self, reply: ConsumerGroupHeartbeatResponse, *, is_end: bool = False
+    ) -> KafkaError:
         why = f": {reply.error_message}" if reply.error_message else ""
         text = f"group {self.config.group_id!r} refused the heartbeat{why}"
         if reply.error_code in _NOT_THIS_PROTOCOL:
             text += '; group_protocol="classic" may work'
-        if (
-            self.member_epoch > 0
-            and reaction(_API, reply.error_code).step is Step.FATAL
-        ):
+        if is_end and self.member_epoch > 0:
             text += "; this consumer cannot go on: close it, and make another one"
         group = self.config.group_id
         return broker_error(reply.error_code, text, api=reply.API_KEY, group=group)
@@ -596,6 +611,10 @@ class Kip848Membership(Membership):
     ) -> None:
         # A partition that was released is not added again before the coordinator has
         # acknowledged the release: the answer that lists it may be older than that.
+        if self._ticket and self._sent is not None and self._sent.owned is not None:
+            # The heartbeat under way says that the member owns less: the coordinator
+            # may take from it what is missing there, without its word.
+            return
         fresh = dict[TopicPartition, UUID]()
         for topic_id, number in self._target - self._acked:
             name = self._names.get(topic_id)
@@ -671,7 +690,8 @@ class Kip848Membership(Membership):
     def _send_heartbeat(self, now: float) -> None:
         wanted = self._subscription()
         is_join = self.member_epoch == 0
-        is_full = is_join or self._send_full
+        is_check = self.state is State.STABLE and now >= self._check_at
+        is_full = is_join or self._send_full or is_check
         is_ack = self.state in JOINED and not self.ledger.pending
         owned = None
         if is_full or (is_ack and self.state is State.ACKNOWLEDGING):
@@ -682,6 +702,8 @@ class Kip848Membership(Membership):
             names = wanted.names
             had_regex = known is not None and known.regex is not None
             regex = wanted.regex or ("" if had_regex else None)
+        if is_full:
+            self._check_at = now + _CHECK
         self._ticket = self._new_ticket()
         self._sent = _SentHeartbeat(now, wanted, owned, is_join or is_ack)
         self._heartbeat_at = now + self._heartbeat_interval()

@@ -413,13 +413,61 @@ def test_a_right_that_the_look_up_lacks_is_a_denial() -> None:
     driver.wait(0.1)
     final = broker_error(E.INVALID_GROUP_ID, "find the coordinator of 'g'")
     driver.failed(driver.one(fx.SendHeartbeat).ticket, final)
+    assert driver.state is State.STABLE  # it is doubted
+    driver = Driver()
+    driver.subscribe()
+    driver.failed(driver.one(fx.SendJoin).ticket, final)
     assert driver.state is State.FATAL
+
+
+def still_refused(driver: Driver, code: int) -> None:
+    """The member repeats what is refused, for ten seconds."""
+    began = driver.now
+    while driver.state is not State.FATAL:
+        assert driver.now < began + 12
+        due = driver.machine.next_deadline()
+        assert due is not None
+        driver.wait(max(0.0, due - driver.now))
+        driver.machine.polled(driver.now)
+        if "SendJoin" in driver.kinds():
+            driver.joined()
+            driver.synced(error_code=code)
+        if "SendHeartbeat" in driver.kinds():
+            driver.beat(code)
+
+
+@pytest.mark.parametrize("code", sorted(FINAL) + DENIALS)
+def test_one_bad_answer_to_a_heartbeat_costs_nothing(code: int) -> None:
+    driver = Driver().stable(tps(0))
+    for _ in range(5):
+        while "SendHeartbeat" not in driver.kinds():
+            driver.wait(0.5)
+        driver.beat(code)
+        assert "Report" in driver.kinds()
+        assert driver.machine.ledger.owned == tps(0)
+        driver.wait(0.5)
+        driver.beat()  # which ends the doubt
+        assert driver.state is State.STABLE
+        driver.wait(3)
+
+
+@pytest.mark.parametrize("code", sorted(FINAL))
+def test_one_bad_answer_to_a_sync_is_repeated(code: int) -> None:
+    driver = Driver()
+    driver.subscribe()
+    driver.joined()
+    driver.synced(error_code=code)
+    assert driver.kinds() == ["Report"]
+    driver.wait(1)
+    driver.joined()
+    driver.synced(tps(0))
+    assert driver.state is State.STABLE
 
 
 @pytest.mark.parametrize("code", [int(code) for code in E])
 def test_every_code_has_an_answer(code: int) -> None:
     for api in ("join", "sync", "heartbeat"):
-        driver = Driver()
+        driver = Driver(group_instance_id="i")
         if api == "join":
             driver.subscribe()
             driver.refused(code)
@@ -430,14 +478,15 @@ def test_every_code_has_an_answer(code: int) -> None:
         else:
             driver.stable(tps(0)).wait(3.0)
             driver.beat(code)
+        if api != "join" and code in FINAL - _UNUSUAL[api]:
+            still_refused(driver, code)
         is_over = driver.state is State.FATAL
         assert is_over == (code in FINAL - _UNUSUAL[api])
         assert ("Fail" in driver.kinds()) == is_over
         if is_over:
             # One that was replaced has no place to give up.
             left = "SendLeave" in driver.kinds()
-            had_place = api != "join" and code != E.FENCED_INSTANCE_ID
-            assert left == had_place
+            assert not left  # a static member is expected back
         elif code != E.NONE:
             assert driver.machine.next_deadline() is not None
 
@@ -456,7 +505,7 @@ _UNUSUAL = {
 
 @pytest.mark.parametrize("code", sorted(FINAL))
 def test_a_final_refusal_ends_it(code: int) -> None:
-    driver = Driver()
+    driver = Driver(group_instance_id="i")
     driver.subscribe()
     driver.refused(code)
     error = driver.one(fx.Fail).error
@@ -482,10 +531,16 @@ def test_a_group_of_another_kind_is_refused(change: dict[str, str]) -> None:
     error = driver.one(fx.Fail).error
     assert isinstance(error, GroupError)
     assert "cooperative-sticky" in str(error)
+    # One that was let in doubts it.
     driver = Driver()
     driver.subscribe()
-    driver.joined()
-    driver.synced(tps(0), **change)
+    for _ in range(12):
+        driver.joined()
+        driver.synced(tps(0), **change)
+        if driver.state is not State.JOINING:
+            break
+        assert isinstance(driver.one(fx.Report).error, GroupError)
+        driver.wait(1)
     assert isinstance(driver.one(fx.Fail).error, GroupError)
 
 
@@ -526,13 +581,22 @@ def test_nonsense_is_an_error() -> None:
     driver = Driver()
     driver.subscribe()
     bad = JoinGroupResponseMember(member_id="me", metadata=b"?")
-    driver.joined(leader="me", members=[bad])
+    for _ in range(12):
+        driver.joined(leader="me", members=[bad])
+        if driver.state is not State.JOINING:
+            break
+        assert isinstance(driver.one(fx.Report).error, ProtocolError)
+        driver.wait(1)
     assert isinstance(driver.one(fx.Fail).error, ProtocolError)
     driver = Driver()
     driver.subscribe()
     driver.joined()
     driver.synced(assignment=b"")
-    assert isinstance(driver.one(fx.Fail).error, ProtocolError)
+    assert isinstance(driver.one(fx.Report).error, ProtocolError)
+    driver.wait(1)
+    driver.joined()
+    driver.synced(tps(0))
+    assert driver.state is State.STABLE
 
 
 @pytest.mark.parametrize("code", [E.NOT_COORDINATOR, E.COORDINATOR_LOAD_IN_PROGRESS])
@@ -1381,7 +1445,7 @@ def test_a_static_member_does_not_leave() -> None:
 
 
 @pytest.mark.parametrize(
-    "code", [E.UNKNOWN_MEMBER_ID, E.FENCED_INSTANCE_ID, E.REBALANCE_IN_PROGRESS]
+    "code", [E.UNKNOWN_MEMBER_ID, E.INVALID_GROUP_ID, E.REBALANCE_IN_PROGRESS]
 )
 def test_bad_news_while_closing(code: E) -> None:
     driver = Driver().stable()
@@ -1543,3 +1607,16 @@ def test_a_leader_withholds_from_all_and_says_what_is_free() -> None:
         "you": tps(3),
         "they": frozenset(),
     }
+
+
+def test_no_answer_renames_a_member() -> None:
+    driver = Driver().stable(tps(0))
+    driver.feed(driver.machine.enforce_rebalance("", driver.now))
+    driver.joined(member_id="nobody")
+    assert isinstance(driver.one(fx.Report).error, ProtocolError)
+    assert driver.machine.member_id == "me"
+    driver.wait(1)
+    assert driver.one(fx.SendJoin).member_id == "me"
+    driver.joined()
+    driver.synced(tps(0))
+    assert driver.state is State.STABLE

@@ -186,6 +186,8 @@ def test_an_assignment_is_taken_on_and_acknowledged() -> None:
 
 def test_a_plain_heartbeat_says_nothing() -> None:
     driver = joined(0)
+    driver.wait(5)
+    driver.answer()  # the one that asks for the whole assignment
     assert driver.wait(4.9) == []
     assert driver.machine.next_deadline() == pytest.approx(driver.now + 0.1)
     driver.wait(0.1)
@@ -463,7 +465,10 @@ def test_a_group_that_vanished_is_joined_again() -> None:
     driver.wait(5)
     driver.refused(E.GROUP_ID_NOT_FOUND)
     assert driver.kinds() == ["Lose", "SendConsumerGroupHeartbeat"]
+    # It was let in once, so it doubts that.
     driver.refused(E.GROUP_ID_NOT_FOUND)
+    assert driver.kinds() == ["Report"]
+    still_refused(driver, E.GROUP_ID_NOT_FOUND)
     assert isinstance(driver.one(fx.Fail).error, GroupError)
 
 
@@ -594,10 +599,53 @@ def test_who_is_denied_for_a_session_has_been_removed(code: int) -> None:
     assert driver.one(fx.Assign).added == tps(0)
 
 
+def still_refused(driver: Driver, code: int) -> None:
+    """The member repeats what is refused, for ten seconds."""
+    began = driver.now
+    while driver.state is not State.FATAL:
+        assert driver.now < began + 12
+        due = driver.machine.next_deadline()
+        assert due is not None
+        driver.wait(max(0.0, due - driver.now))
+        driver.machine.polled(driver.now)
+        if "SendConsumerGroupHeartbeat" in driver.kinds():
+            driver.refused(code)
+
+
+@pytest.mark.parametrize(("code", "kind"), FATAL)
+def test_a_member_doubts_one_answer_that_would_end_it(
+    code: E, kind: type[KafkaError]
+) -> None:
+    del kind
+    driver = joined(0, 1)
+    for _ in range(5):
+        driver.wait(5)
+        driver.refused(code)
+        if code == E.GROUP_ID_NOT_FOUND:
+            return  # joining again creates it
+        assert driver.kinds() == ["Report"]
+        assert "another one" not in str(driver.one(fx.Report).error)
+        driver.wait(1)
+        driver.answer(slots(0, 1))  # which ends the doubt
+        driver.machine.polled(driver.now)
+        assert driver.machine.ledger.owned == tps(0, 1)
+
+
+@pytest.mark.parametrize("code", [E.FENCED_INSTANCE_ID, E.UNRELEASED_INSTANCE_ID])
+def test_nobody_takes_the_place_of_who_has_no_instance_id(code: E) -> None:
+    driver = Driver()
+    driver.subscribe()
+    for _ in range(20):
+        driver.refused(code)
+        assert driver.kinds() == ["Report"]
+        driver.wait(1)
+
+
 @pytest.mark.parametrize("code", [int(code) for code in E])
 def test_every_code_has_an_answer(code: int) -> None:
     final = {code for code, _ in FATAL}
-    for driver in (Driver(), joined(0)):
+    static = {"group_instance_id": "i"}
+    for driver in (Driver(**static), joined(0, **static)):
         is_member = driver.state is State.STABLE
         if is_member:
             driver.wait(5)
@@ -606,6 +654,8 @@ def test_every_code_has_an_answer(code: int) -> None:
         driver.refused(code)
         # Joining again creates a group that is gone.
         is_lost = is_member and code == E.GROUP_ID_NOT_FOUND
+        if is_member and code in final and not is_lost:
+            still_refused(driver, code)
         is_over = driver.state is State.FATAL
         assert is_over == (code in final and not is_lost)
         assert ("Fail" in driver.kinds()) == is_over
@@ -623,7 +673,7 @@ def test_every_code_has_an_answer(code: int) -> None:
 
 @pytest.mark.parametrize(("code", "kind"), FATAL)
 def test_what_ends_a_membership(code: E, kind: type[KafkaError]) -> None:
-    driver = Driver()
+    driver = Driver(group_instance_id="i")
     driver.subscribe()
     driver.refused(code, error_message="so there")
     error = driver.one(fx.Fail).error
@@ -656,6 +706,7 @@ def test_who_was_a_member_does_not_fall_back() -> None:
     driver = joined(0, falls_back=True)
     driver.wait(5)
     driver.refused(E.UNSUPPORTED_VERSION)
+    still_refused(driver, E.UNSUPPORTED_VERSION)
     assert driver.beat.is_leave
     assert driver.kinds() == ["SendConsumerGroupHeartbeat", "Lose", "Fail"]
 
@@ -776,6 +827,9 @@ def test_a_stale_commit_asks_for_the_epoch_in_force() -> None:
 
 def test_a_commit_finds_out_that_the_member_is_fenced() -> None:
     driver = joined(0)
+    code, identity = E.FENCED_INSTANCE_ID, ("me", 1)
+    assert driver.machine.commit_refused(code, identity, driver.now, 0.5) == ()
+    driver = joined(0, group_instance_id="i")
     driver.feed(
         driver.machine.commit_refused(E.UNKNOWN_MEMBER_ID, ("me", 1), driver.now, 0.5)
     )
@@ -910,3 +964,54 @@ def test_who_is_gone_withholds_nothing() -> None:
     driver = Driver()
     driver.feed(driver.machine.close(driver.now))
     assert driver.feed(driver.machine.withhold(tps(0), driver.now)) == []
+
+
+def test_a_name_that_comes_late_waits_for_what_the_coordinator_says_of_less() -> None:
+    driver = joined()
+    driver.wait(5)
+    driver.answer(slots(0))  # a topic without a name
+    driver.feed(driver.machine.enforce_rebalance("", driver.now))
+    ticket = driver.beat.ticket
+    assert driver.beat.owned == frozenset()
+    assert driver.named() == []  # the coordinator may give it to another member
+    driver.answer(slots(0), ticket=ticket)
+    assert driver.one(fx.Assign).added == tps(0)
+
+
+def test_one_bad_assignment_is_put_right() -> None:
+    driver = joined(0, 1)
+    driver.wait(5)
+    driver.answer([])
+    assert driver.one(fx.RequestRevoke).partitions == tps(0, 1)
+    driver.idle()
+    driver.revoked()
+    assert driver.beat.owned == frozenset()
+    driver.answer()
+    assert driver.machine.ledger.owned == frozenset()
+    driver.wait(5)
+    beat = driver.beat
+    assert (beat.names, beat.owned, beat.rebalance) == (T, frozenset(), 60.0)
+    driver.answer(slots(0, 1))
+    assert driver.one(fx.Assign).added == tps(0, 1)
+
+
+def test_a_full_heartbeat_is_sent_now_and_then() -> None:
+    driver = joined(0)
+    full = list[float]()
+    began = driver.now
+    while driver.now < began + 150:
+        driver.wait(5)
+        driver.machine.polled(driver.now)
+        if driver.beat.rebalance:
+            full.append(driver.now - began)
+        driver.answer()
+    assert full == [5, 65, 125]
+
+
+def test_no_answer_renames_a_member() -> None:
+    driver = joined(0)
+    driver.wait(5)
+    driver.answer(member_id="nobody")
+    assert driver.machine.member_id == "me"
+    driver.wait(5)
+    assert driver.beat.member_id == "me"
