@@ -353,16 +353,22 @@ FINAL = {
 @protocols
 async def test_who_has_failed_leaves_at_once(protocol: str) -> None:
     async with group_of_one(protocol) as (broker, consumer):
-        broker.faults.on(BEATS[protocol], error(FINAL[protocol], times=1))
-        first = await failure(consumer, 30)
-        assert isinstance(first, BrokerError)
-        assert consumer.statistics().state == "failed"
-        # The failure itself sends the request, and does not wait for the answer.
-        await until(lambda: not broker.control.members("g"), limit=1)
-        assert await failure(consumer, 1) is first
+        rule = broker.faults.on(BEATS[protocol], error(FINAL[protocol]))
+        last = await failure(consumer, 30)
+        assert isinstance(last, BrokerError)
+        # One such answer to a member that was accepted may be an accident.
+        assert consumer.statistics().state == "running"
+        while consumer.statistics().state != "failed":
+            last = await failure(consumer, 30)
+        if protocol != "consumer":  # there the refused heartbeat is also what leaves
+            # The failure itself sends the request, and does not wait for the answer.
+            await until(lambda: not broker.control.members("g"), limit=1)
+        broker.faults.remove(rule)
+        assert await failure(consumer, 1) is last
         begun = now()
         await consumer.close()
         assert now() - begun < 1
+        assert not broker.control.members("g")
 
 
 @virtual
@@ -371,11 +377,13 @@ async def test_who_has_failed_leaves_in_close_if_that_did_not_arrive(
     protocol: str,
 ) -> None:
     async with group_of_one(protocol) as (broker, consumer):
-        broker.faults.on(BEATS[protocol], error(FINAL[protocol], times=1))
+        refusal = broker.faults.on(BEATS[protocol], error(FINAL[protocol]))
         broker.faults.on("LeaveGroup", error(E.NOT_COORDINATOR, times=2))
+        while consumer.statistics().state != "failed":
+            assert isinstance(await failure(consumer, 30), BrokerError)
+        broker.faults.remove(refusal)
         if protocol == "consumer":  # its leave is a heartbeat, too
-            broker.faults.on(BEATS[protocol], error(E.NOT_COORDINATOR, times=2))
-        assert isinstance(await failure(consumer, 30), BrokerError)
+            broker.faults.on(BEATS[protocol], error(E.NOT_COORDINATOR, times=1))
         await asyncio.sleep(5)
         assert broker.control.members("g")
         await consumer.close()
