@@ -182,7 +182,7 @@ def test_a_large_answer_is_checked_in_slices() -> None:
         ("heartbeat_interval_ms", 5_000, 5.0),
         ("heartbeat_interval_ms", 0, 0.01),
         ("heartbeat_interval_ms", -1, 0.01),
-        ("heartbeat_interval_ms", 2**31 - 1, 60.0),
+        ("heartbeat_interval_ms", 2**31 - 1, 15.0),
         ("push_interval_ms", 1, 0.1),
         ("push_interval_ms", 2**31 - 1, 86_400.0),
         ("session_lifetime_ms", -1, 0.0),

@@ -379,7 +379,12 @@ class Kip848Membership(Membership):
         self, names: Mapping[UUID, str], now: float, roll: float
     ) -> Effects:
         """The answer to NameTopics; unknown ids are left out."""
-        self._names.update(names)
+        is_open = self._ticket != 0 or self._failures > 0
+        if not (is_open and self._sent is not None and self._sent.owned is not None):
+            self._names.update(names)
+        # Else a heartbeat without an answer says that the member owns less: the
+        # coordinator may take from it what is missing there, without its word. The
+        # names are asked for again.
         if self._unnamed_topics():
             self._lookup_at = now + self.config.backoff.delay(self._lookups, roll)
             self._lookups += 1
@@ -611,10 +616,6 @@ class Kip848Membership(Membership):
     ) -> None:
         # A partition that was released is not added again before the coordinator has
         # acknowledged the release: the answer that lists it may be older than that.
-        if self._ticket and self._sent is not None and self._sent.owned is not None:
-            # The heartbeat under way says that the member owns less: the coordinator
-            # may take from it what is missing there, without its word.
-            return
         fresh = dict[TopicPartition, UUID]()
         for topic_id, number in self._target - self._acked:
             name = self._names.get(topic_id)
@@ -690,7 +691,9 @@ class Kip848Membership(Membership):
     def _send_heartbeat(self, now: float) -> None:
         wanted = self._subscription()
         is_join = self.member_epoch == 0
-        is_check = self.state is State.STABLE and now >= self._check_at
+        # Also while a topic has no name: perhaps there is none with that id.
+        is_settled = self.state in JOINED and not self.ledger.pending
+        is_check = is_settled and now >= max(self._check_at, self._heartbeat_at)
         is_full = is_join or self._send_full or is_check
         is_ack = self.state in JOINED and not self.ledger.pending
         owned = None

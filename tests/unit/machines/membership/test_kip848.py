@@ -975,6 +975,9 @@ def test_a_name_that_comes_late_waits_for_what_the_coordinator_says_of_less() ->
     assert driver.beat.owned == frozenset()
     assert driver.named() == []  # the coordinator may give it to another member
     driver.answer(slots(0), ticket=ticket)
+    driver.wait(0.1)
+    driver.one(fx.NameTopics)
+    driver.named()
     assert driver.one(fx.Assign).added == tps(0)
 
 
@@ -1015,3 +1018,19 @@ def test_no_answer_renames_a_member() -> None:
     assert driver.machine.member_id == "me"
     driver.wait(5)
     assert driver.beat.member_id == "me"
+
+
+def test_an_assignment_of_a_topic_that_nobody_knows_is_put_right() -> None:
+    driver = joined(0)
+    driver.wait(5)
+    driver.answer([(UUID(int=99), 0)])
+    driver.idle()
+    driver.revoked()
+    assert driver.named({}) == []
+    assert driver.state is State.ACKNOWLEDGING
+    driver.answer(ticket=driver.machine._ticket)
+    assert driver.state is State.RECONCILING
+    driver.wait(5)
+    assert driver.beat.rebalance == 60.0
+    driver.answer(slots(0))
+    assert driver.one(fx.Assign).added == tps(0)
