@@ -182,8 +182,8 @@ MUTANTS: Final = (
     _manager(
         name="a refused commit of offsets is ignored",
         function="_commit_offsets",
-        old="if not offsets.refused(found, place):",
-        new="if found:\n            return\n        if False:",
+        old="if not found:",
+        new="if True:",
     ),
     _manager(
         name="the consumer is not rewound",

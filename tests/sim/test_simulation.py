@@ -27,9 +27,14 @@ def a_batch_resent_behind_the_next(patch: pytest.MonkeyPatch) -> None:
     right = Landing.refused
 
     def refused(
-        self: Landing, batch: ProduceBatch, cause: Exception, retry_at: float
+        self: Landing,
+        batch: ProduceBatch,
+        cause: Exception,
+        retry_at: float,
+        *,
+        is_busy: bool = False,
     ) -> None:
-        right(self, batch, cause, retry_at)
+        right(self, batch, cause, retry_at, is_busy=is_busy)
         queue = self._backlog.active.get(batch.partition)
         both = [] if queue is None or queue.sequence is None else queue.waiting
         pair = [b for b in both if b.identity is not None][:2]
