@@ -16,8 +16,10 @@ After any failure the next heartbeat is a full one: whether the last was receive
 unknown. The others tell what has changed since. A coordinator answers a full heartbeat
 with the whole assignment, and the others only if that has changed. So one bad answer
 would hold for ever: a full heartbeat follows each change of the target, and is sent
-once in a minute. The target names topics by id; a topic
-whose name is not known yet waits, and the others go on without it.
+once in a minute, or each time while the target is empty.
+
+The target names topics by id; a topic whose name is not known yet waits, and the others
+go on without it.
 """
 
 from __future__ import annotations
@@ -706,7 +708,8 @@ class Kip848Membership(Membership):
             had_regex = known is not None and known.regex is not None
             regex = wanted.regex or ("" if had_regex else None)
         if is_full:
-            self._check_at = now + _CHECK
+            # Who was told to own nothing asks each time: that costs next to nothing.
+            self._check_at = now + (_CHECK if self._target else 0.0)
         self._ticket = self._new_ticket()
         self._sent = _SentHeartbeat(now, wanted, owned, is_join or is_ack)
         self._heartbeat_at = now + self._heartbeat_interval()

@@ -994,6 +994,9 @@ def test_one_bad_assignment_is_put_right() -> None:
     driver.wait(5)
     beat = driver.beat
     assert (beat.names, beat.owned, beat.rebalance) == (T, frozenset(), 60.0)
+    driver.answer([])  # the same again
+    driver.wait(5)
+    assert driver.beat.rebalance == 60.0
     driver.answer(slots(0, 1))
     assert driver.one(fx.Assign).added == tps(0, 1)
 
