@@ -263,7 +263,7 @@ class By(Enum):
     """
 
     AT_ONCE = ("at once", 5.0)
-    REQUEST_TIMEOUT = ("after `request_timeout_ms`", 6.0)
+    PATIENCE = ("after five seconds at most", 8.0)
     API_TIMEOUT = ("after `default_api_timeout_ms`, or the call's own timeout", 8.0)
     DELIVERY = ("after `delivery_timeout_ms`", 8.0)
     BLOCK = ("after `max_block_ms`", 8.0)
@@ -311,12 +311,13 @@ CELLS: Final[Mapping[tuple[str, str], Cell]] = {
         "partitions with a leader are read; this one, once it has a leader",
         "a warning that names partition and reason",
         says="struck-0.*leader",
+        by=By.PATIENCE,
     ),
     ("leader hangs", "start"): Cell(
         "all other partitions are read; this one, once its leader answers",
         "a warning that names partition and reason",
         says="struck-0|broker 1",
-        by=By.REQUEST_TIMEOUT,
+        by=By.PATIENCE,
     ),
     ("writes refused", "start"): Cell("everything is read"),
     ("rights refused", "start"): Cell(
