@@ -36,6 +36,7 @@ def frame_batch(
         leader_epoch: epoch of the leader that appends it, -1 if unknown.
         producer: producer id, epoch and base sequence, -1 for none.
     """
+    producer_id, producer_epoch, base_sequence = producer
     if body is None:
         body = writer.section()
     header = bytearray(
@@ -49,7 +50,9 @@ def frame_batch(
             writer.count - 1,
             writer.first_timestamp,
             writer.max_timestamp,
-            *producer,
+            producer_id,
+            producer_epoch,
+            base_sequence,
             writer.count,
         )
     )
