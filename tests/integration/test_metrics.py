@@ -80,6 +80,8 @@ async def test_prometheus_counts_what_was_done(
             read += len(batch)
             if read == COUNT:
                 break
+        # What is read may have come before it was asked for: this waits for certain.
+        await reader.poll(timeout=0.05)
         await reader.commit()
 
         def value(metric: str, labels: dict[str, str]) -> float | None:
