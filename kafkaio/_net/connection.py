@@ -259,19 +259,15 @@ class Connection:
         Args:
             api: the name of the request.
         """
-        where = f"{self.broker.host}:{self.broker.port}"
-        return self.why_held() or f"{where} has not answered {api}"
+        return self.why_held() or f"{self._peer} has not answered {api}"
 
     def why_held(self) -> str:
         """Why nothing is sent on it now, for error messages; an empty text if it is."""
         seconds = self.throttled
         if not seconds:
             return ""
-        where = f"{self.broker.host}:{self.broker.port}"
-        if self.node_id >= 0:
-            where = f"broker {self.node_id} ({where})"
         return (
-            f"{where} throttles this client: nothing is sent to it for another "
+            f"{self._peer} throttles this client: nothing is sent to it for another "
             f"{seconds:.1f} s"
         )
 

@@ -60,6 +60,10 @@ class CoordinatorConnection(Protocol):
         """Seconds for which the broker's quota still forbids sending."""
         ...
 
+    def why_late(self, api: str) -> str:
+        """Why a request has no answer yet, for error messages."""
+        ...
+
     async def call(
         self,
         request: Request[ResponseT],
@@ -295,11 +299,13 @@ class CoordinatorRpc:
                 that is in flight to it fails then.
             on_sent: called when the request was handed to the connection, from then on
                 it may take effect; not called if that was refused.
-            deadline: the time of the loop's clock until which a throttle may hold the
-                request back. Then it is withdrawn, and cannot take effect any more.
+            deadline: the time of the loop's clock until which the answer is awaited. A
+                request that a throttle still holds back then is withdrawn, and cannot
+                take effect any more. Another one stays in flight: what is sent later
+                on the connection takes effect after it.
 
         Raises:
-            RequestTimeout: a throttle held it back until the deadline.
+            RequestTimeout: there was no answer by the deadline.
             KafkaError: what the connection raises. A coordinator that hangs up or does
                 not answer is forgotten.
         """
@@ -309,7 +315,7 @@ class CoordinatorRpc:
             )
             if on_sent is not None and not answer.done():
                 on_sent()
-            if not connection.throttled:
+            if deadline == inf:
                 return await answer
             with anyio.CancelScope(deadline=deadline):
                 return await answer
@@ -322,7 +328,12 @@ class CoordinatorRpc:
             else:
                 self.forget()
             raise
-        raise self._throttled(connection)
+        if connection.throttled:
+            raise self._throttled(connection)
+        self.forget()  # another broker may be the coordinator by now
+        raise RequestTimeout(
+            connection.why_late(type(request).NAME.removesuffix("Request"))
+        )
 
     def expired(self, attempts: Attempts) -> KafkaError:
         """Make the error for attempts whose time is over.

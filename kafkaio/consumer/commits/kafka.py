@@ -329,10 +329,13 @@ class KafkaOffsets:
                 return
             identity, merge = self._identity(), self._queue.merge()
             sent_at = now()
+            # A call that gives up leaves its request in flight, so that a later commit
+            # takes effect after it. On another connection it could be overtaken, and
+            # would then move the committed offsets back.
             reply = await self._rpc.call_on(
                 connection,
                 commit_request(identity, merge.offsets),
-                timeout=attempts.within(self._request_timeout),
+                timeout=self._request_timeout,
                 max_version=MAX_VERSION,
                 deadline=attempts.deadline,
             )

@@ -674,7 +674,7 @@ async def test_a_lookup_of_a_coordinator_that_hangs(
         results = await asker.ask(DELETION, ["g"], 2)
         assert re.fullmatch(
             "delete group g did not succeed within 2 s; it waits for the broker to be "
-            r"found: broker\d:909\d has not answered FindCoordinator",
+            r"found: broker \d \(broker\d:909\d\) has not answered FindCoordinator",
             str(results.failed["g"]),
         )
 

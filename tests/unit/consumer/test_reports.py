@@ -57,7 +57,9 @@ async def test_an_automatic_commit_that_failed(
 ) -> None:
     logs.append("one", 0, b"a", b"b")
     told = Told()
-    async with make(told, **GROUP, auto_commit_interval_ms=1000) as consumer:
+    # A request without an answer keeps its connection until the request timeout.
+    options = {**GROUP, "auto_commit_interval_ms": 1000, "request_timeout_ms": 2000}
+    async with make(told, **options) as consumer:
         await anext(consumer)
         await anext(consumer)
         cluster.on(ApiKey.OFFSET_COMMIT, HANG)
