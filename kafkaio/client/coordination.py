@@ -64,6 +64,10 @@ class CoordinatorConnection(Protocol):
         """Why a request has no answer yet, for error messages."""
         ...
 
+    def why_held(self) -> str:
+        """Why nothing is sent now, for error messages; an empty text if it is."""
+        ...
+
     async def call(
         self,
         request: Request[ResponseT],
@@ -328,9 +332,8 @@ class CoordinatorRpc:
             else:
                 self.forget()
             raise
-        if connection.throttled:
-            raise self._throttled(connection)
-        self.forget()  # another broker may be the coordinator by now
+        if not connection.throttled:
+            self.forget()  # another broker may be the coordinator by now
         raise RequestTimeout(
             connection.why_late(type(request).NAME.removesuffix("Request"))
         )
@@ -350,14 +353,8 @@ class CoordinatorRpc:
 
     def _note_throttle(self, attempts: Attempts) -> None:
         connection = self.ready(ConnectionClass.SHARED)
-        if connection is not None and connection.throttled > 0:
-            attempts.note(self._throttled(connection))
-
-    def _throttled(self, connection: CoordinatorConnection) -> RequestTimeout:
-        return RequestTimeout(
-            f"{self.name}: its coordinator, broker {self._last_node_id}, throttles "
-            f"this client and takes no request for another {connection.throttled:.1f} s"
-        )
+        if connection is not None and (held := connection.why_held()):
+            attempts.note(RequestTimeout(held))
 
     # ---- the loop ------------------------------------------------------------------
 
