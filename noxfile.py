@@ -24,6 +24,7 @@ nox.options.sessions = [
     "types",
     "docs",
     "codegen",
+    "package",
     "unit",
     "crowded",
     "uvloop",
@@ -161,6 +162,20 @@ def codegen(session: nox.Session) -> None:
     groups(session, "lint")
     is_to_write = "--write" in session.posargs
     session.run("python", "-m", "codegen", *([] if is_to_write else ["--check"]))
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """What the wheel and the source archive hold; at night with the compiled codec."""
+    run_package(session)
+
+
+def run_package(session: nox.Session, **env: str) -> None:
+    """Build both as a release does, and look into them."""
+    session.install("uv")
+    session.install("-e", ".", env=WITHOUT_COMPILER)  # brings the dependencies
+    groups(session, "portable")
+    session.run("pytest", "tests/package", *session.posargs, env=env)
 
 
 #: Half the time on two cores; each worker collects for itself, so a few are enough.
@@ -695,6 +710,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "torture-exactly-once": lambda s: run_torture(s, *COPY_TORTURES),
     "codec-python": lambda s: run_unit(s, "python", "tests/unit"),
     "coverage": coverage,
+    "package": partial(run_package, KAFKAIO_COMPILED="1"),
     "power-cut": power_cut,
     "franz-go": on_franz_go,
     "gssapi": on_kerberos,
