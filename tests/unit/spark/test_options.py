@@ -443,7 +443,7 @@ def test_the_client_of_a_read() -> None:
     config = options.client_config(in_task=False)
     assert config.bootstrap_servers == (("host", 9092),)
     assert config.client_id == "kafkaio-spark"
-    # No call takes longer than a request may.
+    # No call takes longer than a request may, unless the option for calls is set.
     assert config.default_api_timeout_ms == 5000
     assert options.client_config(in_task=True) == config
     assert hash(config) == hash(options.client_config(in_task=True))
@@ -456,7 +456,7 @@ def test_time_limits_of_tasks() -> None:
     assert options.client_config(in_task=False).default_api_timeout_ms == 30_000
     both = batch(**poll, **kafka("default.api.timeout.ms", "900"))
     assert both.client_config(in_task=True).default_api_timeout_ms == 900
-    assert both.client_config(in_task=False).default_api_timeout_ms == 30_000
+    assert both.client_config(in_task=False).default_api_timeout_ms == 900
 
 
 def test_retries_of_planning() -> None:
