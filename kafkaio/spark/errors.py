@@ -67,7 +67,8 @@ _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
     (
         KafkaTimeout,
         "check that this host reaches the brokers under their advertised addresses, "
-        "or raise kafka.request.timeout.ms and kafka.default.api.timeout.ms",
+        "or raise kafka.request.timeout.ms and kafka.default.api.timeout.ms, and when "
+        "writing kafka.max.block.ms and kafka.delivery.timeout.ms",
     ),
     (
         NetworkError,

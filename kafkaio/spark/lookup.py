@@ -2,29 +2,32 @@
 
 `Lookup` is synchronous, as Spark's calls are. One call of it is one coroutine on the
 event loop of this process (`kafkaio.spark.runtime`), on the client that is kept there.
-Each attempt ends after ``kafka.request.timeout.ms``, whatever the brokers do, and
-``fetchOffset.numRetries`` more follow an attempt that failed in a way that may pass.
+Each attempt ends after ``kafka.default.api.timeout.ms``, or if that is not set after
+``kafka.request.timeout.ms``, whatever the brokers do: connecting and all requests
+together. ``fetchOffset.numRetries`` more follow an attempt that failed in a way that
+may pass.
 
 State: the options. The client stays in its process.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-import anyio
-
-from kafkaio.errors import KafkaError, UnknownTopicOrPartition
+from kafkaio.errors import AdminErrors, KafkaError, UnknownTopicOrPartition
 from kafkaio.spark import runtime
 from kafkaio.spark.errors import explained
 from kafkaio.spark.offsets import Moment, lookups, name_of, no_record, resolved
 from kafkaio.spark.options import IsolationLevel, ReadOptions
-from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from kafkaio.types import OffsetAndTimestamp, TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.client.client import Client
+    from kafkaio.client import Client
 
 __all__ = ["Lookup", "ends_of"]
 
@@ -57,10 +60,10 @@ class Lookup:
             ConfigurationError: a bound does not fit the partitions.
         """
 
-        async def ask(client: Client) -> tuple[_Offsets, _Offsets]:
-            partitions = await self._partitions(client)
-            start = await self._bound(client, partitions, is_start=True)
-            end = await self._bound(client, partitions, is_start=False)
+        async def ask(asker: _Asker) -> tuple[_Offsets, _Offsets]:
+            partitions = await self._partitions(asker)
+            start = await self._bound(asker, partitions, is_start=True)
+            end = await self._bound(asker, partitions, is_start=False)
             return start, end
 
         return self._ask("looking up the offsets to read", ask)
@@ -73,9 +76,9 @@ class Lookup:
             ConfigurationError: likewise.
         """
 
-        async def ask(client: Client) -> _Offsets:
-            partitions = await self._partitions(client)
-            return await self._bound(client, partitions, is_start=True)
+        async def ask(asker: _Asker) -> _Offsets:
+            partitions = await self._partitions(asker)
+            return await self._bound(asker, partitions, is_start=True)
 
         return self._ask("looking up the offsets to start at", ask)
 
@@ -92,15 +95,14 @@ class Lookup:
             DataSourceError: the cluster cannot be asked, or has no such topic.
         """
 
-        async def ask(client: Client) -> _Offsets:
-            partitions = await self._partitions(client)
-            level = self._options.isolation_level
-            found = await _ends(client, partitions, "latest", level)
+        async def ask(asker: _Asker) -> _Offsets:
+            partitions = await self._partitions(asker)
+            found = await asker.ends(partitions, "latest")
             for _ in range(_LOOKS):
                 if all(end >= known.get(tp, 0) for tp, end in found.items()):
                     break
-                await anyio.sleep(self._pause())
-                found = await _ends(client, partitions, "latest", level)
+                await asyncio.sleep(self._pause())
+                found = await asker.ends(partitions, "latest")
             return found
 
         return self._ask("looking up the latest offsets", ask)
@@ -114,48 +116,52 @@ class Lookup:
             DataSourceError: the cluster cannot be asked.
         """
 
-        async def ask(client: Client) -> tuple[_Offsets, _Offsets]:
-            return await ends_of(client, partitions, self._options.isolation_level)
+        async def ask(asker: _Asker) -> tuple[_Offsets, _Offsets]:
+            return await asker.both_ends(partitions)
 
         return self._ask("looking up the ends of the logs", ask)
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit offsets to a group without members, for tools that show its lag.
 
+        Partitions that do not exist any more are left out.
+
         Raises:
             DataSourceError: the group coordinator refused them.
         """
 
-        async def ask(client: Client) -> None:
-            await _commit(client, group, offsets)
+        async def ask(asker: _Asker) -> None:
+            await asker.commit(group, offsets)
 
         self._ask(f"committing offsets to group {group!r}", ask)
 
-    def _ask(self, what: str, ask: Callable[[Client], Awaitable[T]]) -> T:
+    def _ask(self, what: str, ask: Callable[[_Asker], Awaitable[T]]) -> T:
         with explained(what):
             return runtime.run(self._attempts(ask))
 
-    async def _attempts(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+    async def _attempts(self, ask: Callable[[_Asker], Awaitable[T]]) -> T:
         config = self._options.client_config(in_task=False)
-        left = self._options.offset_retries or 0
+        level = self._options.isolation_level
+        left = self._options.offset_retries
         while True:
+            began = time.monotonic()
             try:
-                return await ask(await runtime.client(config))
+                client = await runtime.client(config)
+                return await ask(_Asker(client, level, began))
             except KafkaError as error:
                 if not left or not error.retriable:
                     raise
             left -= 1
-            await anyio.sleep(self._pause())
+            await asyncio.sleep(self._pause())
 
     def _pause(self) -> float:
-        pause = self._options.offset_retry_interval_ms
-        return (1_000 if pause is None else pause) / 1_000
+        return self._options.offset_retry_interval_ms / 1_000
 
-    async def _partitions(self, client: Client) -> list[TopicPartition]:
+    async def _partitions(self, asker: _Asker) -> list[TopicPartition]:
         """Return the partitions to read."""
         topics = self._options.topics
         if topics.partitions:
-            there = await _existing(client, topics.partitions)
+            there = await asker.existing(topics.partitions)
             if missing := set(topics.partitions) - there:
                 names = ", ".join(map(name_of, sorted(missing)))
                 raise UnknownTopicOrPartition(
@@ -168,24 +174,23 @@ class Lookup:
             # The connector looks for the pattern anywhere in the name; the client would
             # match whole names.
             is_wanted = re.compile(topics.pattern).search
-            found = await client.partitions_for(_ANY_NAME)
+            found = await asker.partitions_for(_ANY_NAME)
             found = {topic: n for topic, n in found.items() if is_wanted(topic)}
         else:
-            found = await client.partitions_for(topics.names)
+            found = await asker.partitions_for(topics.names)
         return [TopicPartition(t, n) for t, numbers in found.items() for n in numbers]
 
     async def _bound(
-        self, client: Client, partitions: Collection[TopicPartition], *, is_start: bool
+        self, asker: _Asker, partitions: Collection[TopicPartition], *, is_start: bool
     ) -> _Offsets:
         """Return the offset of each partition at the start or end of the read."""
         bound = self._options.starting if is_start else self._options.ending
-        level = self._options.isolation_level
         wanted = lookups(bound, partitions, "start" if is_start else "end")
-        offsets, missing = resolved(bound, await _offsets(client, wanted, level))
+        offsets, missing = resolved(bound, await asker.offsets(wanted))
         if missing:
             if is_start and not self._options.latest_if_no_timestamp:
                 raise no_record(bound, missing)
-            offsets |= await _ends(client, missing, "latest", level)
+            offsets |= await asker.ends(missing, "latest")
         return offsets
 
 
@@ -196,72 +201,92 @@ async def ends_of(
 ) -> tuple[_Offsets, _Offsets]:
     """Return the earliest and the latest offsets of partitions.
 
-    Those that do not exist are left out.
+    Those that do not exist are left out. It takes no longer than one call of the client
+    may.
     """
-    there = await _existing(client, partitions)
-    return (
-        await _ends(client, there, "earliest", isolation_level),
-        await _ends(client, there, "latest", isolation_level),
-    )
+    asker = _Asker(client, isolation_level, time.monotonic())
+    return await asker.both_ends(partitions)
 
 
-async def _existing(
-    client: Client, partitions: Collection[TopicPartition]
-) -> set[TopicPartition]:
-    """Return those of some partitions that exist."""
-    found: set[TopicPartition] = set()
-    for topic in sorted({tp.topic for tp in partitions}):
+class _Asker:
+    """Asks a client several things, which together take no longer than one call may.
+
+    Args:
+        client: a started client.
+        level: what the latest offset is.
+        began: when the time began to count, by the monotonic clock.
+    """
+
+    def __init__(self, client: Client, level: IsolationLevel, began: float) -> None:
+        self._client = client
+        self._level = level
+        self._deadline = began + client.config.default_api_timeout_ms / 1000
+
+    @property
+    def _left(self) -> float:
+        """Seconds for the next call; it ends at once when there are none left."""
+        return max(0.001, self._deadline - time.monotonic())
+
+    async def partitions_for(
+        self, topics: Iterable[str] | re.Pattern[str]
+    ) -> dict[str, list[int]]:
+        return await self._client.partitions_for(topics, timeout=self._left)
+
+    async def existing(
+        self, partitions: Iterable[TopicPartition]
+    ) -> set[TopicPartition]:
+        """Return those of some partitions that exist."""
+        wanted = set(partitions)
+        names = sorted({tp.topic for tp in wanted})
+        found: dict[str, list[int]] = {}
         try:
-            numbers = (await client.partitions_for(topic))[topic]
+            found = await self.partitions_for(names)
         except UnknownTopicOrPartition:
-            continue
-        found.update(TopicPartition(topic, n) for n in numbers)
-    return found & set(partitions)
+            # One is missing: ask one by one, which is rare.
+            for name in names:
+                with contextlib.suppress(UnknownTopicOrPartition):
+                    found |= await self.partitions_for([name])
+        there = {TopicPartition(t, n) for t, of in found.items() for n in of}
+        return there & wanted
 
+    async def both_ends(
+        self, partitions: Collection[TopicPartition]
+    ) -> tuple[_Offsets, _Offsets]:
+        """Return the earliest and the latest offsets of those that exist."""
+        there = await self.existing(partitions)
+        return await self.ends(there, "earliest"), await self.ends(there, "latest")
 
-async def _ends(
-    client: Client,
-    partitions: Iterable[TopicPartition],
-    end: Literal["earliest", "latest"],
-    isolation_level: IsolationLevel,
-) -> _Offsets:
-    found = await _offsets(client, dict.fromkeys(partitions, end), isolation_level)
-    return {tp: answer.offset for tp, answer in found.items() if answer is not None}
+    async def ends(
+        self, partitions: Iterable[TopicPartition], end: Literal["earliest", "latest"]
+    ) -> _Offsets:
+        found = await self.offsets(dict.fromkeys(partitions, end))
+        return {tp: answer.offset for tp, answer in found.items() if answer is not None}
 
+    async def offsets(
+        self, moments: Mapping[TopicPartition, Moment]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        if not moments:
+            return {}
+        return await self._client.offsets(
+            moments, isolation_level=self._level, timeout=self._left
+        )
 
-async def _offsets(
-    client: Client,
-    moments: Mapping[TopicPartition, Moment],
-    isolation_level: IsolationLevel,
-) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    if not moments:
-        return {}
-    return await client.offsets(moments, isolation_level=isolation_level)
+    async def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit the offsets of those partitions that exist.
 
+        Of a topic that was just deleted they would be tried for the whole time.
+        """
+        # Loaded where `commitGroupId` is set.
+        from kafkaio.admin import Admin
 
-async def _commit(
-    client: Client, group: str, offsets: Mapping[TopicPartition, int]
-) -> None:
-    # Loaded where `commitGroupId` is set.
-    from kafkaio.client.destinations import GroupCoordinator
-    from kafkaio.consumer.commits.messages import commit_request
-    from kafkaio.protocol.broker_errors import broker_error
-    from kafkaio.types import GroupMetadata
-
-    request = commit_request(
-        GroupMetadata(group), {tp: OffsetAndMetadata(n) for tp, n in offsets.items()}
-    )
-    topics = {tp.topic for tp in offsets}
-    if any(client.cluster.topic_id(topic) is None for topic in topics):
-        # After it the client knows the topics.
-        await client.offsets(dict.fromkeys(offsets, "earliest"))
-    for topic in request.topics:
-        # From version 10 on it has the place of the name.
-        if (topic_id := client.cluster.topic_id(topic.name)) is not None:
-            topic.topic_id = topic_id
-    reply = await client.request(request, GroupCoordinator(group))
-    for answer in reply.topics:
-        for partition in answer.partitions:
-            if partition.error_code:
-                name = f"{answer.name}-{partition.partition_index}"
-                raise broker_error(partition.error_code, f"commit {name} to {group!r}")
+        there = await self.existing(offsets)
+        if not there:
+            return
+        offsets = {tp: offset for tp, offset in offsets.items() if tp in there}
+        async with Admin(self._client) as admin:
+            try:
+                await admin.alter_consumer_group_offsets(
+                    group, offsets, timeout=self._left
+                )
+            except AdminErrors as errors:
+                raise errors.exceptions[0] from errors

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -259,11 +260,14 @@ class _Sink:
         return TaskDone(name.app, result.rows, result.is_skipped)
 
     async def _fence(self, ids: Sequence[str]) -> None:
-        client = await runtime.client(self.options.client_config())
+        began = time.monotonic()
+        most_ms = round(_ABORT_TIMEOUT * 1000)
+        client = await runtime.client(self.options.client_config(most_ms=most_ms))
         from kafkaio.admin import Admin
 
         async with Admin(client) as admin:
-            await admin.fence_producers(ids, timeout=_ABORT_TIMEOUT)
+            left = max(0.001, began + _ABORT_TIMEOUT - time.monotonic())
+            await admin.fence_producers(ids, timeout=left)
 
 
 def _query_id(checkpoint: str | None) -> str | None:
