@@ -473,6 +473,13 @@ def on_aws(session: nox.Session) -> None:
     session.run("pytest", "tests/aws", *session.posargs)
 
 
+def on_tables(session: nox.Session) -> None:
+    """Run the how-to on tables with its libraries, which take 650 MB."""
+    install(session, "[arrow]")
+    groups(session, "test", "tables")
+    session.run("pytest", "tests/tables", *session.posargs)
+
+
 def on_franz_go(session: nox.Session) -> None:
     """Run the tests of franz-go on the embedded broker; needs Go, and fetches them."""
     install(session)
@@ -715,6 +722,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "franz-go": on_franz_go,
     "gssapi": on_kerberos,
     "aws": on_aws,
+    "tables": on_tables,
     "fuzz": lambda s: run_fuzz(s, "--seconds", "3300"),
     "fuzz-meaning": lambda s: run_fuzz_meaning(s, "--seconds", "3300"),
     "sanitize": sanitize,
