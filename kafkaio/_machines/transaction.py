@@ -559,6 +559,41 @@ class TransactionMachine:
         self._go(Event.BUMP)
         return self._send(Initialise(self.identity))
 
+    def recheck(self) -> End:
+        """Return an EndTxn whose answer shows whether the identity is still valid.
+
+        Nothing is open, so it changes nothing, but for one that arrives late and meets
+        the next transaction: unless it is `last_end`, which has an old epoch, the
+        producer is over if it gets no answer.
+        """
+        if self.state is not State.READY:
+            raise InternalError(f"transaction: rechecked while {self.state.name}")
+        identity = self.identity
+        assert identity is not None
+        return self.last_end or End(identity, self.protocol, is_commit=True)
+
+    def rechecked(self, end: End, code: int, identity: Identity | None) -> bool:
+        """Take the answer to `recheck`; return whether the identity is still valid.
+
+        The coordinator compares the epoch first. If that is its own, or the one before,
+        it answers as the state of the last transaction wants it; else it says that the
+        producer is fenced.
+
+        Args:
+            end: the request.
+            code: the error code.
+            identity: what the answer of TV2 names.
+        """
+        if end is self.last_end:
+            if code != ErrorCode.NONE or identity != self.identity:
+                return False
+            self.last_end = None  # its markers are written: nothing has to be probed
+            return True
+        if code == ErrorCode.INVALID_TXN_STATE:
+            return True
+        # TV1 answers a commit again as it did before.
+        return code == ErrorCode.NONE and end.protocol is Protocol.TV1
+
     # ---- an open transaction ---------------------------------------------------------
 
     def begin(self, now: float, protocol: Protocol) -> Effects:

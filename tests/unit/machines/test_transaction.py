@@ -643,6 +643,50 @@ def test_a_detach_that_is_given_up_aborts() -> None:
     assert machine.drained(102.0) == (NOWHERE, Send(End(FIRST, TV2, is_commit=False)))
 
 
+# ---- whether the identity is still valid ---------------------------------------------
+
+
+@BOTH
+def test_without_a_transaction_before_a_commit_of_nothing_tells(
+    protocol: Protocol,
+) -> None:
+    machine = ready(protocol)
+    end = machine.recheck()
+    assert end == End(FIRST, protocol, is_commit=True)
+    assert machine.rechecked(end, ErrorCode.INVALID_TXN_STATE, None)
+    for code in (47, 49, 53, 90):
+        assert not machine.rechecked(end, code, None)
+    # TV2 would have committed something that is open, and bumped the epoch.
+    assert machine.rechecked(end, 0, FIRST) is (protocol is TV1)
+
+
+def test_tv2_tells_by_the_end_before() -> None:
+    machine = ending()
+    answer(machine, 0, NEXT)
+    end = machine.recheck()
+    assert end == End(FIRST, TV2, is_commit=True)
+    assert not machine.rechecked(end, 90, None)
+    assert not machine.rechecked(end, ErrorCode.INVALID_TXN_STATE, None)
+    assert not machine.rechecked(end, 0, Identity(8, 0))
+    assert machine.rechecked(end, 0, NEXT)
+    # Its markers are written: the next transaction does not ask again.
+    assert machine.begin(102.0, TV2) == (Admit(None),)
+
+
+def test_tv1_tells_by_the_same_commit() -> None:
+    machine = ending(TV1)
+    answer(machine, 0)
+    end = machine.recheck()
+    assert end == End(FIRST, TV1, is_commit=True)
+    assert machine.rechecked(end, 0, None)
+
+
+@pytest.mark.parametrize("state", [s for s in State if s is not State.READY])
+def test_nothing_is_asked_beside_a_transaction(state: State) -> None:
+    with pytest.raises(InternalError):
+        IN[state]().recheck()
+
+
 # ---- changes of protocol, and the ways out -------------------------------------------
 
 
