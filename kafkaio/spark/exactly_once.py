@@ -52,6 +52,7 @@ from kafkaio.producer import Producer, Transaction
 from kafkaio.producer.detached import DetachedTransaction, detach
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.spark.digest import RowDigest
+from kafkaio.spark.judgement import AttemptFailed, ReplayMismatch
 from kafkaio.spark.marker_groups import GroupMarkers
 from kafkaio.spark.marker_names import TaskName, transactional_id
 from kafkaio.spark.marker_state import (
@@ -96,24 +97,6 @@ _FENCING: Final = frozenset(
         ErrorCode.INVALID_TXN_STATE,
     }
 )
-
-
-class AttemptFailed(KafkaError):
-    """An attempt of a task ended without a commit that it knows of.
-
-    Another attempt can succeed: the marker tells it what became of this one.
-    """
-
-    retriable = True
-
-
-class ReplayMismatch(KafkaError):
-    """A batch, or a task of it, was run again with other rows than those that are in.
-
-    To write them would double rows, and to drop them may lose rows. It comes of a query
-    whose rows cannot be repeated; or whose tasks were divided in another way after some
-    of them had been committed, and not all.
-    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

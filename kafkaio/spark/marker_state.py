@@ -42,6 +42,7 @@ __all__ = [
     "judge",
     "may_commit",
     "ours_lost",
+    "to_commit",
     "to_fence",
 ]
 
@@ -204,7 +205,7 @@ def decide(state: AppState, task: int, version: int, run: str) -> Decision:
     if own is not None and own.version == version:
         if own.run == run:
             return Decision.COMPARE
-        if own.rows is None or own.rows.rows:
+        if _has_rows(own):
             return Decision.VERIFY
         # A task without rows committed nothing that could be doubled.
     if state.is_refused:
@@ -307,18 +308,38 @@ def to_fence(state: AppState, version: int, run: str) -> list[int]:
     )
 
 
-def ours_lost(state: AppState, run: str, reports: Mapping[int, Report]) -> list[int]:
-    """The tasks whose transactions were left open, and are not any more."""
+def to_commit(
+    state: AppState, version: int, run: str, reports: Mapping[int, Report]
+) -> list[int]:
+    """The tasks whose transactions the driver has to commit.
+
+    A task whose rows another run has committed meanwhile is none of them: a late
+    attempt of that run fenced the one that was left open.
+    """
+    others = state.of_others(version, run)
     return sorted(
         task
         for task, report in reports.items()
         if report.outcome is Outcome.HELD
-        and (
-            (begun := state.open.get(task)) is None
-            or begun.run != run
-            or begun.producer_id != report.producer_id
-        )
+        and ((marker := others.get(task)) is None or not _has_rows(marker))
     )
+
+
+def ours_lost(
+    state: AppState, version: int, run: str, reports: Mapping[int, Report]
+) -> list[int]:
+    """The tasks whose transactions are to be committed, and are not open any more."""
+    return [
+        task
+        for task in to_commit(state, version, run, reports)
+        if (begun := state.open.get(task)) is None
+        or begun.run != run
+        or begun.producer_id != reports[task].producer_id
+    ]
+
+
+def _has_rows(marker: Marker) -> bool:
+    return marker.rows is None or marker.rows.rows > 0
 
 
 class Verdict(Enum):
@@ -378,10 +399,10 @@ def _completes(
     if any(report.outcome is Outcome.DIFFERS for report in reports.values()):
         return False
     for task, marker in state.of_others(version, run).items():
-        if marker.rows is not None and not marker.rows.rows:
+        if not _has_rows(marker):
             continue
         report = reports.get(task)
-        if report is None or report.outcome is not Outcome.VERIFIED:
+        if report is None or report.outcome not in {Outcome.VERIFIED, Outcome.HELD}:
             return False
         if marker.rows is None or not marker.rows.is_same(report.rows):
             return False
