@@ -137,7 +137,7 @@ class Lookup:
 
     async def _attempts(self, ask: Callable[[Client], Awaitable[T]]) -> T:
         config = self._options.client_config(in_task=False)
-        left = self._options.offset_retries or 0
+        left = self._options.offset_retries
         while True:
             try:
                 return await ask(await runtime.client(config))
@@ -148,8 +148,7 @@ class Lookup:
             await anyio.sleep(self._pause())
 
     def _pause(self) -> float:
-        pause = self._options.offset_retry_interval_ms
-        return (1_000 if pause is None else pause) / 1_000
+        return self._options.offset_retry_interval_ms / 1_000
 
     async def _partitions(self, client: Client) -> list[TopicPartition]:
         """Return the partitions to read."""

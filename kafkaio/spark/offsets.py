@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from kafkaio.errors import ConfigurationError
-from kafkaio.spark.options import (
+from kafkaio.spark.bounds import (
     EARLIEST,
     LATEST,
     AtOffsets,

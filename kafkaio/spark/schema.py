@@ -85,10 +85,10 @@ def _column(field: StructField) -> Column:
     source = _BY_FOLDED.get(field.name.lower())
     if source is None:
         # Loaded for mistakes alone.
-        import difflib
+        from kafkaio.config.unknown import nearest
 
-        near = difflib.get_close_matches(field.name.lower(), _BY_FOLDED, 1)
-        did = f" (did you mean {_BY_FOLDED[near[0]]!r}?)" if near else ""
+        near = nearest(field.name, _TYPES, 0.6)
+        did = f" (did you mean {near!r}?)" if near else ""
         raise ConfigurationError(f"no column {field.name!r}{did}; {_possible()}")
     form = field.dataType.simpleString()
     if form not in _TYPES[source]:

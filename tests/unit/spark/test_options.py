@@ -10,16 +10,13 @@ import pytest
 
 from kafkaio.config import ConsumerConfig
 from kafkaio.errors import ConfigurationError
+from kafkaio.spark.bounds import AtOffsets, AtTime, AtTimes, Topics
+from kafkaio.spark.declaration import SparkOption
+from kafkaio.spark.kafka_properties import KafkaProperties
 from kafkaio.spark.options import (
-    OPTIONS,
-    AtOffsets,
-    AtTime,
-    AtTimes,
-    KafkaProperties,
-    Option,
     ReadOptions,
-    Topics,
     WriteOptions,
+    every_option,
     includes_headers,
 )
 from kafkaio.types import TopicPartition
@@ -121,14 +118,20 @@ def test_words_for_bounds() -> None:
         ({"startingOffsets": '{"t":{"0":-1}}'}, "-1 for t-0 is the latest"),
         ({"endingOffsets": "earliest"}, "cannot end at the earliest"),
         ({"endingOffsets": '{"t":{"0":-2}}'}, "-2 for t-0 is the earliest"),
-        ({"startingOffsets": '{"t":{"0":-3}}'}, "-3 for t-0 is less than -2"),
+        ({"startingOffsets": '{"t":{"0":-3}}'}, "-3 for t-0 is not between -2"),
         ({"startingOffsets": '{"t":{"x":1}}'}, "JSON such as earliest, latest or"),
         ({"startingOffsets": '{"t":{"0":true}}'}, "JSON such as"),
         ({"startingOffsets": '{"t":[0]}'}, "JSON such as"),
         ({"startingOffsets": "{}"}, "JSON such as"),
-        ({"startingOffsetsByTimestamp": '{"t":{"0":-1}}'}, "-1 for t-0 is less than 0"),
-        ({"startingTimestamp": "noon"}, "startingTimestamp='noon' is no whole number"),
-        ({"startingOffsetsByTimestampStrategy": "x"}, "neither error nor latest"),
+        (
+            {"startingOffsetsByTimestamp": '{"t":{"0":-1}}'},
+            "-1 for t-0 is not between 0",
+        ),
+        ({"startingTimestamp": "noon"}, "startingTimestamp='noon' is not an integer"),
+        (
+            {"startingOffsetsByTimestampStrategy": "x"},
+            "is not one of 'error', 'latest'",
+        ),
         (
             {"startingOffsets": '{"t":{"0":5}}', "endingOffsets": '{"t":{"1":5}}'},
             "name different partitions: only one of them has t-0, t-1",
@@ -221,15 +224,57 @@ def test_ranges_that_were_split_are_not_bundled() -> None:
     ("text", "seconds"),
     [
         *[("250", 0.25), ("250ms", 0.25), ("15m", 900), ("1min", 60), ("2H", 7200)],
-        *[("1d", 86400), ("3 s", None), ("", None), ("1.5s", None), ("-1s", None)],
+        *[("1d", 86400), ("3 s", None), ("s", None), ("1.5s", None), ("-1s", None)],
     ],
 )
 def test_durations(text: str, seconds: float | None) -> None:
     if seconds is None:
-        with pytest.raises(ConfigurationError, match="is no duration such as"):
+        with pytest.raises(ConfigurationError, match="is not a duration such as"):
             stream(maxTriggerDelay=text)
     else:
         assert stream(maxTriggerDelay=text).max_trigger_delay == seconds
+
+
+NANOSECONDS = "1735689600000000000"
+GREATEST = str(2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("startingTimestamp", NANOSECONDS, "=1735689600000000000 is a time in nanosec"),
+        ("startingTimestamp", NANOSECONDS, "such as 1735689600000 (int(moment.timest"),
+        (
+            "endingTimestamp",
+            NANOSECONDS[:-3],
+            "is a time in microseconds, it seems: mi",
+        ),
+        (
+            "endingTimestamp",
+            NANOSECONDS[:-3],
+            "such as 1735689600000 (int(moment.times",
+        ),
+        ("startingTimestamp", "2025-02-01", "such as 1738368000000 (int(moment.times"),
+        ("startingTimestamp", "2025-02-01 01:00:00+01:00", "such as 1738368000000 ("),
+        ("startingTimestamp", "1.5e9", "milliseconds since the Unix epoch are needed"),
+        ("startingTimestamp", "-1", "startingTimestamp=-1 is less than 0"),
+        (
+            "startingOffsetsByTimestamp",
+            f'{{"t":{{"0":{NANOSECONDS}}}}}',
+            "1735689600000000000 for t-0 is a time in nanoseconds, it seems: milli",
+        ),
+    ],
+)
+def test_times_of_another_unit(name: str, value: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        batch(**{name: value})
+    assert message in str(caught.value)
+
+
+def test_times_far_in_the_future() -> None:
+    year_9999 = 253_402_300_799_999
+    assert batch(endingTimestamp=str(year_9999)).ending == AtTime(year_9999)
+    assert batch(endingTimestamp=GREATEST).ending == AtTime(2**63 - 1)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +283,7 @@ def test_durations(text: str, seconds: float | None) -> None:
         ({"minPartitions": "0"}, "minPartitions=0 is less than 1"),
         ({"minPartitions": "3000000000"}, "is more than 2147483647"),
         ({"maxRecordsPerPartition": "-1"}, "maxRecordsPerPartition=-1 is less than 1"),
-        ({"maxOffsetsPerTrigger": "many"}, "'many' is no whole number"),
+        ({"maxOffsetsPerTrigger": "many"}, "'many' is not an integer"),
         ({"failOnDataLoss": "no"}, "failOnDataLoss='no' is neither true nor false"),
         ({"commitGroupId": " "}, "commitGroupId is empty"),
         (
@@ -272,8 +317,8 @@ def test_headers_in_a_write_need_no_option(caplog: pytest.LogCaptureFixture) -> 
 def test_whether_there_are_headers() -> None:
     assert includes_headers({"INCLUDEHEADERS": "true"})
     assert not includes_headers({})
-    with pytest.raises(ConfigurationError, match="neither true nor false"):
-        includes_headers({"includeHeaders": "1"})
+    with pytest.raises(ConfigurationError, match="includeHeaders='yes' is neither"):
+        includes_headers({"includeHeaders": "yes"})
 
 
 # ---- names ---------------------------------------------------------------------------
@@ -315,27 +360,26 @@ def test_what_spark_adds_to_a_stream_is_accepted() -> None:
     assert found.topic == "t"
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_every_option_is_in_the_guide(option: Option) -> None:
+@pytest.mark.parametrize("option", every_option(), ids=lambda option: option.name)
+def test_every_option_is_in_the_guide(option: SparkOption) -> None:
     guide = Path(__file__).parents[3] / "docs" / "guide" / "spark.md"
     assert row(option) in guide.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_an_empty_value_is_an_error_that_names_the_option(option: Option) -> None:
+@pytest.mark.parametrize("option", every_option(), ids=lambda option: option.name)
+def test_an_empty_value_is_an_error_that_names_the_option(option: SparkOption) -> None:
     with pytest.raises(ConfigurationError, match=option.name):
-        option.read(option.name, "")
+        option.read("")
 
 
-def row(option: Option) -> str:
+def row(option: SparkOption) -> str:
     """The row of an option in the guide's table."""
     cells = []
     for use in ("read", "write"):
         found = [kind for kind in ("batch", "stream") if f"{kind} {use}" in option.uses]
         cells.append("all" if len(found) == 2 else found[0] if found else "-")
-    default = "-" if option.default == "-" else option.default
     doc = option.doc.replace("|", r"\|")
-    return f"| `{option.name}` | {' | '.join(cells)} | {default} | {doc} |"
+    return f"| `{option.name}` | {' | '.join(cells)} | {option.default} | {doc} |"
 
 
 # ---- kafka.* -------------------------------------------------------------------------
@@ -626,7 +670,7 @@ def test_exactly_once_in_a_batch() -> None:
             "needs txnAppId and txnVersion",
         ),
         (False, {"topic": " "}, "topic is empty"),
-        (False, {"onReplayMismatch": "retry"}, "neither fail nor warn"),
+        (False, {"onReplayMismatch": "retry"}, "is not one of 'fail', 'warn'"),
         (False, {"kafka.acks": "2"}, "acks"),
         (
             True,

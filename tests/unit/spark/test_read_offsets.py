@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaio.errors import ConfigurationError
+from kafkaio.spark.bounds import AtOffsets, AtTime, AtTimes
 from kafkaio.spark.offsets import (
     TriggerDelay,
     from_json,
@@ -24,7 +25,6 @@ from kafkaio.spark.offsets import (
     resolved,
     to_json,
 )
-from kafkaio.spark.options import AtOffsets, AtTime, AtTimes
 from kafkaio.types import OffsetAndTimestamp, OffsetRange, TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
