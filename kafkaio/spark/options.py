@@ -55,6 +55,7 @@ __all__ = [
     "IsolationLevel",
     "ReadOptions",
     "WriteOptions",
+    "check_read",
     "every_option",
     "includes_headers",
 ]
@@ -579,6 +580,23 @@ def _marker_topics(values: Mapping[str, object]) -> dict[str, object]:
 def every_option() -> tuple[SparkOption, ...]:
     """Return every option of the data source, apart from ``kafka.*``."""
     return (*declared_by(ReadOptions, "read"), *declared_by(WriteOptions, "write"))
+
+
+def check_read(options: Mapping[str, str]) -> None:
+    """Check the options of a read of which it is not known whether it is a stream.
+
+    Args:
+        options: values by name; letter case is ignored.
+
+    Raises:
+        ConfigurationError: they are possible neither in a stream nor in a batch.
+    """
+    try:
+        # First, because a batch warns of options that it ignores.
+        ReadOptions.of(options, is_stream=True)
+    except ConfigurationError:
+        has_end = any(name.lower().startswith("ending") for name in options)
+        ReadOptions.of(options, is_stream=not has_end)
 
 
 def includes_headers(options: Mapping[str, str]) -> bool:

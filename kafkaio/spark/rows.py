@@ -33,6 +33,11 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "partition": ("int",),
     "timestamp": ("timestamp",),
 }
+#: How numbers and texts become what Kafka keeps in milliseconds.
+_TIMES: Final = (
+    " (a number by timestamp_millis, timestamp_micros or timestamp_seconds, of "
+    "nanoseconds timestamp_micros(n div 1000); a text by to_timestamp)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,8 @@ def _check_type(name: str, found: str) -> None:
     if plain not in _TYPES[name]:
         raise ArgumentTypeError(
             f"the column {name!r} is {found}; it must be {' or '.join(_TYPES[name])}: "
-            f"cast it, or rename it if it is not meant for Kafka"
+            f"cast it{_TIMES if name == 'timestamp' else ''}, or rename it if it is "
+            "not meant for Kafka"
         )
 
 

@@ -330,8 +330,8 @@ def test_whether_there_are_headers() -> None:
     ("name", "message"),
     [
         ("startingOffset", "did you mean 'startingOffsets'?"),
-        ("bootstrap_servers", "unknown option 'bootstrap_servers' of a batch read"),
-        ("qqq", "unknown option 'qqq' of a batch read (options of Kafka's own client"),
+        ("bootstrap_servers", "unknown option 'bootstrap_servers' of a read"),
+        ("qqq", "unknown option 'qqq' of a read (options of Kafka's own client"),
         ("topic", "topic is an option of a batch write or stream write, not of a"),
         ("exactlyOnce", "exactlyOnce is an option of a batch write or stream write"),
         ("path", "Kafka has topics and no paths"),
