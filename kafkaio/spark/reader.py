@@ -19,7 +19,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 __all__ = ["KafkaReader", "TaskPartition", "partitions_of", "read_task", "report"]
 
 _log = logging.getLogger("kafkaio.spark")
+#: So many ranges of a task are named in an error.
+_NAMED: Final = 5
 
 
 class TaskPartition(InputPartition):  # type: ignore[misc]  # pyspark is not followed
@@ -165,15 +167,19 @@ def read_task(
     asked, wanted = arrow_schemas(columns)
     batches = _batches(options, asked, partition)
     try:
-        with explained(f"reading {', '.join(map(_span, partition.task))}"):
+        with explained(f"reading {_named(partition.task)}"):
             while (batch := runtime.run(_next(batches))) is not None:
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=wanted)
     finally:
         runtime.run(batches.aclose())
 
 
-def _span(within: OffsetRange) -> str:
-    return f"{name_of(within.partition)} from {within.start} to {within.end}"
+def _named(task: Task) -> str:
+    """Name the ranges of a task; of many, the first ones."""
+    named = [f"{name_of(tp)} from {start} to {end}" for tp, start, end in task[:_NAMED]]
+    if more := len(task) - len(named):
+        named.append(f"{more} other ranges" if more > 1 else "one other range")
+    return ", ".join(named)
 
 
 async def _next(batches: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:

@@ -117,6 +117,14 @@ def test_a_task_whose_records_are_gone(servers: str) -> None:
     assert values(read_task(lenient, COLUMNS, both)) == ["16", "18", "19"]
 
 
+def test_an_error_names_the_first_ranges_of_a_task(servers: str) -> None:
+    task = task_of(*(OffsetRange(T0, n, n + 1) for n in range(30, 40)))
+    with pytest.raises(DataSourceError) as caught:
+        list(read_task(options(servers), COLUMNS, task))
+    text = str(caught.value)
+    assert "t-0 from 34 to 35, 5 other ranges failed: OffsetOutOfRange" in text
+
+
 def test_a_batch_of_what_the_log_does_not_have(
     servers: str, caplog: pytest.LogCaptureFixture
 ) -> None:
