@@ -49,6 +49,7 @@ from typing import (
     Self,
     TypeAlias,
     TypeVar,
+    Union,
     Unpack,
 )
 from uuid import UUID
@@ -915,9 +916,9 @@ Place: TypeAlias = Literal["earliest", "latest"] | datetime | int
 #: some partitions.
 Bound: TypeAlias = Place | Mapping[TopicPartition, Place]
 #: Names of columns; or types by names; or a schema.
-ColumnChoice: TypeAlias = (
-    Sequence[str] | Mapping[str, pa.DataType | str | None] | pa.Schema
-)
+ColumnChoice: TypeAlias = Union[  # as text, because the docs do without pyarrow
+    Sequence[str], Mapping[str, "pa.DataType | str | None"], "pa.Schema"
+]
 #: Most records of a batch, so that a reader that keeps one keeps little.
 _MOST_RECORDS = 131_072
 _FETCH_BYTES = 4 * 2**20
