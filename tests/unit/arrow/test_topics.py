@@ -24,6 +24,7 @@ from kafkaio import (
     ConfigurationError,
     NewRecord,
     OffsetOutOfRange,
+    RequestTimeout,
     TopicPartition,
     UnknownTopicOrPartition,
     UsageError,
@@ -400,6 +401,25 @@ class TestReader:
             reader.read_next_batch()
         with pytest.raises(ClosedError, match="failed before: ArgumentValueError"):
             reader.read_next_batch()
+
+    def test_a_cluster_that_is_gone(self) -> None:
+        with ServedBroker() as dying:
+            dying.create("orders")
+            for n in range(4):
+                dying.send("orders", [sent(n, 0)])
+            reader = read_batches(
+                dying.servers, "orders", fetch_bytes=1, default_api_timeout_ms=300
+            )
+            assert reader.read_next_batch()["offset"].to_pylist() == [0]
+        with pytest.raises(RequestTimeout):
+            reader.read_all()
+        with pytest.raises(ClosedError, match="failed before: RequestTimeout"):
+            reader.read_all()
+
+    def test_no_rows_in_a_batch(self) -> None:
+        for read in (read_batches, read_batches_async):
+            with pytest.raises(ArgumentValueError, match="max_records=0"):
+                read("localhost:9", "orders", max_records=0)
 
     def test_left_before_the_end(self, served: ServedBroker) -> None:
         reader = read_batches(served.servers, "orders", max_records=1)
