@@ -208,6 +208,13 @@ class TestPlaces:
         table = read_table(served.servers, "orders", start=start, end=end)
         assert places(table) == {p: rows for p, rows in enumerate(expected) if rows}
 
+    def test_numbers_of_numpy(self, served: ServedBroker) -> None:
+        # As they come out of a data frame.
+        numpy = pytest.importorskip("numpy", exc_type=ImportError)
+        place = TopicPartition("orders", numpy.int32(1))
+        table = read_table(served.servers, place, start={place: numpy.int64(8)})
+        assert places(table) == {1: [8, 9]}
+
     @pytest.mark.parametrize(
         ("wrong", "reason"),
         [
