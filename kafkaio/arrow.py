@@ -49,6 +49,7 @@ from typing import (
     Self,
     TypeAlias,
     TypeVar,
+    Union,
     Unpack,
 )
 from uuid import UUID
@@ -74,6 +75,7 @@ from kafkaio.errors import (
     ArgumentValueError,
     ClosedError,
     CorruptRecord,
+    OffsetOutOfRange,
     RecordTooLarge,
     UsageError,
 )
@@ -914,9 +916,9 @@ Place: TypeAlias = Literal["earliest", "latest"] | datetime | int
 #: some partitions.
 Bound: TypeAlias = Place | Mapping[TopicPartition, Place]
 #: Names of columns; or types by names; or a schema.
-ColumnChoice: TypeAlias = (
-    Sequence[str] | Mapping[str, pa.DataType | str | None] | pa.Schema
-)
+ColumnChoice: TypeAlias = Union[  # as text, because the docs do without pyarrow
+    Sequence[str], Mapping[str, "pa.DataType | str | None"], "pa.Schema"
+]
 #: Most records of a batch, so that a reader that keeps one keeps little.
 _MOST_RECORDS = 131_072
 _FETCH_BYTES = 4 * 2**20
@@ -945,8 +947,10 @@ def read_table(  # noqa: PLR0913 - what is read, by name
 ) -> pa.Table:
     """Read topics as one Arrow table; blocks the caller, who needs no event loop.
 
-    Without ``start`` and ``end`` that is all that the topics hold now. The rows are
-    sorted by topic, partition and offset. The whole table is in memory.
+    Without ``start`` and ``end`` that is all that the topics hold now. The rows of a
+    partition are in the order of their offsets, and the partitions follow each other;
+    but if a leader is late, others go first, so sort the table where that matters. The
+    whole table is in memory.
 
     The call works with an event loop of its own in a thread of its own. So it may be
     made in any thread, also where an event loop runs, as in a notebook, which stands
@@ -955,11 +959,11 @@ def read_table(  # noqa: PLR0913 - what is read, by name
 
     A place in the logs is one of these:
 
-    - ``"earliest"``: the first record kept;
+    - ``"earliest"``: the first record kept when reading comes to the partition;
     - ``"latest"``: after the last record that can be read now: the high watermark, or
       with ``read_committed`` the last stable offset;
-    - a datetime with a time zone: the first record with that timestamp or a later one.
-      Without such a record it is ``"latest"``;
+    - a datetime with a time zone: the first record kept with that timestamp or a later
+      one. Without such a record it is ``"latest"``;
     - milliseconds since the Unix epoch: likewise. Numbers below 100,000,000,000 (March
       1973) are refused: such a number is an offset by mistake.
 
@@ -968,7 +972,8 @@ def read_table(  # noqa: PLR0913 - what is read, by name
 
     A time names one record of each log, and the log is read from there, or up to there,
     in its own order. Where timestamps are not ascending, records from outside of the
-    times can be among the rows, and records from within be missing.
+    times can be among the rows, and records from within be missing. The marker that
+    ends a transaction counts, too, and has the time at which it was written.
 
     What is written after the call began is not read, with one exception: an offset to
     end at that the log does not reach yet is waited for.
@@ -995,8 +1000,10 @@ def read_table(  # noqa: PLR0913 - what is read, by name
         options: see `kafkaio.ClientConfig`.
 
     Raises:
-        OffsetOutOfRange: an offset to begin at is not in the log (any more).
-        UnknownTopicOrPartition: there is no such topic or partition. None is created.
+        OffsetOutOfRange: an offset to begin at is not in the log (any more), or records
+            were deleted while their partition was being read.
+        UnknownTopicOrPartition: there is no such topic or partition, or the topic was
+            made again meanwhile. None is created.
         BrokerNotAvailable: no server answered in time.
         RequestTimeout: there was no answer in time; the cause is the last failure.
         AuthenticationError: the servers refuse the client's identity.
@@ -1033,14 +1040,13 @@ def read_batches(  # noqa: PLR0913 - what is read, by name
     """Read topics as a reader of Arrow batches; blocks those who read from it.
 
     Libraries take it as a source: DuckDB, Polars, writers of Delta Lake and Iceberg,
-    datasets of pyarrow. The batches have the rows of `read_table`, in the same order;
-    each is of one partition. The call returns when it is known what is to be read:
-    what is written later is not.
+    datasets of pyarrow. The batches have the rows of `read_table`. The call returns
+    when it is known what is to be read: what is written later is not.
 
     Memory is bounded, whatever the topics hold: a batch is made when it is asked for,
-    and one fetch is under way meanwhile. In memory are two answers of ``fetch_bytes``
-    and the batch, about 32 MiB of decompressed records at most; or one record batch of
-    Kafka that is larger.
+    and the next fetches are under way meanwhile, as `read_ranges` says. A batch has
+    about 32 MiB of decompressed records at most; or one record batch of Kafka that is
+    larger.
 
     The reader has a thread and connections of its own. They end when everything was
     read, when reading fails, is interrupted by Ctrl+C, and when the reader is collected
@@ -1177,6 +1183,8 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
         self._max_records = count_of("max_records", max_records, _MAX_INT32)
         self._reader: RangeReader | None = None
         self._rest: pa.RecordBatch | None = None
+        self._topic_ids: dict[str, UUID] = {}
+        self._starts: dict[TopicPartition, int] = {}
         self._is_reading = False
         self._is_closed = False
         config = home.config if isinstance(home, Client) else home
@@ -1264,25 +1272,40 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
             within = client.config.default_api_timeout_ms / 1000
             lookup = LogRanges(cluster_of(client), level_of(choice.level), within)
             ranges = await lookup.find(choice.selection, choice.start, choice.end)
-            reader = read_ranges(
-                client,
-                ranges,
-                schema=choice.schema,
-                isolation_level=choice.level,
-                fetch_bytes=self._fetch_bytes,
-            )
+            if self._has_own_client:
+                # Its view is new. One of another may be older than the topics.
+                view = client.cluster
+                ids = {name: view.topic_id(name) for name in choice.selection.names}
+                self._topic_ids = {name: each for name, each in ids.items() if each}
+            reader = self._read(client, ranges)
         except BaseException:
             if self._has_own_client:
                 await client.close()
             raise
+        self._starts = {each.partition: each.start for each in ranges}
         self._client, self._reader = client, reader
         return reader
 
+    def _read(self, client: Client, ranges: Sequence[OffsetRange]) -> RangeReader:
+        return read_ranges(
+            client,
+            ranges,
+            schema=self.schema,
+            isolation_level=self._choice.level,
+            fetch_bytes=self._fetch_bytes,
+            topic_ids=self._topic_ids,
+        )
+
     async def _next(self) -> pa.RecordBatch:
         batch, self._rest = self._rest, None
-        if batch is None and not self._is_closed:
+        while batch is None and not self._is_closed:
             reader = await self._begin()
-            batch = await anext(reader, None)
+            try:
+                batch = await anext(reader, None)
+            except OffsetOutOfRange as error:
+                await self._follow_retention(reader, error)
+            else:
+                break
         if batch is None:
             await self._end()
             raise StopAsyncIteration
@@ -1290,6 +1313,33 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
             self._rest = batch.slice(self._max_records)
             batch = batch.slice(0, self._max_records)
         return batch
+
+    async def _follow_retention(
+        self, reader: RangeReader, error: OffsetOutOfRange
+    ) -> None:
+        """Go on where a log begins by now, if nothing of it was read yet.
+
+        A topic that loses its oldest records by retention could not be read to its end
+        otherwise, if that takes longer than its segments.
+
+        Raises:
+            OffsetOutOfRange: the error that was given. It is about an offset that the
+                user named, or about the middle of a log.
+        """
+        tp, position = TopicPartition(error.topic, error.partition), error.position
+        is_named = tp in self._choice.start.offsets
+        if is_named or self._starts.get(tp) != position or error.earliest <= position:
+            raise error
+        assert self._client is not None  # it has begun
+        left = [
+            each._replace(start=min(error.earliest, each.end))
+            if each.partition == tp
+            else each
+            for each in reader.remaining()
+        ]
+        await reader.aclose()
+        self._starts[tp] = error.earliest
+        self._reader = self._read(self._client, left)
 
     async def _end(self) -> None:
         self._is_closed = True

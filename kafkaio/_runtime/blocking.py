@@ -23,7 +23,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import suppress
 from typing import Generic, Protocol, Self, TypeVar
 from weakref import WeakSet
@@ -39,6 +39,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 #: Seconds that a caller waits for the thread to close what it has opened.
 _CLOSING = 5.0
+#: Seconds after which a caller that waits can be interrupted.
+_LOOK = 0.5
 
 
 class Source(Protocol[T_co]):
@@ -157,7 +159,7 @@ class _Thread(Generic[T]):
             raise ClosedError(f"{self._name}: {error}") from error
         _threads.add(self)  # type: ignore[arg-type]  # of whatever type
         _end_at_exit()
-        self._answer.result()
+        _result(self._answer)
 
     def step(self) -> T:
         """Have the source make a step, and wait for it."""
@@ -171,7 +173,7 @@ class _Thread(Generic[T]):
             raise self._gone() from None
         try:
             # The thread answers before it ends, so this lasts no longer than a step.
-            return answer.result()  # type: ignore[return-value]  # None is the start's
+            return _result(answer)  # type: ignore[return-value]  # None is the start's
         finally:
             # Neither the item nor the frames of an error stay in memory.
             self._answer = Future()
@@ -241,6 +243,13 @@ class _Thread(Generic[T]):
     def _cancel(self) -> None:
         if self._scope is not None:
             self._scope.cancel()
+
+
+def _result(answer: Future[T]) -> T:
+    # On Windows, Ctrl+C does not interrupt a wait before its limit.
+    while not answer.done():
+        wait((answer,), _LOOK)
+    return answer.result()
 
 
 #: The threads that run, in this process and in the one that it was forked from.

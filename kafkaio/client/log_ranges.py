@@ -7,8 +7,9 @@ later is not part of the ranges.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, SupportsIndex, TypeAlias
 
 from kafkaio._arguments import check_topic, partition_of, type_name
 from kafkaio._dataclass import dataclass
@@ -94,7 +95,7 @@ def selection_of(topic: object) -> Selection:
     partitions: dict[TopicPartition, None] = {}
     for item in items:
         if isinstance(item, tuple):
-            partitions[partition_of(item)] = None
+            partitions[_partition_of(item)] = None
         else:
             check_topic(item)
             topics[str(item)] = None
@@ -116,6 +117,7 @@ def edge_of(name: str, given: object, otherwise: int) -> Edge:
             time zone, or a number is too small to be a time.
     """
     if not isinstance(given, Mapping):
+        given = _number_of(given)
         if type(given) is int and 0 <= given < _LEAST_TIME:
             raise ArgumentValueError(
                 f"{name}={given} would be a time in milliseconds, before March 1973; "
@@ -123,8 +125,8 @@ def edge_of(name: str, given: object, otherwise: int) -> Edge:
             )
         return Edge({}, {}, time_of(given))
     places, times = {}, {}
-    for key, value in given.items():
-        tp = partition_of(key)
+    for key, place in given.items():
+        tp, value = _partition_of(key), _number_of(place)
         if type(value) is not int:
             times[tp] = time_of(value)
         elif value < 0:
@@ -132,6 +134,19 @@ def edge_of(name: str, given: object, otherwise: int) -> Edge:
         else:
             places[tp] = value
     return Edge(places, times, otherwise)
+
+
+def _partition_of(item: object) -> TopicPartition:
+    if isinstance(item, tuple) and len(item) == 2:
+        item = (item[0], _number_of(item[1]))
+    return partition_of(item)
+
+
+def _number_of(value: object) -> object:
+    """Return integers of other kinds, such as those of NumPy, as int."""
+    if isinstance(value, SupportsIndex) and not isinstance(value, int):
+        return operator.index(value)
+    return value
 
 
 def check_edges(selection: Selection, start: Edge, end: Edge) -> None:

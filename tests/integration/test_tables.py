@@ -1,105 +1,166 @@
-"""Topics as tables, on real brokers: what a consumer reads."""
+"""Tables that name topics and partitions, read by librdkafka and by Java."""
 
 from __future__ import annotations
 
 import asyncio
-import uuid
-from contextlib import suppress
-from datetime import UTC, datetime
-from functools import partial
-from typing import Any
+import time
 
+import confluent_kafka
 import pyarrow as pa
 import pytest
 
-from kafkaio import Consumer, Producer, TopicPartition
-from kafkaio.arrow import read_batches, read_table, records_to_table
-from kafkaio.errors import OffsetOutOfRange, UnknownTopicOrPartition
+import kafkaio
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
-from kafkaio.types import Record
-from tests.integration.committed import settled
+from tests.integration.test_console_tools import CONSUMER, PRODUCER, TOOLS, properties
 
-pytestmark = pytest.mark.timeout(120)
-PARTITIONS = 3
+pytestmark = pytest.mark.timeout(180)
 
-
-async def consumed(servers: str, name: str, isolation: Any) -> list[Record]:
-    """What a consumer reads of a topic, up to its end, sorted."""
-    tps = [TopicPartition(name, number) for number in range(PARTITIONS)]
-    found: list[Record] = []
-    async with (
-        asyncio.timeout(60),
-        Consumer(
-            servers,
-            assign=tps,
-            auto_offset_reset="earliest",
-            isolation_level=isolation,
-        ) as consumer,
-    ):
-        ends = await consumer.end_offsets(tps)
-        for tp in tps:
-            while await consumer.position(tp) < ends[tp]:
-                found += (await consumer.poll(timeout=0.1)).records
-    return sorted(found, key=lambda record: (record.partition, record.offset))
+ROWS = 6_000
+JAVA_ROWS = 400
 
 
-async def write(servers: str, name: str) -> None:
-    """Write plain records, and transactions of which every other one is aborted."""
-    async with (
-        Producer(servers, compression_type="zstd") as plain,
-        Producer(servers, transactional_id=f"tables-{uuid.uuid4()}") as producer,
-    ):
-        for n in range(12):
-            tp = {"partition": n % PARTITIONS, "timestamp": 1_700_000_000_000 + n}
-            await plain.send(name, b"plain %d" % n, headers=[("n", b"%d" % n)], **tp)
-            with suppress(EOFError):
-                async with producer.transaction() as transaction:
-                    await transaction.send(name, b"in %d" % n, key=b"%d" % n, **tp)
-                    if n % 2:
-                        raise EOFError
-    await settled(servers, name, PARTITIONS)
+def table(topics: list[str], count: int) -> pa.Table:
+    """Rows in the form in which Spark hands them to a data source."""
+    now = time.time_ns() // 1_000
+    header = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+    return pa.table(
+        {
+            "key": pa.array(
+                [b"key-%d" % (n % 700) if n % 5 else None for n in range(count)]
+            ),
+            "value": [f"value {n}" if n % 11 else None for n in range(count)],
+            "topic": [topics[n % len(topics)] for n in range(count)],
+            "partition": pa.array(
+                [n % 3 if n % 4 == 0 else None for n in range(count)], pa.int32()
+            ),
+            "timestamp": pa.array(
+                range(now, now + 1_000 * count, 1_000), pa.timestamp("us", tz="UTC")
+            ),
+            "headers": pa.array(
+                [
+                    [{"key": "n", "value": b"%d" % n}] if n % 2 else None
+                    for n in range(count)
+                ],
+                pa.list_(header),
+            ),
+        }
+    )
 
 
-async def test_tables_are_what_a_consumer_reads(
+COLUMNS = {
+    "key": "key",
+    "headers": "headers",
+    "timestamp": "timestamp",
+    "topic_column": "topic",
+    "partition_column": "partition",
+}
+
+
+def read_by_librdkafka(servers: str, topics: list[str], count: int) -> dict:
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": servers, "group.id": "tables", "log_level": 0}
+    )
+    consumer.assign(
+        [
+            confluent_kafka.TopicPartition(topic, partition, 0)
+            for topic in topics
+            for partition in range(3)
+        ]
+    )
+    found: dict = {}
+    try:
+        while len(found) < count:
+            messages = consumer.consume(count, timeout=10)
+            assert messages, f"only {len(found)} of {count}"
+            for message in messages:
+                assert message.error() is None
+                where = message.topic(), message.partition(), message.offset()
+                found[where] = (
+                    message.key(),
+                    message.value(),
+                    message.timestamp()[1],
+                    message.headers() or [],
+                )
+    finally:
+        consumer.close()
+    return found
+
+
+@pytest.mark.parametrize("batch_size", [16_384, 262_144])
+async def test_librdkafka_reads_what_was_enqueued(
+    real_kafka: Kafka, topic: TopicFactory, batch_size: int
+) -> None:
+    topics = [topic(3), topic(3)]
+    rows = table(topics, ROWS)
+    servers = real_kafka.bootstrap_servers
+    async with kafkaio.Producer(
+        servers, batch_size=batch_size, buffer_memory=1 << 20, acks="all"
+    ) as producer:
+        batches = rows.to_batches(max_chunksize=1_000)
+        deliveries = [
+            await producer.enqueue_table(None, batch, **COLUMNS) for batch in batches
+        ]
+        parts = [(await delivery).cast(WITH_TEXT) for delivery in deliveries]
+    written = pa.concat_tables(parts)
+    found = await asyncio.to_thread(read_by_librdkafka, servers, topics, ROWS)
+    assert written["topic"].to_pylist() == rows["topic"].to_pylist()
+    for row, to in zip(rows.to_pylist(), written.to_pylist(), strict=True):
+        expected = (
+            row["key"],
+            row["value"] and row["value"].encode(),
+            int(row["timestamp"].timestamp() * 1_000),
+            [(pair["key"], pair["value"]) for pair in row["headers"] or ()],
+        )
+        assert found.pop((to["topic"], to["partition"], to["offset"])) == expected
+        if row["partition"] is not None:
+            assert to["partition"] == row["partition"]
+    assert not found
+
+
+WITH_TEXT = pa.schema(
+    {
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("ms", tz="UTC"),
+    }
+)
+
+
+async def places(servers: str, topic: str, count: int) -> dict[str, tuple[str, str]]:
+    """Key to partition and value, by the console consumer."""
+    output = await TOOLS.run(
+        CONSUMER,
+        *("--bootstrap-server", servers, "--topic", topic, "--from-beginning"),
+        *("--max-messages", str(count), "--timeout-ms", "20000"),
+        *properties("key", "partition"),
+        timeout=60,
+    )
+    lines = [line.split("\t") for line in output.lines]
+    assert len(lines) == count, output.stderr
+    return {key: (partition, value) for partition, key, value in lines}
+
+
+async def test_keys_go_where_javas_producer_sends_them(
     real_kafka: Kafka, topic: TopicFactory
 ) -> None:
-    servers, name = real_kafka.bootstrap_servers, topic(partitions=PARTITIONS)
-    await write(servers, name)
-    columns = ["topic", "partition", "offset", "timestamp", "key", "value", "headers"]
-    levels: list[Any] = ["read_committed", "read_uncommitted"]
-    for isolation in levels:
-        read = partial(
-            read_table, servers, name, columns=columns, isolation_level=isolation
-        )
-        table = await asyncio.to_thread(read)
-        records = await consumed(servers, name, isolation)
-        assert table.num_rows == (18 if isolation == "read_committed" else 24)
-        assert table.to_pylist() == records_to_table(records, headers=True).to_pylist()
-        # Halves by time are the whole; all records but those of the fifth and later.
-        middle = datetime.fromtimestamp(1_700_000_000.005, UTC)
-        parts = [
-            await asyncio.to_thread(partial(read, **{edge: middle}))
-            for edge in ("end", "start")
-        ]
-        assert sum(part.num_rows for part in parts) == table.num_rows
-        before = [r for r in records if r.timestamp < 1_700_000_000_005]
-        assert parts[0].num_rows == len(before) > 0
-        rows = pa.concat_tables(parts).sort_by(
-            [("partition", "ascending"), ("offset", "ascending")]
-        )
-        assert rows.to_pylist() == table.to_pylist()
-
-
-async def test_what_cannot_be_read(real_kafka: Kafka, topic: TopicFactory) -> None:
-    servers, name = real_kafka.bootstrap_servers, topic()
-    async with Producer(servers) as producer:
-        await producer.send(name, b"one")
-    cases: list[tuple[Any, Any, type[Exception]]] = [
-        (f"{name}-missing", "earliest", UnknownTopicOrPartition),
-        (TopicPartition(name, 1), "earliest", UnknownTopicOrPartition),
-        (name, {TopicPartition(name, 0): 2}, OffsetOutOfRange),
-    ]
-    for what, start, expected in cases:
-        with pytest.raises(expected):
-            await asyncio.to_thread(read_batches, servers, what, start=start)
+    ours, javas = topic(7), topic(7)
+    servers = real_kafka.bootstrap_servers
+    pairs = [(f"key-{n}" * (1 + n % 5), f"value {n}") for n in range(JAVA_ROWS)]
+    async with kafkaio.Producer(servers) as producer:
+        rows = pa.table({"k": [key for key, _ in pairs], "v": [v for _, v in pairs]})
+        delivery = await producer.enqueue_table(ours, rows, key="k", value="v")
+        written = await delivery
+    output = await TOOLS.run(
+        PRODUCER,
+        *("--bootstrap-server", servers, "--topic", javas),
+        *("--reader-property", "parse.key=true"),
+        stdin="".join(f"{key}\t{value}\n" for key, value in pairs),
+        timeout=60,
+    )
+    assert output.returncode == 0, output.stderr
+    found = await places(servers, ours, JAVA_ROWS)
+    assert found == await places(servers, javas, JAVA_ROWS)
+    told = [f"Partition:{number}" for number in written["partition"].to_pylist()]
+    assert told == [found[key][0] for key, _ in pairs]

@@ -80,6 +80,15 @@ class ServedBroker:
 
         self.run(create())
 
+    def drop(self, topic: str) -> None:
+        """Delete a topic."""
+
+        async def drop() -> None:
+            async with kafkaio.Admin(self.servers) as admin:
+                await admin.delete_topics([topic])
+
+        self.run(drop())
+
     def send(self, topic: str, records: Iterable[NewRecord | bytes]) -> None:
         """Write records."""
 

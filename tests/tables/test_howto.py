@@ -126,6 +126,15 @@ class TestReaders:
         assert found.schema.names == columns
         assert found["topic"].to_pylist() == ["orders"] * 5
 
+    def test_what_pandas_has_is_taken(self, served: ServedBroker) -> None:
+        pandas = pytest.importorskip("pandas", exc_type=ImportError)
+        before = pandas.Timestamp.now(tz="Europe/Berlin") - pandas.Timedelta(hours=1)
+        table = read_table(served.servers, "orders", start=before)
+        ends = table.to_pandas().groupby("partition")["offset"].max() + 1
+        served.send("orders", new_orders())
+        start = {TopicPartition("orders", n): offset for n, offset in ends.items()}
+        assert read_table(served.servers, "orders", start=start).num_rows == 5
+
     def test_datasets_of_pyarrow(self, served: ServedBroker) -> None:
         dataset = pytest.importorskip("pyarrow.dataset", exc_type=ImportError)
         reader = read_batches(served.servers, "orders")

@@ -24,6 +24,7 @@ from kafkaio import (
     ConfigurationError,
     NewRecord,
     OffsetOutOfRange,
+    RequestTimeout,
     TopicPartition,
     UnknownTopicOrPartition,
     UsageError,
@@ -89,6 +90,12 @@ def places(table: Any) -> dict[int, list[int]]:
     return found
 
 
+def ordered(table: Any) -> Any:
+    """The rows by partition: a leader that is late does not hold up the others."""
+    place = [("partition", "ascending"), ("offset", "ascending")]
+    return table.sort_by(place).combine_chunks()
+
+
 class TestWhatIsRead:
     def test_everything(self, served: ServedBroker) -> None:
         table = read_table(served.servers, "orders")
@@ -96,7 +103,8 @@ class TestWhatIsRead:
         assert table.schema == schema()
         assert table.num_rows == 30
         assert table["topic"].to_pylist() == ["orders"] * 30
-        assert list(places(table).items()) == [(p, [*range(10)]) for p in range(3)]
+        assert places(table) == {p: [*range(10)] for p in range(3)}
+        table = ordered(table)
         expected = [sent(n, p) for p in range(3) for n in range(10)]
         assert table["value"].to_pylist() == [each.value for each in expected]
         assert table["key"].to_pylist() == [each.key for each in expected]
@@ -108,7 +116,7 @@ class TestWhatIsRead:
         some = read_table(served.servers, tp(1))
         assert places(some) == {1: [*range(10)]}
         mixed: list[Any] = ["empty", tp(2), tp(0), tp(2)]
-        assert [*places(read_table(served.servers, mixed))] == [0, 2]
+        assert {*places(read_table(served.servers, mixed))} == {0, 2}
         assert read_table(served.servers, "empty").schema == schema()
         assert read_table(served.servers, "empty").num_rows == 0
 
@@ -200,6 +208,13 @@ class TestPlaces:
         table = read_table(served.servers, "orders", start=start, end=end)
         assert places(table) == {p: rows for p, rows in enumerate(expected) if rows}
 
+    def test_numbers_of_numpy(self, served: ServedBroker) -> None:
+        # As they come out of a data frame.
+        numpy = pytest.importorskip("numpy", exc_type=ImportError)
+        place = TopicPartition("orders", numpy.int32(1))
+        table = read_table(served.servers, place, start={place: numpy.int64(8)})
+        assert places(table) == {1: [8, 9]}
+
     @pytest.mark.parametrize(
         ("wrong", "reason"),
         [
@@ -276,6 +291,57 @@ class TestPlaces:
         with pytest.raises(OffsetOutOfRange, match="its log has 4 to 6"):
             read_table(served.servers, "short", start={tp(0, "short"): 2})
 
+    def test_a_topic_that_is_made_again_meanwhile(self, served: ServedBroker) -> None:
+        served.create("again")
+        served.send("again", [b"old"])
+        reader = read_batches(served.servers, "again")
+        served.drop("again")
+        served.create("again")
+        served.send("again", [b"new"])
+        with pytest.raises(UnknownTopicOrPartition):
+            reader.read_all()
+        assert read_table(served.servers, "again")["value"].to_pylist() == [b"new"]
+
+    def test_a_client_that_is_older_than_the_topic(self, served: ServedBroker) -> None:
+        def make_again() -> None:
+            served.drop("younger")
+            served.create("younger")
+            served.send("younger", [b"new"])
+
+        async def read() -> list[list[bytes]]:
+            async with Client(served.servers) as client:
+                before = await read_table_async(client, "younger")
+                await asyncio.to_thread(make_again)
+                after = await read_table_async(client, "younger")
+            return [before["value"].to_pylist(), after["value"].to_pylist()]
+
+        served.create("younger")
+        served.send("younger", [b"old", b"older"])
+        assert asyncio.run(read()) == [[b"old", b"older"], [b"new"]]
+
+    @pytest.mark.parametrize("start", ["earliest", NOON + timedelta(minutes=1)])
+    def test_retention_meanwhile(self, served: ServedBroker, start: Any) -> None:
+        name = f"retained-{start == 'earliest'}"
+        served.create(name, 2)
+        for n in range(6):
+            # Each a batch of its own, so that the first answer has one.
+            served.send(name, [sent(n, p) for p in range(2)])
+        reader = read_batches(served.servers, name, start=start, fetch_bytes=1)
+        served.delete({tp(1, name): 4})
+        table = reader.read_all()
+        first = 0 if start == "earliest" else 1
+        assert places(table) == {0: [*range(first, 6)], 1: [4, 5]}
+
+    def test_a_gap_in_the_middle(self, served: ServedBroker) -> None:
+        served.create("gap")
+        for n in range(6):
+            served.send("gap", [sent(n, 0)])
+        reader = read_batches(served.servers, "gap", fetch_bytes=1)
+        assert reader.read_next_batch()["offset"].to_pylist() == [0]
+        served.delete({tp(0, "gap"): 4})
+        with pytest.raises(OffsetOutOfRange):
+            reader.read_all()
+
 
 class TestServers:
     def test_forms(self, served: ServedBroker) -> None:
@@ -311,9 +377,9 @@ class TestReader:
         assert isinstance(reader, pa.RecordBatchReader)
         assert reader.schema == schema()
         batches = [*reader]
-        assert [b.num_rows for b in batches] == [4, 4, 2] * 3
-        table = pa.Table.from_batches(batches)
-        assert table.equals(read_table(served.servers, "orders"))
+        assert max(batch.num_rows for batch in batches) == 4
+        table = ordered(pa.Table.from_batches(batches))
+        assert table.equals(ordered(read_table(served.servers, "orders")))
 
     def test_memory_is_bounded(self, served: ServedBroker) -> None:
         served.create("large")
@@ -343,6 +409,25 @@ class TestReader:
         with pytest.raises(ClosedError, match="failed before: ArgumentValueError"):
             reader.read_next_batch()
 
+    def test_a_cluster_that_is_gone(self) -> None:
+        with ServedBroker() as dying:
+            dying.create("orders")
+            for n in range(4):
+                dying.send("orders", [sent(n, 0)])
+            reader = read_batches(
+                dying.servers, "orders", fetch_bytes=1, default_api_timeout_ms=300
+            )
+            assert reader.read_next_batch()["offset"].to_pylist() == [0]
+        with pytest.raises(RequestTimeout):
+            reader.read_all()
+        with pytest.raises(ClosedError, match="failed before: RequestTimeout"):
+            reader.read_all()
+
+    def test_no_rows_in_a_batch(self) -> None:
+        for read in (read_batches, read_batches_async):
+            with pytest.raises(ArgumentValueError, match="max_records=0"):
+                read("localhost:9", "orders", max_records=0)
+
     def test_left_before_the_end(self, served: ServedBroker) -> None:
         reader = read_batches(served.servers, "orders", max_records=1)
         reader.read_next_batch()
@@ -370,12 +455,12 @@ class TestOnALoop:
                 assert client.statistics().state == "running"
             return by_client, batches, await read_table_async(served.servers, "orders")
 
-        table = read_table(served.servers, "orders")
+        table = ordered(read_table(served.servers, "orders"))
         by_client, batches, by_servers = asyncio.run(read())
-        assert table.equals(by_client)
-        assert table.equals(by_servers)
-        assert table.equals(pa.Table.from_batches(batches))
-        assert [batch.num_rows for batch in batches] == [7, 3] * 3
+        assert table.equals(ordered(by_client))
+        assert table.equals(ordered(by_servers))
+        assert table.equals(ordered(pa.Table.from_batches(batches)))
+        assert max(batch.num_rows for batch in batches) == 7
 
     def test_its_life(self, served: ServedBroker) -> None:
         async def read() -> None:
@@ -417,7 +502,7 @@ class TestOnALoop:
                     for call in (reader.start, reader.aclose, reader.__anext__):
                         with pytest.raises(UsageError, match="another task"):
                             await call()
-                assert first.result().num_rows == 10
+                assert first.result().num_rows > 0
 
         asyncio.run(read())
 
