@@ -18,7 +18,7 @@ import anyio
 
 from kafkaio.errors import KafkaError, UnknownTopicOrPartition
 from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained
+from kafkaio.spark.errors import explained, listed
 from kafkaio.spark.offsets import Moment, lookups, name_of, no_record, resolved
 from kafkaio.spark.options import IsolationLevel, ReadOptions
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
@@ -157,7 +157,7 @@ class Lookup:
         if topics.partitions:
             there = await _existing(client, topics.partitions)
             if missing := set(topics.partitions) - there:
-                names = ", ".join(map(name_of, sorted(missing)))
+                names = listed(map(name_of, sorted(missing)))
                 raise UnknownTopicOrPartition(
                     f"no such partition: {names}",
                     code=_UNKNOWN_TOPIC,

@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from kafkaio.errors import ConfigurationError
+from kafkaio.spark.errors import listed
 from kafkaio.spark.options import (
     EARLIEST,
     LATEST,
@@ -67,7 +68,7 @@ def name_of(partition: TopicPartition) -> str:
 
 
 def _names_of(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(map(name_of, sorted(partitions)))
+    return listed(map(name_of, sorted(partitions)))
 
 
 # JSON.

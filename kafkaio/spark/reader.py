@@ -11,7 +11,6 @@ is copied.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,14 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from kafkaio.errors import OffsetOutOfRange
 from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained, lost
+from kafkaio.spark.errors import (
+    explained,
+    listed,
+    lost,
+    plainly,
+    plainly_each,
+    warn_lost,
+)
 from kafkaio.spark.lookup import Lookup, ends_of
 from kafkaio.spark.offsets import (
     inside,
@@ -40,8 +46,6 @@ if TYPE_CHECKING:
     from kafkaio.client.client import Client
 
 __all__ = ["KafkaReader", "TaskPartition", "partitions_of", "read_task", "report"]
-
-_log = logging.getLogger("kafkaio.spark")
 
 
 class TaskPartition(InputPartition):  # type: ignore[misc]  # pyspark is not followed
@@ -77,6 +81,7 @@ class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not fol
 
     __reduce__ = shipped
 
+    @plainly
     def partitions(self) -> list[TaskPartition]:
         """Return the tasks. Spark calls it in the planner process.
 
@@ -97,7 +102,8 @@ class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not fol
             DataSourceError: records cannot be read.
         """
         if isinstance(partition, TaskPartition):
-            return read_task(self._options, self._columns, partition.task)
+            task = read_task(self._options, self._columns, partition.task)
+            return plainly_each(task)
         return iter(())  # Spark's stand-in where there are no tasks
 
 
@@ -115,15 +121,14 @@ def partitions_of(
 
 
 def report(options: ReadOptions, losses: list[str]) -> None:
-    """Raise an error for records that were lost, or log a warning for each.
+    """Raise an error for records that were lost, or log one warning for all.
 
     Raises:
         DataLost: there are some, and ``failOnDataLoss`` is true.
     """
     if losses and options.fail_on_data_loss:
         raise lost(losses)
-    for loss in losses:
-        _log.warning("records may have been lost: %s", loss)
+    warn_lost(losses)
 
 
 def read_task(
@@ -140,7 +145,7 @@ def read_task(
     asked, wanted = arrow_schemas(columns)
     batches = _batches(options, asked, list(task))
     try:
-        with explained(f"reading {', '.join(map(_span, task))}"):
+        with explained(f"reading {listed(map(_span, task))}"):
             while (batch := runtime.run(_next(batches))) is not None:
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=wanted)
     finally:
@@ -190,6 +195,5 @@ async def _there(
     """Return what the logs have of ranges, with a warning for what they lack."""
     partitions = {r.partition for r in ranges}
     earliest, latest = await ends_of(client, partitions, options.isolation_level)
-    for loss in outside(ranges, earliest, latest):
-        _log.warning("records may have been lost: %s", loss)
+    warn_lost(outside(ranges, earliest, latest), {tp.topic for tp in partitions})
     return inside(ranges, earliest, latest)

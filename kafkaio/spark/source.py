@@ -1,7 +1,7 @@
 """The data source that Spark knows as the format ``kafkaio``.
 
 Spark imports this module, through ``pyspark_kafkaio``, whenever it looks for a format
-of any name. So it loads nothing of kafkaio before it is used.
+of any name. So it loads next to nothing of kafkaio before it is used.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
+
+from kafkaio.spark.errors import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -37,6 +39,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         """Return the name of the format."""
         return "kafkaio"
 
+    @plainly
     def schema(self) -> str:
         """Return the columns of a read without a schema of its own."""
         _prepare()
@@ -45,6 +48,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
 
         return default_schema(includes_headers=includes_headers(self.options))
 
+    @plainly
     def reader(self, schema: StructType) -> KafkaReader:
         """Return the reader of a batch.
 
@@ -59,6 +63,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         options = ReadOptions.of(self.options, is_stream=False)
         return KafkaReader(options, projection(schema))
 
+    @plainly
     def streamReader(self, schema: StructType) -> KafkaStreamReader:
         """Return the reader of a stream.
 
@@ -74,6 +79,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         return KafkaStreamReader(options, projection(schema))
 
     # Spark passes these arguments by name and by place, and overwrite is its bool.
+    @plainly
     def writer(self, schema: StructType, overwrite: bool) -> KafkaWriter:  # noqa: FBT001
         """Return the writer of a batch.
 
@@ -85,6 +91,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
 
         return KafkaWriter.of(self.options, schema, overwrite=overwrite)
 
+    @plainly
     def streamWriter(
         self,
         schema: StructType,

@@ -28,7 +28,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from kafkaio.spark.errors import DataSourceError
+from kafkaio.spark.errors import DataSourceError, plainly, plainly_each
 from kafkaio.spark.lookup import Lookup
 from kafkaio.spark.offsets import (
     Ranges,
@@ -98,6 +98,7 @@ class KafkaStreamReader(
             return ReadMaxRows(most)
         return ReadAllAvailable() if least is None else ReadMinRows(least)
 
+    @plainly
     def initialOffset(self) -> _Json:
         """Return where a stream without a checkpoint starts.
 
@@ -110,6 +111,7 @@ class KafkaStreamReader(
             self._initial = self._lookup.start()
         return to_json(self._initial)
 
+    @plainly
     def latestOffset(self, start: _Json, limit: ReadLimit) -> _Json:
         """Return where the next micro-batch ends; ``start`` if there is none yet.
 
@@ -142,6 +144,7 @@ class KafkaStreamReader(
         """Return the latest offsets, from which progress tells the lag."""
         return None if self._latest is None else to_json(self._latest)
 
+    @plainly
     def partitions(self, start: _Json, end: _Json) -> list[TaskPartition]:
         """Return the tasks of a micro-batch: the same for the same offsets.
 
@@ -175,7 +178,8 @@ class KafkaStreamReader(
         Raises:
             DataSourceError: records cannot be read.
         """
-        return read_task(self._options, self._columns, partition.task)
+        task = read_task(self._options, self._columns, partition.task)
+        return plainly_each(task)
 
 
 def _write_compact_json() -> None:
