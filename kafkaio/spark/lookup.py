@@ -14,7 +14,6 @@ its process.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
@@ -23,7 +22,7 @@ from uuid import UUID
 
 from kafkaio.errors import AdminErrors, KafkaError, UnknownTopicOrPartition
 from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained
+from kafkaio.spark.errors import explained, listed
 from kafkaio.spark.offsets import (
     Moment,
     lookups,
@@ -192,7 +191,7 @@ class Lookup:
         if topics.partitions:
             there, topic_ids = await asker.existing(topics.partitions)
             if missing := set(topics.partitions) - there:
-                names = ", ".join(map(name_of, sorted(missing)))
+                names = listed(map(name_of, sorted(missing)))
                 raise UnknownTopicOrPartition(
                     f"no such partition: {names}",
                     code=_UNKNOWN_TOPIC,

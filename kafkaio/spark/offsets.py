@@ -35,6 +35,7 @@ from kafkaio.spark.bounds import (
     AtTimes,
     Bound,
 )
+from kafkaio.spark.errors import listed
 from kafkaio.types import OffsetAndTimestamp, OffsetRange, TopicPartition
 
 __all__ = [
@@ -76,7 +77,7 @@ def name_of(partition: TopicPartition) -> str:
 
 
 def _names_of(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(map(name_of, sorted(partitions)))
+    return listed(map(name_of, sorted(partitions)))
 
 
 # JSON.

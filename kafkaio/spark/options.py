@@ -564,6 +564,7 @@ def _client_config(config: ClientConfig, limit_ms: int) -> ClientConfig:
     values = {f.name: getattr(config, f.name) for f in fields(ClientConfig)}
     return ClientConfig(**{**values, "default_api_timeout_ms": limit_ms})
 
+
 def _marker_topics(values: Mapping[str, object]) -> dict[str, object]:
     """Return where markers are kept: the topic of them, and that of groups."""
     given, topic = values.get("marker_topic"), values.get("topic")

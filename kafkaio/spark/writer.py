@@ -36,7 +36,7 @@ from pyspark.sql.datasource import (
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import KafkaError, UsageError
 from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained
+from kafkaio.spark.errors import explained, plainly
 from kafkaio.spark.marker_state import Outcome, Report
 from kafkaio.spark.options import WriteOptions
 from kafkaio.spark.rows import RowColumns, pulled, write_rows
@@ -128,6 +128,7 @@ class KafkaWriter(DataSourceArrowWriter):  # type: ignore[misc]  # as above
         checked = WriteOptions.of(options, is_stream=False)
         return cls(_Sink.of(checked, schema, overwrite=overwrite))
 
+    @plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task; returns when they are acknowledged."""
         return self._sink.write(iterator)
@@ -169,6 +170,7 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # a
         sink = _Sink.of(checked, schema, overwrite=overwrite, checkpoint=checkpoint)
         return cls(sink)
 
+    @plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task; returns when they are acknowledged."""
         return self._sink.write(iterator)
