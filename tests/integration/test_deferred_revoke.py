@@ -18,6 +18,7 @@ from kafkaio.testing.kafka import Kafka
 from kafkaio.types import TopicPartition
 from tests.integration.groups import until
 from tests.integration.keepers import BROKERS, COOPERATIVE, EAGER, Log, Member
+from tests.support.patience import HANGS
 
 COUNT = 6
 pytestmark = [
@@ -173,7 +174,7 @@ async def test_the_loop_of_the_kip(
         async with member.consumer as consumer:
             await work(consumer, log, member.name, 0.2, delays)
 
-    async with asyncio.TaskGroup() as tasks, asyncio.timeout(90):
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(HANGS):
         running = [tasks.create_task(be(member)) for member in members[:2]]
         async with traffic(kafka_broker, kafka_topic) as sent:
             await until(lambda: {"one", "two"} <= {who for _, who, *_ in log.entries})
@@ -195,7 +196,7 @@ async def test_past_the_deadline_only_what_was_kept_is_lost(
         Member(who, kafka_broker, kafka_topic, assignor, log, **options)
         for who in ("one", "two")
     )
-    async with asyncio.TaskGroup() as tasks, asyncio.timeout(90), one.consumer:
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(HANGS), one.consumer:
         first = one.consumer
         reading = tasks.create_task(one.read())
         starting = tasks.create_task(two.consumer.start())
@@ -238,7 +239,7 @@ async def test_what_is_finished_is_committed_before_it_is_lost(
     async with Producer(kafka_broker.bootstrap_servers) as producer:
         for number in range(10 * COUNT):
             await producer.send(kafka_topic, b"x", partition=number % COUNT)
-    async with asyncio.TaskGroup() as tasks, asyncio.timeout(90), one.consumer:
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(HANGS), one.consumer:
         reading = tasks.create_task(one.read())
         await until(lambda: len(log.entries) == 10 * COUNT)
         starting = tasks.create_task(two.consumer.start())
@@ -339,4 +340,4 @@ async def test_closing_does_not_wait_for_what_its_own_task_is_in(
                 await one.close()
     assert loop.time() < began + 5  # and not for most of its timeout
     async with two:  # which nobody keeps out any longer
-        await until(lambda: len(two.assignment) == COUNT, limit=10)
+        await until(lambda: len(two.assignment) == COUNT, limit=HANGS)

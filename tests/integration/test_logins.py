@@ -35,6 +35,7 @@ from tests.support.foreign_clients import (
     with_java,
 )
 from tests.support.listener_counts import ListenerCounts
+from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.kafka_versions("4.3"),
@@ -122,7 +123,7 @@ async def until_listed(admin: Admin, token_id: str, *, is_there: bool) -> None:
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANGS):
         while not await condition():  # noqa: ASYNC110 - a broker tells nothing
             await asyncio.sleep(0.05)
 
@@ -344,7 +345,7 @@ async def test_a_user_that_is_revoked_and_comes_back(
             assert "secret" not in text
         await scram(guarded, "carol", "carol-secret")
         await until_it_works(right)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             while None not in await keep_sending(made, 0.2):
                 pass
 
@@ -420,7 +421,7 @@ async def with_kafkaio(options: dict[str, Any], topic: str) -> None:
         await producer.send_many(topic, [b"%d" % number for number in range(COUNT)])
     placed = options | {"auto_offset_reset": "earliest", "group_id": "kafkaio"}
     found: list[bytes | None] = []
-    async with Consumer(topics=topic, **placed) as consumer, asyncio.timeout(30):
+    async with Consumer(topics=topic, **placed) as consumer, asyncio.timeout(HANGS):
         while len(found) < COUNT:
             found += [r.value for r in (await consumer.poll(timeout=1)).records]
     assert len(found) == COUNT
