@@ -10,3 +10,6 @@ from typing import Final
 
 #: Seconds.
 HANGS: Final = 300.0
+#: Milliseconds, for a limit of kafkaio's that a test is not to wait for: who waits for
+#: it hangs.
+NEVER_MS: Final = 1_000_000
