@@ -71,6 +71,10 @@ __all__ = [
 ]
 
 
+#: Runs of a batch after which it is given up: without it, controls go on for ever.
+MOST_RUNS = 60
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A Kafka, and how to reach it."""
@@ -364,8 +368,12 @@ class _Scheduler:
     async def run(self) -> None:
         """Run all batches."""
         for version in range(self._plan.batches):
+            runs = 1
             while not await self._batch(version):
                 self.events["restarts"] += 1
+                if (runs := runs + 1) > MOST_RUNS:
+                    self.events["given up"] += 1
+                    break
         await self._abort(range(max(self._plan.tasks)))
 
     async def _batch(self, version: int) -> bool:

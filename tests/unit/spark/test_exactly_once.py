@@ -719,9 +719,9 @@ def _quiet() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_quiet")
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_every_row_once_under_any_schedule(seed: int) -> None:
-    verdict = simulated(seed)
+    verdict = simulated(seed, batches=8)
     assert (verdict.duplicates, verdict.missing) == (0, 0)
     # Else nothing was tried.
     assert verdict.logged > verdict.wanted
@@ -731,22 +731,22 @@ def test_every_row_once_under_any_schedule(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_quiet")
 def test_the_schedules_find_that_there_is_no_marker() -> None:
-    assert simulated(0, WithoutMarker).duplicates > 0
+    assert simulated(0, WithoutMarker, batches=4).duplicates > 0
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_quiet")
 def test_the_schedules_find_ids_of_attempts() -> None:
-    assert simulated(0, OwnIds).duplicates > 0
+    assert simulated(0, OwnIds, batches=6, store="groups").duplicates > 0
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_quiet")
 @pytest.mark.parametrize("store", STORES)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_every_row_once_whatever_the_number_of_tasks(seed: int, store: str) -> None:
     verdict = simulated(
-        seed, tasks=(1, 2, 4, 5), restarts=0.5, batches=8, rows=60, store=store
+        seed, tasks=(1, 2, 4, 5), restarts=0.5, batches=6, rows=60, store=store
     )
     assert (verdict.duplicates, verdict.missing) == (0, 0)
     assert verdict.events["judged"]
@@ -755,5 +755,7 @@ def test_every_row_once_whatever_the_number_of_tasks(seed: int, store: str) -> N
 @pytest.mark.slow
 @pytest.mark.usefixtures("_quiet")
 def test_the_schedules_find_runs_that_do_not_see_one_another() -> None:
-    plan: dict[str, Any] = {"tasks": (1, 2, 4, 5), "restarts": 0.5, "rows": 60}
-    assert any(simulated(seed, WithoutOthers, **plan).duplicates for seed in range(3))
+    verdict = simulated(
+        1, WithoutOthers, tasks=(1, 2, 4, 5), restarts=0.7, batches=6, rows=60
+    )
+    assert verdict.duplicates > 0
