@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -481,6 +482,18 @@ class TestOnALoop:
             return sum([batch.num_rows async for batch in reader])
 
         assert asyncio.run(read()) == 30  # and no ResourceWarning
+
+    def test_left_open_it_warns(self, served: ServedBroker) -> None:
+        async def read() -> None:
+            reader = read_batches_async(served.servers, "orders", max_records=1)
+            await anext(reader)
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            asyncio.run(read())
+            gc.collect()
+        (warning,) = (w for w in caught if w.category is ResourceWarning)
+        assert "was started and never closed" in str(warning.message)
 
     def test_it_begins_anew_after_a_failure(self, served: ServedBroker) -> None:
         async def read() -> int:
