@@ -190,7 +190,8 @@ class ReadOptions:
     fail_on_data_loss: bool = spark_option(
         True,  # noqa: FBT003 - the default value
         "Fail where records were deleted before they were read, or a topic was "
-        "deleted or made again. `false`: warn, and read what there is.",
+        "deleted or made again. `false`: warn, and read what there is; a topic that "
+        "was made again from its first offset.",
     )
     include_headers: bool = spark_option(
         False,  # noqa: FBT003

@@ -15,6 +15,7 @@ from typing import NoReturn
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from kafkaio.errors import KafkaError
+from kafkaio.spark.errors import plainly
 
 __all__ = ["RefusedStreamReader"]
 
@@ -32,18 +33,22 @@ class RefusedStreamReader(DataSourceStreamReader):  # type: ignore[misc]  # not 
     def _refuse(self) -> NoReturn:
         raise self._error
 
+    @plainly
     def initialOffset(self) -> dict[str, dict[str, int]]:
         """Raise the error: the first call of a new query."""
         self._refuse()
 
+    @plainly
     def latestOffset(self) -> dict[str, dict[str, int]]:
         """Raise the error: the first call of a query with a checkpoint."""
         self._refuse()
 
+    @plainly
     def partitions(self, start: object, end: object) -> list[InputPartition]:
         """Raise the error: the first call where a micro-batch is repeated."""
         self._refuse()
 
+    @plainly
     def read(self, partition: InputPartition) -> Iterator[tuple[object, ...]]:
         """Raise the error; never called."""
         self._refuse()

@@ -19,6 +19,12 @@ def _collector(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKAIO_SPARK_FREEZE", "0")
 
 
+@pytest.fixture(autouse=True)
+def _limiter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each test have its warnings: a process warns of one cause once in a while."""
+    monkeypatch.setattr("kafkaio.spark.errors._limiter", None)
+
+
 @pytest.fixture
 def serving() -> Iterator[Callable[..., dict[str, str]]]:
     """Start a broker in a thread, with faults by the name of a request."""

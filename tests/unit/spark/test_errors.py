@@ -104,7 +104,10 @@ def test_a_reader_that_is_given_up_is_closed() -> None:
     ("call", "message"),
     [
         (lambda source: source.reader(StructType()), "exactly one of subscribe"),
-        (lambda source: source.streamReader(StructType()), "exactly one of subscribe"),
+        (
+            lambda source: source.streamReader(StructType()).initialOffset(),
+            "exactly one of subscribe",
+        ),
         (
             lambda source: source.writer(StructType(), overwrite=True),
             "cannot be overwritten",
@@ -131,7 +134,7 @@ def test_planning_and_tasks_fail_plainly() -> None:
     with pytest.raises(KafkaError, match="BrokerNotAvailable") as caught:
         reader.partitions()
     assert frames(caught.value)[1:] == ["call"]
-    task = TaskPartition((OffsetRange(TopicPartition("t", 0), 0, 5),))
+    task = TaskPartition((OffsetRange(TopicPartition("t", 0), 0, 5),), {})
     with pytest.raises(KafkaError, match="reading t-0 from 0 to 5 failed") as caught:
         list(reader.read(task))
     assert frames(caught.value)[1:] == ["plainly_each"]
@@ -196,7 +199,7 @@ def test_a_task_of_many_ranges_names_a_few() -> None:
     task = tuple(OffsetRange(TopicPartition("t", n), 0, 5) for n in range(400))
     columns = [Column("value", "value", "binary")]
     with pytest.raises(KafkaError, match="t-4 from 0 to 5, and 395 more fail"):
-        list(read_task(options(**quick), columns, task))
+        list(read_task(options(**quick), columns, TaskPartition(task, {})))
 
 
 def test_an_error_of_an_argument_is_explained() -> None:

@@ -125,7 +125,7 @@ def test_an_error_names_the_first_ranges_of_a_task(servers: str) -> None:
     with pytest.raises(DataSourceError) as caught:
         list(read_task(options(servers), COLUMNS, task))
     text = str(caught.value)
-    assert "t-0 from 34 to 35, 5 other ranges failed: OffsetOutOfRange" in text
+    assert "t-0 from 34 to 35, and 5 more failed: OffsetOutOfRange" in text
 
 
 def test_a_batch_of_what_the_log_does_not_have(
@@ -381,7 +381,7 @@ def test_offsets_of_a_deleted_topic_are_not_committed(servers: str) -> None:
 
 def test_of_many_topics_one_is_missing(servers: str) -> None:
     there, gone = [T0, T1], [TopicPartition("gone", 0), TopicPartition("t", 7)]
-    earliest, latest = Lookup(options(servers)).ends([*there, *gone])
+    earliest, latest = Lookup(options(servers)).ends([*there, *gone], {})
     assert earliest == {T0: 0, T1: 0}
     assert latest == {T0: 10, T1: 10}
 

@@ -76,7 +76,7 @@ def test_what_is_missing_is_named(types: dict[str, str], message: str) -> None:
         ("headers", "map<string,string>", "transform(map_entries(headers), h -> "),
         ("headers", "string", "named_struct('key', ..., 'value', cast(... as binary))"),
         ("partition", "bigint", "use cast(partition as int) as partition, or"),
-        ("timestamp", "bigint", "use timestamp_millis(timestamp) as timestamp, or"),
+        ("timestamp", "bigint", "use timestamp_millis(timestamp), timestamp_micros"),
         ("timestamp", "date", "use cast(timestamp as timestamp) as timestamp, or"),
         ("topic", "binary", "use cast(topic as string) as topic, or"),
     ],

@@ -23,7 +23,7 @@ from kafkaio.spark import cleanup, runtime
 from kafkaio.spark.errors import DataSourceError
 from kafkaio.spark.lookup import Lookup
 from kafkaio.spark.options import ReadOptions, WriteOptions
-from kafkaio.spark.reader import read_task
+from kafkaio.spark.reader import TaskPartition, read_task
 from kafkaio.spark.schema import Column
 from kafkaio.spark.writer import KafkaStreamWriter, KafkaWriter
 from kafkaio.testing.broker import faults
@@ -82,8 +82,8 @@ CALL = limited("kafka.default.api.timeout.ms")
 PLANNING: dict[str, Callable[[Lookup], object]] = {
     "batch": lambda lookup: lookup.start_and_end(),
     "start": lambda lookup: lookup.start(),
-    "latest": lambda lookup: lookup.latest({}),
-    "ends": lambda lookup: lookup.ends([T0]),
+    "latest": lambda lookup: lookup.latest({}, {}),
+    "ends": lambda lookup: lookup.ends([T0], {}),
     "commitGroupId": lambda lookup: lookup.commit("g", {T0: 1}),
 }
 
@@ -165,7 +165,9 @@ def test_a_task_that_reads(
     options = reading(servers, limits | more)
     columns = [Column("value", "value", "binary")]
     ranges = (OffsetRange(T0, 0, 5),)
-    text = fails_in_time(lambda: list(read_task(options, columns, ranges)))
+    text = fails_in_time(
+        lambda: list(read_task(options, columns, TaskPartition(ranges, {})))
+    )
     assert "task 0" in text
     assert "BrokerNotAvailable" in text
 
@@ -251,7 +253,11 @@ def test_a_leader_that_never_answers_a_task(
     del task
     options = reading(serving(Fetch=faults.drop()), POLL)
     columns = [Column("value", "value", "binary")]
-    fails_in_time(lambda: list(read_task(options, columns, (OffsetRange(T0, 0, 5),))))
+    fails_in_time(
+        lambda: list(
+            read_task(options, columns, TaskPartition((OffsetRange(T0, 0, 5),), {}))
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -263,6 +269,8 @@ def test_a_coordinator_that_never_answers(
 ) -> None:
     del task
     options = {**serving(**{api: faults.drop()}), "topic": "t", **ONCE, **BLOCK}
+    if "Offset" in api:
+        options["markerStore"] = "groups"
     fails_in_time(lambda: writer_of(options).write(iter(ROWS)))
 
 
