@@ -7,29 +7,38 @@ Each attempt ends after ``kafka.default.api.timeout.ms``, or if that is not set 
 together. ``fetchOffset.numRetries`` more follow an attempt that failed in a way that
 may pass.
 
-State: the options. The client stays in its process.
+State: the options, and the ids of the topics that were asked about. The client stays in
+its process.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from uuid import UUID
 
 from kafkaio.errors import AdminErrors, KafkaError, UnknownTopicOrPartition
 from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained
-from kafkaio.spark.offsets import Moment, lookups, name_of, no_record, resolved
+from kafkaio.spark.errors import explained, listed
+from kafkaio.spark.offsets import (
+    Moment,
+    lookups,
+    name_of,
+    no_record,
+    remade,
+    resolved,
+)
 from kafkaio.spark.options import IsolationLevel, ReadOptions
 from kafkaio.types import OffsetAndTimestamp, TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio.client import Client
+    from kafkaio.client.cluster import FoundTopic
 
-__all__ = ["Lookup", "ends_of"]
+__all__ = ["Ends", "Lookup", "ends_of"]
 
 T = TypeVar("T")
 _Offsets: TypeAlias = dict[TopicPartition, int]
@@ -45,12 +54,17 @@ class Lookup:
 
     Args:
         options: of the read.
+
+    Attributes:
+        topic_ids: the ids of topics, as the last call that asked about them found them;
+            without those of brokers that have none.
     """
 
-    __slots__ = ("_options",)
+    __slots__ = ("_options", "topic_ids")
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
+        self.topic_ids: dict[str, UUID] = {}
 
     def start_and_end(self) -> tuple[_Offsets, _Offsets]:
         """Return the offsets between which a batch reads.
@@ -82,42 +96,56 @@ class Lookup:
 
         return self._ask("looking up the offsets to start at", ask)
 
-    def latest(self, known: Mapping[TopicPartition, int]) -> _Offsets:
+    def latest(
+        self, known: Mapping[TopicPartition, int], topic_ids: Mapping[str, UUID]
+    ) -> _Offsets:
         """Return the latest offset of every partition that there is now.
 
-        A leader that has just been elected may not know its latest offset yet. So where
-        an offset is less than the known one, it is looked up again a few times.
+        A leader that has just been elected may not know its latest offset yet, and a
+        broker may learn of a topic that was made again later than another one. So
+        offsets that are less than the known ones, and ids that are others, are looked
+        up again a few times.
 
         Args:
             known: offsets that were there before.
+            topic_ids: the ids that the topics had then.
 
         Raises:
             DataSourceError: the cluster cannot be asked, or has no such topic.
         """
 
         async def ask(asker: _Asker) -> _Offsets:
-            partitions = await self._partitions(asker)
-            found = await asker.ends(partitions, "latest")
             for _ in range(_LOOKS):
-                if all(end >= known.get(tp, 0) for tp, end in found.items()):
-                    break
-                await asyncio.sleep(self._pause())
+                partitions = await self._partitions(asker)
                 found = await asker.ends(partitions, "latest")
-            return found
+                went_back = any(end < known.get(tp, 0) for tp, end in found.items())
+                if not went_back and not remade(topic_ids, self.topic_ids):
+                    return found
+                await asyncio.sleep(self._pause())
+            partitions = await self._partitions(asker)
+            return await asker.ends(partitions, "latest")
 
         return self._ask("looking up the latest offsets", ask)
 
-    def ends(self, partitions: Collection[TopicPartition]) -> tuple[_Offsets, _Offsets]:
+    def ends(
+        self, partitions: Collection[TopicPartition], topic_ids: Mapping[str, UUID]
+    ) -> tuple[_Offsets, _Offsets]:
         """Return the earliest and the latest offsets of partitions.
 
         Those that do not exist are left out.
+
+        Args:
+            partitions: the partitions.
+            topic_ids: the ids that their topics should have.
 
         Raises:
             DataSourceError: the cluster cannot be asked.
         """
 
         async def ask(asker: _Asker) -> tuple[_Offsets, _Offsets]:
-            return await asker.both_ends(partitions)
+            found = await asker.both_ends(partitions, topic_ids, self._pause())
+            self.topic_ids |= found.topic_ids
+            return found.earliest, found.latest
 
         return self._ask("looking up the ends of the logs", ask)
 
@@ -155,30 +183,36 @@ class Lookup:
             await asyncio.sleep(self._pause())
 
     def _pause(self) -> float:
-        return self._options.offset_retry_interval_ms / 1_000
+        return _pause_of(self._options)
 
     async def _partitions(self, asker: _Asker) -> list[TopicPartition]:
         """Return the partitions to read."""
         topics = self._options.topics
         if topics.partitions:
-            there = await asker.existing(topics.partitions)
+            there, topic_ids = await asker.existing(topics.partitions)
             if missing := set(topics.partitions) - there:
-                names = ", ".join(map(name_of, sorted(missing)))
+                names = listed(map(name_of, sorted(missing)))
                 raise UnknownTopicOrPartition(
                     f"no such partition: {names}",
                     code=_UNKNOWN_TOPIC,
                     name="UNKNOWN_TOPIC_OR_PARTITION",
                 )
+            self.topic_ids |= topic_ids
             return list(topics.partitions)
         if topics.pattern:
             # The connector looks for the pattern anywhere in the name; the client would
             # match whole names.
             is_wanted = re.compile(topics.pattern).search
-            found = await asker.partitions_for(_ANY_NAME)
-            found = {topic: n for topic, n in found.items() if is_wanted(topic)}
+            found = await asker.topics(_ANY_NAME)
+            found = {topic: each for topic, each in found.items() if is_wanted(topic)}
         else:
-            found = await asker.partitions_for(topics.names)
-        return [TopicPartition(t, n) for t, numbers in found.items() for n in numbers]
+            found = await asker.topics(topics.names)
+        self.topic_ids |= _ids_of(found)
+        return [
+            TopicPartition(topic, number)
+            for topic, each in found.items()
+            for number in each.partitions
+        ]
 
     async def _bound(
         self, asker: _Asker, partitions: Collection[TopicPartition], *, is_start: bool
@@ -194,18 +228,53 @@ class Lookup:
         return offsets
 
 
+class Ends(NamedTuple):
+    """Where logs begin and end.
+
+    Attributes:
+        earliest: the first offset of each partition that exists.
+        latest: the end of each of them.
+        topic_ids: the ids of their topics, as far as brokers have them.
+    """
+
+    earliest: _Offsets
+    latest: _Offsets
+    topic_ids: dict[str, UUID]
+
+
 async def ends_of(
     client: Client,
     partitions: Collection[TopicPartition],
-    isolation_level: IsolationLevel,
-) -> tuple[_Offsets, _Offsets]:
+    topic_ids: Mapping[str, UUID],
+    options: ReadOptions,
+) -> Ends:
     """Return the earliest and the latest offsets of partitions.
 
-    Those that do not exist are left out. It takes no longer than one call of the client
-    may.
+    Those that do not exist are left out. Topics that have another id than they should
+    have are looked up again a few times: a broker may learn of them later than others.
+    It takes no longer than one call of the client may.
+
+    Args:
+        client: asks.
+        partitions: the partitions.
+        topic_ids: the ids that their topics should have.
+        options: of the read.
     """
-    asker = _Asker(client, isolation_level, time.monotonic())
-    return await asker.both_ends(partitions)
+    asker = _Asker(client, options.isolation_level, time.monotonic())
+    return await asker.both_ends(partitions, topic_ids, _pause_of(options))
+
+
+def _pause_of(options: ReadOptions) -> float:
+    """Seconds between two attempts to look something up."""
+    return options.offset_retry_interval_ms / 1_000
+
+
+def _ids_of(topics: Mapping[str, FoundTopic]) -> dict[str, UUID]:
+    return {
+        topic: each.topic_id
+        for topic, each in topics.items()
+        if each.topic_id is not None
+    }
 
 
 class _Asker:
@@ -227,34 +296,49 @@ class _Asker:
         """Seconds for the next call; it ends at once when there are none left."""
         return max(0.001, self._deadline - time.monotonic())
 
-    async def partitions_for(
-        self, topics: Iterable[str] | re.Pattern[str]
-    ) -> dict[str, list[int]]:
-        return await self._client.partitions_for(topics, timeout=self._left)
+    async def topics(
+        self,
+        topics: Collection[str] | re.Pattern[str],
+        *,
+        skips_unknown: bool = False,
+    ) -> dict[str, FoundTopic]:
+        """Return ids and partitions of topics, with one request."""
+        from kafkaio.client.client import cluster_of
+
+        return await cluster_of(self._client).topics_for(
+            topics, self._left, skips_unknown=skips_unknown
+        )
 
     async def existing(
         self, partitions: Iterable[TopicPartition]
-    ) -> set[TopicPartition]:
-        """Return those of some partitions that exist."""
+    ) -> tuple[set[TopicPartition], dict[str, UUID]]:
+        """Return those of some partitions that exist, and the ids of their topics."""
         wanted = set(partitions)
         names = sorted({tp.topic for tp in wanted})
-        found: dict[str, list[int]] = {}
-        try:
-            found = await self.partitions_for(names)
-        except UnknownTopicOrPartition:
-            # One is missing: ask one by one, which is rare.
-            for name in names:
-                with contextlib.suppress(UnknownTopicOrPartition):
-                    found |= await self.partitions_for([name])
-        there = {TopicPartition(t, n) for t, of in found.items() for n in of}
-        return there & wanted
+        found = await self.topics(names, skips_unknown=True)
+        there = {
+            TopicPartition(topic, number)
+            for topic, each in found.items()
+            for number in each.partitions
+        }
+        return there & wanted, _ids_of(found)
 
     async def both_ends(
-        self, partitions: Collection[TopicPartition]
-    ) -> tuple[_Offsets, _Offsets]:
+        self,
+        partitions: Collection[TopicPartition],
+        topic_ids: Mapping[str, UUID],
+        pause: float,
+    ) -> Ends:
         """Return the earliest and the latest offsets of those that exist."""
-        there = await self.existing(partitions)
-        return await self.ends(there, "earliest"), await self.ends(there, "latest")
+        there, now = await self.existing(partitions)
+        for _ in range(_LOOKS):
+            if not remade(topic_ids, now):
+                break
+            await asyncio.sleep(pause)
+            there, now = await self.existing(partitions)
+        return Ends(
+            await self.ends(there, "earliest"), await self.ends(there, "latest"), now
+        )
 
     async def ends(
         self, partitions: Iterable[TopicPartition], end: Literal["earliest", "latest"]
@@ -279,7 +363,7 @@ class _Asker:
         # Loaded where `commitGroupId` is set.
         from kafkaio.admin import Admin
 
-        there = await self.existing(offsets)
+        there, _ = await self.existing(offsets)
         if not there:
             return
         offsets = {tp: offset for tp, offset in offsets.items() if tp in there}

@@ -392,10 +392,13 @@ class WriteOptions:
     """The options of one write, checked. Can be pickled, and shows no secret.
 
     ``is_stream`` says whether they are of a stream, and ``kafka`` has the ``kafka.*``.
+    ``groups_at`` is the topic at whose partition 0 groups keep markers, by choice or
+    where the topic of markers may not be created; None if they do not.
     """
 
     is_stream: bool
     kafka: KafkaProperties
+    groups_at: str | None = None
     topic: str | None = spark_option(
         None, "The topic to write to. Wins over the column `topic`."
     )
@@ -422,18 +425,26 @@ class WriteOptions:
     )
     transactional_id_prefix: str = spark_option(
         "kafkaio",
-        "Beginning of the transactional ids and of the groups that hold markers.",
+        "Beginning of the transactional ids, of the topic of markers, and of the "
+        "groups that hold markers.",
+    )
+    marker_store: str = spark_option(
+        "topic",
+        "What keeps the markers: a compacted `topic` of their own, or consumer "
+        "`groups`, which promise less.",
+        choices=("topic", "groups"),
     )
     marker_topic: str | None = spark_option(
         None,
-        "Topic under which markers are kept. Needed with `exactlyOnce` without "
-        "`topic`.",
-        shown="`topic`",
+        "The topic of the markers. It is created where it is missing, and must be "
+        "compacted. With `markerStore=groups`, the topic at whose partition 0 the "
+        "groups commit: `topic` by default, and needed without `topic`.",
+        shown="`<transactionalIdPrefix>-markers`",
     )
     on_replay_mismatch: str = spark_option(
         "fail",
-        "What to do when a repeated task has other rows than those that it wrote the "
-        "first time.",
+        "What to do when a repeated batch has other rows than those that are in. "
+        "Neither writes rows again.",
         choices=("fail", "warn"),
     )
     checkpoint_location: str | None = spark_option(
@@ -458,8 +469,8 @@ class WriteOptions:
         given = {n: v for n, v in options.items() if n.lower() != "includeheaders"}
         own, kafka = divided(given, use, every_option(), _REFUSED_WRITE)
         values = values_of(own)
-        if (topic := values.get("topic")) is not None:
-            values["marker_topic"] = topic
+        if values.get("exactly_once"):
+            values |= _marker_topics(values)
         # The mapping has been checked option by option.
         found = cls(is_stream=is_stream, kafka=KafkaProperties(kafka), **values)  # type: ignore[arg-type]
         found._check()
@@ -483,8 +494,13 @@ class WriteOptions:
             return
         if self.marker_topic is None:
             raise ConfigurationError(
-                "exactlyOnce needs a topic for its markers: set topic, or markerTopic "
-                "where rows name their topics in a column"
+                "markerStore=groups needs a topic for its markers: set topic, or "
+                "markerTopic where rows name their topics in a column"
+            )
+        if self.marker_store == "topic" and self.marker_topic == self.topic:
+            raise ConfigurationError(
+                f"markerTopic={self.marker_topic} is the topic that is written to, and "
+                "markers are records: name another one, or use markerStore=groups"
             )
         if self.is_stream and self.version is not None:
             raise ConfigurationError(
@@ -548,6 +564,18 @@ def _client_config(config: ClientConfig, limit_ms: int) -> ClientConfig:
     """Return the options of a client, with a time limit for its calls."""
     values = {f.name: getattr(config, f.name) for f in fields(ClientConfig)}
     return ClientConfig(**{**values, "default_api_timeout_ms": limit_ms})
+
+
+def _marker_topics(values: Mapping[str, object]) -> dict[str, object]:
+    """Return where markers are kept: the topic of them, and that of groups."""
+    given, topic = values.get("marker_topic"), values.get("topic")
+    if values.get("marker_store") == "groups":
+        return {"marker_topic": given or topic, "groups_at": given or topic}
+    if given is not None:
+        # Nothing else is used in place of a topic that was named.
+        return {"marker_topic": given, "groups_at": None}
+    prefix = values.get("transactional_id_prefix", "kafkaio")
+    return {"marker_topic": f"{prefix}-markers", "groups_at": topic}
 
 
 @cache

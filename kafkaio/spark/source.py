@@ -1,7 +1,7 @@
 """The data source that Spark knows as the format ``kafkaio``.
 
 Spark imports this module, through ``pyspark_kafkaio``, whenever it looks for a format
-of any name. So it loads nothing of kafkaio before it is used.
+of any name. So it loads next to nothing of kafkaio before it is used.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
+
+from kafkaio.spark.errors import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader
@@ -44,6 +46,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         """Return the name of the format."""
         return "kafkaio"
 
+    @plainly
     def schema(self) -> str:
         """Return the columns of a read, or of a table, without a schema of its own.
 
@@ -62,6 +65,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
             check_read(self.options)
         return default_schema(includes_headers=includes_headers(self.options))
 
+    @plainly
     def reader(self, schema: StructType) -> KafkaReader:
         """Return the reader of a batch.
 
@@ -76,6 +80,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         options = ReadOptions.of(self.options, is_stream=False)
         return KafkaReader(options, projection(schema))
 
+    @plainly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream.
 
@@ -97,6 +102,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
             return RefusedStreamReader(error)
 
     # Spark passes these arguments by name and by place, and overwrite is its bool.
+    @plainly
     def writer(self, schema: StructType, overwrite: bool) -> KafkaWriter:  # noqa: FBT001
         """Return the writer of a batch.
 
@@ -108,6 +114,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
 
         return KafkaWriter.of(self.options, schema, overwrite=overwrite)
 
+    @plainly
     def streamWriter(
         self,
         schema: StructType,
