@@ -467,7 +467,8 @@ class WriteOptions:
         given = {n: v for n, v in options.items() if n.lower() != "includeheaders"}
         own, kafka = divided(given, use, every_option(), _REFUSED_WRITE)
         values = values_of(own)
-        values |= _marker_topics(values)
+        if values.get("exactly_once"):
+            values |= _marker_topics(values)
         # The mapping has been checked option by option.
         found = cls(is_stream=is_stream, kafka=KafkaProperties(kafka), **values)  # type: ignore[arg-type]
         found._check()

@@ -617,7 +617,8 @@ def test_properties_are_values() -> None:
 
 def test_the_defaults_of_a_write() -> None:
     found = batch_write(topic=" t ")
-    assert found.topic == found.marker_topic == "t"
+    assert found.topic == "t"
+    assert found.marker_topic is None
     assert not found.exactly_once
     assert found.transactional_id_prefix == "kafkaio"
     assert found.fails_on_mismatch
@@ -648,6 +649,25 @@ def test_exactly_once_in_a_stream() -> None:
     assert longer.producer_config("x").transaction_timeout_ms == 60_000
 
 
+@pytest.mark.parametrize(
+    ("options", "topic", "groups_at"),
+    [
+        ({"topic": "t"}, "kafkaio-markers", "t"),
+        ({}, "kafkaio-markers", None),
+        ({"transactionalIdPrefix": "p", "topic": "t"}, "p-markers", "t"),
+        ({"topic": "t", "markerTopic": "m"}, "m", None),
+        ({"topic": "t", "markerStore": "groups"}, "t", "t"),
+        ({"topic": "t", "markerStore": "groups", "markerTopic": "m"}, "m", "m"),
+        ({"topic": "m", "markerStore": "groups", "markerTopic": "m"}, "m", "m"),
+    ],
+)
+def test_where_markers_are_kept(
+    options: dict[str, str], topic: str, groups_at: str | None
+) -> None:
+    found = stream_write(exactlyOnce="true", **options)
+    assert (found.marker_topic, found.groups_at) == (topic, groups_at)
+
+
 def test_exactly_once_in_a_batch() -> None:
     found = batch_write(topic="t", exactlyOnce="true", txnAppId="app", txnVersion="7")
     assert (found.app, found.version) == ("app", 7)
@@ -658,7 +678,16 @@ def test_exactly_once_in_a_batch() -> None:
     [
         (False, {"txnAppId": "a"}, "txnAppId and txnVersion need exactlyOnce=true"),
         (True, {"txnVersion": "1"}, "txnAppId and txnVersion need exactlyOnce=true"),
-        (True, {"exactlyOnce": "true"}, "needs a topic for its markers"),
+        (
+            True,
+            {"exactlyOnce": "true", "markerStore": "groups"},
+            "needs a topic for its markers",
+        ),
+        (
+            True,
+            {"exactlyOnce": "true", "topic": "t", "markerTopic": "t"},
+            "is the topic that is written to",
+        ),
         (
             True,
             {"exactlyOnce": "true", "topic": "t", "txnVersion": "1"},
