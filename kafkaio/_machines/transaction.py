@@ -97,9 +97,14 @@ PROBE_WITHIN: Final = 0.05
 #: are written quickly enough. A first write that comes too early costs about a hundred
 #: times as long as a probe.
 PROBES_FOR_TRUST: Final = 100
-#: Seconds for a first write that show that its leader waited for markers: it looks for
-#: them every 20 ms.
+#: Seconds for a first write, beside the round trip, that show that its leader waited
+#: for markers: it looks for them every 20 ms.
 _SLOW: Final = 0.015
+#: Seconds for a probe, answered at once, that show that the coordinator is far away,
+#: and how many of them in a row. Then the markers are written before the first write
+#: gets there, and a probe would cost a round trip for nothing.
+_FAR: Final = 0.01
+_FAR_PROBES: Final = 3
 
 
 class Protocol(Enum):
@@ -363,6 +368,7 @@ class TransactionMachine:
         "_added",
         "_adds_explicitly",
         "_asked_at",
+        "_far_probes",
         "_groups_added",
         "_groups_wanted",
         "_has_harm",
@@ -375,6 +381,7 @@ class TransactionMachine:
         "_last_end_at",
         "_quick_probes",
         "_refusal",
+        "_round_trip",
         "_timeout",
         "_verdict",
         "_wanted",
@@ -400,6 +407,10 @@ class TransactionMachine:
         self._has_run = False
         # Probes that were answered at once, since one was not, or a write was slow.
         self._quick_probes = 0
+        # The last of them that show that the coordinator is far away, and the fewest
+        # seconds that one of these took.
+        self._far_probes = 0
+        self._round_trip = 0.0
         self.last_end: End | None = None
         self._last_end_at = -inf
         self._reset()
@@ -700,12 +711,20 @@ class TransactionMachine:
             is_at_once: whether the first probe said so.
         """
         self._quick_probes = self._quick_probes + 1 if is_at_once else 0
+        seconds = now - self._asked_at
+        if not is_at_once or seconds < _FAR:
+            self._far_probes, self._round_trip = 0, 0.0
+            return self.added(now)
+        self._round_trip = min(self._round_trip or seconds, seconds)
+        self._far_probes += 1
+        if self._far_probes >= _FAR_PROBES:
+            self._quick_probes = PROBES_FOR_TRUST
         return self.added(now)
 
     def first_answered(self, seconds: float) -> None:
         """Note how long the first write of the transaction took."""
-        if seconds >= _SLOW:
-            self._quick_probes = 0
+        if seconds >= _SLOW + self._round_trip:
+            self._quick_probes = self._far_probes = 0
 
     def not_added(self, now: float, error: KafkaError, *, is_lost: bool) -> Effects:
         """Note that the coordinator did not add what the request named.

@@ -104,10 +104,11 @@ class CoordinatorFinder:
             kind: what they name.
             keys: names, of which the first hundred count; they replace those before.
         """
-        named = islice(keys, _EXPECTED)
-        self._expected = {
-            (kind, key): None for key in named if self.cache.get(kind, key) is None
-        }
+        kept = {known: None for known in self._expected if known[0] is not kind}
+        for key in islice(keys, _EXPECTED):
+            if self.cache.get(kind, key) is None:
+                kept[kind, key] = None
+        self._expected = kept
 
     def fail(self, failure: Callable[[], Exception]) -> None:
         """Fail all calls of `find` that wait now, and all later ones."""
@@ -133,7 +134,7 @@ class CoordinatorFinder:
             # Who waits comes first: a broker of before KIP-699 is asked for that alone.
             keys = [key for other, key in self._waiting if other is kind]
             keys += [key for other, key in self._expected if other is kind]
-            self._expected = {k: None for k in self._expected if k[0] is not kind}
+            self.expect(kind, ())
             return kind, list(dict.fromkeys(keys))
         return None
 

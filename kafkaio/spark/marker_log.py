@@ -258,6 +258,8 @@ class TopicMarkers:
         topic: the topic.
     """
 
+    begins_by_writing = True
+
     def __init__(self, client: Client, topic: str) -> None:
         self._client = client
         self._log = MarkerLog.of(client, topic)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
+from kafkaio._runtime.group import TaskGroup
 from kafkaio.client import Client
-from kafkaio.errors import AuthorizationError
+from kafkaio.errors import AuthorizationError, KafkaError
 from kafkaio.producer import Transaction
 from kafkaio.spark.marker_groups import GroupMarkers, marker_in
 from kafkaio.spark.marker_log import TopicMarkers, TopicRefused
 from kafkaio.spark.marker_names import TaskName
-from kafkaio.spark.marker_state import AppState, RowSum
+from kafkaio.spark.marker_state import AppState, Marker, RowSum
 from kafkaio.types import TopicPartition
 
 __all__ = ["MarkerStore", "TopicThenGroups", "store_of"]
@@ -27,6 +28,9 @@ class MarkerStore(Protocol):
     """
 
     topic: str
+
+    #: Whether `begin` writes in the transaction, before it reads.
+    begins_by_writing: bool
 
     async def prepare(self) -> None:
         """Check, once for each worker, that markers can be kept."""
@@ -77,19 +81,53 @@ class TopicThenGroups(TopicMarkers):
 
     async def begin(self, tx: Transaction, name: TaskName, run: str) -> AppState:
         """Do as `TopicMarkers.begin`; the group of the task is asked once."""
-        state = await super().begin(tx, name, run)
-        is_known = any(each.version < name.version for each in state.tasks.values())
-        if self._groups_at is None or is_known or name.task in state.tasks:
-            return state
+        if self._groups_at is None or _knows(self._log.reader.state(name.scope), name):
+            return await super().begin(tx, name, run)
+        state, marker = await self._begin_and_ask(tx, name, run)
+        if marker is not None and marker.version >= 0 and not _knows(state, name):
+            state.tasks[name.task] = marker
+        return state
+
+    async def _begin_and_ask(
+        self, tx: Transaction, name: TaskName, run: str
+    ) -> tuple[AppState, Marker | None]:
+        # At once, since the two do not depend on each other: both come after the epoch
+        # of the task's producer.
+        markers: list[Marker | None] = []
+        states: list[AppState] = []
+        failures: list[KafkaError] = []
+
+        async def ask() -> None:
+            try:
+                markers.append(await self._marker_of_group(name))
+            except KafkaError as error:
+                failures.append(error)
+
+        async with TaskGroup() as group:
+            group.start_soon(ask)
+            try:
+                states.append(await super().begin(tx, name, run))
+            except KafkaError as error:
+                failures.insert(0, error)
+                group.cancel_scope.cancel()
+        if failures:
+            raise failures[0]
+        return states[0], markers[0]
+
+    async def _marker_of_group(self, name: TaskName) -> Marker | None:
+        assert self._groups_at is not None
         at = TopicPartition(self._groups_at, 0)
         try:
             found = await self._client.committed(name.transactional_id, [at])
         except AuthorizationError:
-            return state  # then groups have kept none, either
-        marker = marker_in(found[at])
-        if marker is not None and marker.version >= 0:
-            state.tasks[name.task] = marker
-        return state
+            return None  # then groups have kept none, either
+        return marker_in(found[at])
+
+
+def _knows(state: AppState, name: TaskName) -> bool:
+    """Whether the topic has the task's markers, or those of an earlier version."""
+    is_later = any(each.version < name.version for each in state.tasks.values())
+    return is_later or name.task in state.tasks
 
 
 async def store_of(

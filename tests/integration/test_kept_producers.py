@@ -13,7 +13,7 @@ from kafkaio import Client, Producer
 from kafkaio.config import ProducerConfig
 from kafkaio.errors import Fenced
 from kafkaio.producer.current import is_current
-from kafkaio.spark.kept import KeptProducers
+from kafkaio.spark.kept import KeptProducers, sharing
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import topic_factory
 from tests.integration.committed import ours, settled
@@ -23,6 +23,12 @@ pytestmark = [
     pytest.mark.kafka_versions("2.8", "3.9", "4.0", "4.3"),
     pytest.mark.not_embedded("of the real brokers; units show the embedded one"),
 ]
+
+
+async def started(client: Client, config: ProducerConfig) -> Producer:
+    producer = sharing(client, config)
+    await producer.start()
+    return producer
 
 
 async def commit(producer: Producer, topic: str, value: bytes) -> None:
@@ -38,10 +44,10 @@ async def test_a_producer_is_kept_until_it_is_replaced(
     config = ProducerConfig.of(servers, {"transactional_id": name})
     kept, wanted = KeptProducers(), []
     async with Client(servers) as client, Client(servers) as elsewhere:
-        first = await kept.take(client, config)
+        first = await started(client, config)
         for number in range(20):
             await kept.give_back(client, first)
-            assert await kept.take(client, config) is first
+            assert await kept.reuse(client, config) is first
             wanted.append(b"%d" % number)
             await commit(first, topic, wanted[-1])
         async with first.transaction() as tx:
@@ -49,7 +55,7 @@ async def test_a_producer_is_kept_until_it_is_replaced(
             await tx.abort()
         assert await is_current(first, 30)
 
-        successor = await KeptProducers().take(elsewhere, config)
+        successor = await started(elsewhere, config)
         async with successor.transaction() as tx:
             await tx.send(topic, b"successor's")
             assert not await is_current(first, 30)
@@ -58,8 +64,8 @@ async def test_a_producer_is_kept_until_it_is_replaced(
             await commit(first, topic, b"nobody's")
         await kept.give_back(client, first)
         await successor.close()
-        # The next one is new.
-        again = await kept.take(client, config)
+        assert await kept.reuse(client, config) is None
+        again = await started(client, config)
         wanted.append(b"again")
         await commit(again, topic, wanted[-1])
         await again.close()

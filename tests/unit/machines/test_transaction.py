@@ -548,6 +548,35 @@ def test_probes_that_are_answered_at_once_are_left_out_until_a_write_is_slow() -
     assert probes()
 
 
+def test_a_coordinator_that_is_far_away_is_not_probed() -> None:
+    machine = ready()
+
+    def probes(seconds: float) -> bool:
+        """Run a transaction; return whether it began with a probe."""
+        machine.begin(100.0, TV2)
+        machine.want_partitions(100.0, [A])
+        is_probed = isinstance(machine.request, Probe)
+        if is_probed:
+            machine.probed(100.0 + seconds, is_at_once=True)
+        machine.sending(100.0, [A])
+        machine.commit()
+        machine.drained(100.0)
+        assert machine.identity is not None
+        following = Identity(FIRST.producer_id, machine.identity.epoch + 1)
+        machine.end_answered(100.0, following, None, ErrorCode.NONE)
+        return is_probed
+
+    assert not probes(0.02)  # there is no transaction before
+    # One that took long may have been an accident.
+    assert [probes(0.02), probes(0.02), probes(0.001)] == [True] * 3
+    assert [probes(0.03), probes(0.02), probes(0.03)] == [True] * 3
+    assert not probes(0.02)
+    machine.first_answered(0.034)  # as long as the line takes
+    assert not probes(0.02)
+    machine.first_answered(0.036)
+    assert [probes(0.02) for _ in range(4)] == [True] * 3 + [False]
+
+
 def test_a_lost_commit_that_the_coordinator_cannot_take_has_an_unknown_outcome() -> (
     None
 ):

@@ -9,13 +9,15 @@ from typing import Any, TypeVar
 
 import pytest
 
+from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio.client import Client
+from kafkaio.client.client import cluster_of
 from kafkaio.config import ClientConfig, ProducerConfig
-from kafkaio.errors import Fenced, KafkaError, RequestTimeout
+from kafkaio.errors import Fenced, KafkaError
 from kafkaio.producer import Producer
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.spark.kept import KeptProducers
+from kafkaio.spark.kept import KeptProducers, sharing
 from kafkaio.testing import Broker
 from kafkaio.testing.broker.faults import drop, error
 from tests.support.far import Far
@@ -46,9 +48,26 @@ class World:
         options = {"transactional_id": IDS[number], "linger_ms": 0} | options
         return ProducerConfig.of(self.broker.bootstrap_servers, options)
 
-    async def task(self, client: Client, number: int = 0, **taking: Any) -> Producer:
-        """Write a record in a transaction, as the last one of which all are written."""
-        taken = await self.kept.take(client, self.config(number), **taking)
+    async def take(
+        self,
+        client: Client,
+        config: ProducerConfig | None = None,
+        *,
+        kept: KeptProducers | None = None,
+        **reusing: Any,
+    ) -> Producer:
+        """Return a producer that was kept, or a new one."""
+        config = config or self.config()
+        found = await (kept or self.kept).reuse(client, config, **reusing)
+        if found is not None:
+            return found
+        made = sharing(client, config)
+        await made.start()
+        return made
+
+    async def task(self, client: Client, number: int = 0, **reusing: Any) -> Producer:
+        """Write some records in a transaction."""
+        taken = await self.take(client, self.config(number), **reusing)
         await write(taken)
         await self.kept.give_back(client, taken)
         return taken
@@ -68,6 +87,11 @@ class World:
         """What tasks wait for; metadata are refreshed behind."""
         names = [one.api.name for one in self.far.asked]
         return [name for name in names if name != "METADATA"]
+
+
+def expect(client: Client) -> None:
+    """Have the coordinators of all ids found with the first of them."""
+    cluster_of(client).expect_coordinators(CoordinatorKind.TRANSACTION, IDS)
 
 
 async def write(producer: Producer) -> None:
@@ -147,10 +171,11 @@ def test_a_task_with_an_id_of_its_own_over_warm_connections() -> None:
 
     async def body(there: World) -> None:
         client = await there.client()
-        await there.task(client, next_ids=IDS)
+        expect(client)
+        await there.task(client)
         for number in range(1, 64):
             there.begin()
-            await there.task(client, number, next_ids=IDS)
+            await there.task(client, number)
             assert there.asked == ["INIT_PRODUCER_ID", "PRODUCE", "END_TXN"]
             assert there.trips == 3
 
@@ -162,10 +187,11 @@ def test_ids_that_may_not_be_described_are_found_when_they_are_used() -> None:
         client = await there.client()
         refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         rule = there.broker.faults.on("FindCoordinator", error(refused, times=1))
+        expect(client)
         with pytest.raises(KafkaError):
-            await there.task(client, next_ids=IDS)
+            await there.task(client)
         assert rule.count == 1
-        await there.task(client, 1, next_ids=())
+        await there.task(client, 1)
         assert there.asked.count("FIND_COORDINATOR") == 2
 
     in_world(body)
@@ -178,7 +204,8 @@ def test_an_older_broker_finds_one_at_a_time() -> None:
             there = World(b, stack)
             client = await there.client()
             for number in range(3):
-                await there.task(client, number, next_ids=IDS)
+                expect(client)
+                await there.task(client, number)
             assert there.asked.count("FIND_COORDINATOR") == 3
             await there.kept.close()
 
@@ -195,9 +222,9 @@ def test_one_that_was_replaced_is_replaced(level: int) -> None:
         here, elsewhere = await there.client(), await there.client()
         first = await there.task(here)
         other = KeptProducers()
-        taken = await other.take(elsewhere, there.config())
+        taken = await there.take(elsewhere, kept=other)
         await write(taken)
-        again = await there.kept.take(here, there.config())
+        again = await there.take(here)
         assert again is not first
         assert first.statistics().state == "closed"
         with pytest.raises(Fenced):
@@ -205,7 +232,7 @@ def test_one_that_was_replaced_is_replaced(level: int) -> None:
         await write(again)
         await again.close()
         await other.give_back(elsewhere, taken)
-        assert len(other) == 0  # it was fenced
+        assert other.count == 0  # it was fenced
 
     in_world(body, level=level)
 
@@ -215,13 +242,13 @@ def test_one_that_was_replaced_and_is_not_asked_fails_once(level: int) -> None:
     async def body(there: World) -> None:
         here, elsewhere = await there.client(), await there.client()
         await there.task(here)
-        other = await KeptProducers().take(elsewhere, there.config())
-        first = await there.kept.take(here, there.config(), is_checked=False)
+        other = await there.take(elsewhere, kept=KeptProducers())
+        first = await there.take(here, is_checked=False)
         with pytest.raises(KafkaError):
             await write(first)
         await first.close()
         await write(other)
-        again = await there.kept.take(here, there.config(), is_checked=False)
+        again = await there.take(here, is_checked=False)
         await write(again)
         for one in (again, other):
             await one.close()
@@ -233,11 +260,11 @@ def test_other_options_or_another_client_make_another_one() -> None:
     async def body(there: World) -> None:
         client = await there.client()
         first = await there.task(client)
-        other = await there.kept.take(client, there.config(linger_ms=5))
+        other = await there.take(client, there.config(linger_ms=5))
         assert other is not first
         await there.kept.give_back(client, other)
         elsewhere = await there.client()
-        third = await there.kept.take(elsewhere, there.config(linger_ms=5))
+        third = await there.take(elsewhere, there.config(linger_ms=5))
         assert third is not other
         assert {first.statistics().state, other.statistics().state} == {"closed"}
         await third.close()
@@ -259,7 +286,7 @@ def test_few_are_kept() -> None:
     async def body(there: World) -> None:
         client = await there.client()
         made = [await there.task(client, number) for number in range(6)]
-        assert len(there.kept) == 4
+        assert there.kept.count == 4
         states = [one.statistics().state for one in made]
         assert states == ["closed"] * 2 + ["running"] * 4
         there.begin()
@@ -273,12 +300,12 @@ def test_few_are_kept() -> None:
 def test_one_with_a_transaction_is_not_kept(level: int) -> None:
     async def body(there: World) -> None:
         client = await there.client()
-        taken = await there.kept.take(client, there.config())
+        taken = await there.take(client, there.config())
         tx = taken.transaction()
         await tx.begin()
         await tx.send("out", b"row")
         await there.kept.give_back(client, taken)
-        assert len(there.kept) == 0
+        assert there.kept.count == 0
         assert taken.statistics().state == "closed"
 
     in_world(body, level=level)
@@ -289,29 +316,41 @@ def test_one_that_nobody_waits_for_any_more_is_closed() -> None:
         client = await there.client()
         first = await there.task(client)
         rule = there.broker.faults.on("EndTxn", drop())
-        call = asyncio.ensure_future(there.kept.take(client, there.config()))
+        call = asyncio.ensure_future(there.take(client, there.config()))
         await until(lambda: rule.count)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
         assert first.statistics().state == "closed"
-        assert len(there.kept) == 0
+        assert there.kept.count == 0
 
     in_world(body)
 
 
-def test_the_time_is_for_both() -> None:
-    """A coordinator that does not answer is waited for once."""
-
+def test_the_answer_has_a_limit_of_time() -> None:
     async def body(there: World) -> None:
         client = await there.client(request_timeout_ms=2000)
         await there.task(client)
         there.broker.faults.on("EndTxn", drop())
-        there.broker.faults.on("InitProducerId", drop())
         began = asyncio.get_running_loop().time()
-        with pytest.raises(RequestTimeout):
-            await there.kept.take(client, there.config(), within=5)
+        assert await there.kept.reuse(client, there.config(), within=5) is None
         assert 5 <= asyncio.get_running_loop().time() - began < 6
+
+    in_world(body)
+
+
+def test_only_one_that_has_written_the_version_before() -> None:
+    async def body(there: World) -> None:
+        client = await there.client()
+        first = await there.take(client)
+        for version in range(3):
+            await there.kept.give_back(client, first, version)
+            assert await there.kept.reuse(client, there.config(), after=version)
+        await there.kept.give_back(client, first, 3)
+        there.begin()
+        assert await there.kept.reuse(client, there.config(), after=4) is None
+        assert first.statistics().state == "closed"
+        assert (there.trips, there.asked) == (0, [])
 
     in_world(body)
 
