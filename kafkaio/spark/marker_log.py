@@ -43,6 +43,7 @@ from kafkaio.protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
+from kafkaio.spark.marker_groups import marker_in
 from kafkaio.spark.marker_names import TaskName
 from kafkaio.spark.marker_records import (
     MarkerReader,
@@ -75,6 +76,8 @@ _CONFIGS: Final = {
 }
 #: The least that brokers before 2.4, which have no default for it here, may take.
 _REPLICAS_BEFORE_2_4: Final = 3
+#: Seconds after which a worker tries again to make the topic.
+_REFUSED: Final = 300.0
 #: Refusals by which a topic cannot be made by this principal, or on this cluster.
 _REFUSING: Final = frozenset(
     {
@@ -103,6 +106,9 @@ class MarkerLog:
         self._config = client.config
         self.at = TopicPartition(topic, _PARTITION)
         self.is_prepared = False
+        # Why the topic could not be made, and until when that is not tried again.
+        self.refused: TopicRefused | None = None
+        self.refused_until = 0.0
         self.reader = MarkerReader()
         self._topic_id: UUID | None = None
         self._since = now()
@@ -253,14 +259,22 @@ _logs: WeakKeyDictionary[Client, dict[str, MarkerLog]] = WeakKeyDictionary()
 class TopicMarkers:
     """Keeps markers as records of a compacted topic.
 
+    Where the topic may not be made, groups keep the markers. If it is made later, an
+    application that began with groups goes on with the topic: the group of a task is
+    looked at as long as the topic has nothing of an earlier version.
+
     Args:
         client: a started client.
         topic: the topic.
+        groups_at: the topic at which groups may have kept markers; None if they cannot.
     """
 
-    def __init__(self, client: Client, topic: str) -> None:
+    def __init__(
+        self, client: Client, topic: str, groups_at: str | None = None
+    ) -> None:
         self._client = client
         self._log = MarkerLog.of(client, topic)
+        self._groups_at = groups_at
         self.topic = topic
 
     async def prepare(self) -> None:
@@ -271,12 +285,19 @@ class TopicMarkers:
             ConfigurationError: it is not compacted.
             KafkaError: a broker did not answer, or refused.
         """
-        if self._log.is_prepared:
+        log = self._log
+        if log.is_prepared:
             return
+        if log.refused is not None and now() < log.refused_until:
+            raise log.refused
         try:
             await self._client.partitions_for(self.topic)
         except UnknownTopicOrPartition:
-            await self._make()
+            try:
+                await self._make()
+            except TopicRefused as error:
+                log.refused, log.refused_until = error, now() + _REFUSED
+                raise
         await self._check()
         self._log.is_prepared = True
 
@@ -329,7 +350,23 @@ class TopicMarkers:
         record = begun_record(name.scope, name.task, name.version, run)
         end = await self._send(tx, record)
         await self._log.read_to(self._client, end)
-        return self._log.reader.state(name.scope)
+        state = self._log.reader.state(name.scope)
+        await self._add_group(state, name)
+        return state
+
+    async def _add_group(self, state: AppState, name: TaskName) -> None:
+        """Add what the task's group keeps, as long as that may be needed."""
+        is_known = any(each.version < name.version for each in state.tasks.values())
+        if self._groups_at is None or is_known or name.task in state.tasks:
+            return
+        at = TopicPartition(self._groups_at, 0)
+        try:
+            found = await self._client.committed(name.transactional_id, [at])
+        except AuthorizationError:
+            return  # then groups have kept none, either
+        marker = marker_in(found[at])
+        if marker is not None and marker.version >= 0:
+            state.tasks[name.task] = marker
 
     async def again(self, name: TaskName, run: str) -> AppState:
         """Read what has been written since `begin`.

@@ -6,15 +6,13 @@ import logging
 from typing import Protocol
 
 from kafkaio.client import Client
-from kafkaio.errors import AuthorizationError
 from kafkaio.producer import Transaction
-from kafkaio.spark.marker_groups import GroupMarkers, marker_in
+from kafkaio.spark.marker_groups import GroupMarkers
 from kafkaio.spark.marker_log import TopicMarkers, TopicRefused
 from kafkaio.spark.marker_names import TaskName
 from kafkaio.spark.marker_state import AppState, RowSum
-from kafkaio.types import TopicPartition
 
-__all__ = ["MarkerStore", "TopicThenGroups", "store_of"]
+__all__ = ["MarkerStore", "store_of"]
 
 _log = logging.getLogger("kafkaio.spark")
 
@@ -58,40 +56,6 @@ class MarkerStore(Protocol):
         """Note that a whole version is in."""
 
 
-class TopicThenGroups(TopicMarkers):
-    """Keeps markers in a topic, and knows those that groups have kept before.
-
-    Where the topic may not be made, groups keep the markers. If it is made later, an
-    application that began with groups goes on with the topic: the group of a task is
-    looked at as long as the topic has nothing of an earlier version.
-
-    Args:
-        client: a started client.
-        topic: the topic of the markers.
-        groups_at: the topic at which groups have kept markers; None if they have not.
-    """
-
-    def __init__(self, client: Client, topic: str, groups_at: str | None) -> None:
-        super().__init__(client, topic)
-        self._groups_at = groups_at
-
-    async def begin(self, tx: Transaction, name: TaskName, run: str) -> AppState:
-        """Do as `TopicMarkers.begin`; the group of the task is asked once."""
-        state = await super().begin(tx, name, run)
-        is_known = any(each.version < name.version for each in state.tasks.values())
-        if self._groups_at is None or is_known or name.task in state.tasks:
-            return state
-        at = TopicPartition(self._groups_at, 0)
-        try:
-            found = await self._client.committed(name.transactional_id, [at])
-        except AuthorizationError:
-            return state  # then groups have kept none, either
-        marker = marker_in(found[at])
-        if marker is not None and marker.version >= 0:
-            state.tasks[name.task] = marker
-        return state
-
-
 async def store_of(
     client: Client, *, topic: str | None, groups_at: str | None
 ) -> MarkerStore:
@@ -109,7 +73,7 @@ async def store_of(
         KafkaError: a broker did not answer, or refused.
     """
     if topic is not None:
-        store = TopicThenGroups(client, topic, groups_at)
+        store = TopicMarkers(client, topic, groups_at)
         try:
             await store.prepare()
         except TopicRefused as error:
