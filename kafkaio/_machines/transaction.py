@@ -97,9 +97,14 @@ PROBE_WITHIN: Final = 0.05
 #: are written quickly enough. A first write that comes too early costs about a hundred
 #: times as long as a probe.
 PROBES_FOR_TRUST: Final = 100
-#: Seconds for a first write that show that its leader waited for markers: it looks for
-#: them every 20 ms.
+#: Seconds for a first write, beside the round trip, that show that its leader waited
+#: for markers: it looks for them every 20 ms.
 _SLOW: Final = 0.015
+#: Seconds for a probe, answered at once, that show that the coordinator is far away,
+#: and how many of them in a row. Then the markers are written before the first write
+#: gets there, and a probe would cost a round trip for nothing.
+_FAR: Final = 0.01
+_FAR_PROBES: Final = 3
 
 
 class Protocol(Enum):
@@ -363,6 +368,7 @@ class TransactionMachine:
         "_added",
         "_adds_explicitly",
         "_asked_at",
+        "_far_probes",
         "_groups_added",
         "_groups_wanted",
         "_has_harm",
@@ -375,6 +381,7 @@ class TransactionMachine:
         "_last_end_at",
         "_quick_probes",
         "_refusal",
+        "_round_trip",
         "_timeout",
         "_verdict",
         "_wanted",
@@ -400,6 +407,10 @@ class TransactionMachine:
         self._has_run = False
         # Probes that were answered at once, since one was not, or a write was slow.
         self._quick_probes = 0
+        # The last of them that show that the coordinator is far away, and the fewest
+        # seconds that one of these took.
+        self._far_probes = 0
+        self._round_trip = 0.0
         self.last_end: End | None = None
         self._last_end_at = -inf
         self._reset()
@@ -559,6 +570,41 @@ class TransactionMachine:
         self._go(Event.BUMP)
         return self._send(Initialise(self.identity))
 
+    def recheck(self) -> End:
+        """Return an EndTxn whose answer shows whether the identity is still valid.
+
+        Nothing is open, so it changes nothing, but for one that arrives late and meets
+        the next transaction: unless it is `last_end`, which has an old epoch, the
+        producer is over if it gets no answer.
+        """
+        if self.state is not State.READY:
+            raise InternalError(f"transaction: rechecked while {self.state.name}")
+        identity = self.identity
+        assert identity is not None
+        return self.last_end or End(identity, self.protocol, is_commit=True)
+
+    def rechecked(self, end: End, code: int, identity: Identity | None) -> bool:
+        """Take the answer to `recheck`; return whether the identity is still valid.
+
+        The coordinator compares the epoch first. If that is its own, or the one before,
+        it answers as the state of the last transaction wants it; else it says that the
+        producer is fenced.
+
+        Args:
+            end: the request.
+            code: the error code.
+            identity: what the answer of TV2 names.
+        """
+        if end is self.last_end:
+            if code != ErrorCode.NONE or identity != self.identity:
+                return False
+            self.last_end = None  # its markers are written: nothing has to be probed
+            return True
+        if code == ErrorCode.INVALID_TXN_STATE:
+            return True
+        # TV1 answers a commit again as it did before.
+        return code == ErrorCode.NONE and end.protocol is Protocol.TV1
+
     # ---- an open transaction ---------------------------------------------------------
 
     def begin(self, now: float, protocol: Protocol) -> Effects:
@@ -665,12 +711,20 @@ class TransactionMachine:
             is_at_once: whether the first probe said so.
         """
         self._quick_probes = self._quick_probes + 1 if is_at_once else 0
+        seconds = now - self._asked_at
+        if not is_at_once or seconds < _FAR:
+            self._far_probes, self._round_trip = 0, 0.0
+            return self.added(now)
+        self._round_trip = min(self._round_trip or seconds, seconds)
+        self._far_probes += 1
+        if self._far_probes >= _FAR_PROBES:
+            self._quick_probes = PROBES_FOR_TRUST
         return self.added(now)
 
     def first_answered(self, seconds: float) -> None:
         """Note how long the first write of the transaction took."""
-        if seconds >= _SLOW:
-            self._quick_probes = 0
+        if seconds >= _SLOW + self._round_trip:
+            self._quick_probes = self._far_probes = 0
 
     def not_added(self, now: float, error: KafkaError, *, is_lost: bool) -> Effects:
         """Note that the coordinator did not add what the request named.

@@ -359,6 +359,68 @@ class TransactionManager:
             # A rewind may be cut short before its first step, with the cluster.
             self._done(self._run)
 
+    async def is_current(self, within: float) -> bool:
+        """Ask the coordinator whether the producer still has its transactional id.
+
+        If not, the producer is over, and so it is if that cannot be told: the request
+        could arrive late, and end the next transaction. No run begins meanwhile.
+
+        Args:
+            within: seconds for the answer.
+        """
+        machine = self._machine
+        if machine.state is not State.READY or self._run is not None:
+            return False
+        run = self._run = Run(_nothing)
+        request = machine.recheck()
+        try:
+            answer = await self._ask_again(request, within)
+        except KafkaError as error:
+            self._fail(error)
+        except BaseException:
+            self._fail(ClosedError(f"{self._rpc.name}: the check was cancelled"))
+            raise
+        else:
+            self._rechecked(request, answer)
+        finally:
+            self._done(run)
+        return machine.state is State.READY
+
+    def _rechecked(self, request: End, answer: EndTxnResponse) -> None:
+        code = answer.error_code
+        identity = Identity(answer.producer_id, answer.producer_epoch)
+        if self._machine.rechecked(request, code, identity):
+            return
+        error = self._error(code, f"{_what(request)} again", api=ApiKey.END_TXN)
+        if code in FENCING:
+            self._perform(self._machine.fence(error))
+        else:
+            self._fail(error)
+
+    async def _ask_again(self, request: End, within: float) -> EndTxnResponse:
+        is_harmless = request is self._machine.last_end
+        unanswered = Unanswered()
+
+        def code(answer: EndTxnResponse) -> int:
+            unanswered.answered()
+            return answer.error_code
+
+        def check() -> None:
+            if unanswered.is_pending and not is_harmless:
+                raise ClosedError(f"{self._rpc.name}: {_what(request)} got no answer")
+
+        return await self._rpc.repeat(
+            self._end_request(request),
+            self._attempts(_what(request), within),
+            timeout=self._request_timeout,
+            code=code,
+            max_version=self._end_version(request),
+            min_version=END_TV2 if request.protocol is Protocol.TV2 else 0,
+            pace=Pace(_ASKED_AT_ONCE),
+            on_sent=unanswered.sent,
+            check=check,
+        )
+
     # ---- runs ------------------------------------------------------------------------
 
     async def begin(self, run: Run) -> None:
@@ -1753,6 +1815,10 @@ class _Addition(Generic[ResponseT]):
 
 #: What to do about a producer that is over, though no other has its id.
 _REPLACE: Final = "this producer is over: close it, and make another one in its place"
+
+
+def _nothing() -> None:
+    pass
 
 
 def _what(request: End) -> str:

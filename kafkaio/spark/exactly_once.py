@@ -14,7 +14,8 @@ it right:
 1. The first rows are awaited: a transaction has a time limit, and begins with step 3.
 2. InitProducerId. It fences all other attempts of the task: of those that are under
    way, none can commit any more, and one that was just committing has committed when it
-   returns.
+   returns. A worker that has written the version before goes on with the producer that
+   it has (`kafkaio.spark.kept` says why it may).
 3. *Begun* is written in the transaction, and the markers are read at least up to it.
 4. `decide` says what to do. Where no other run is seen, all rows are written, the
    marker is added, and the transaction is committed.
@@ -34,13 +35,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from dataclasses import fields
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kafkaio._dataclass import dataclass
+from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio.client import Client
 from kafkaio.client.client import cluster_of
-from kafkaio.config import ClientConfig, ProducerConfig
+from kafkaio.config import ProducerConfig
 from kafkaio.errors import (
     BrokerError,
     Fenced,
@@ -53,6 +55,7 @@ from kafkaio.producer.detached import DetachedTransaction, detach
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.spark.digest import RowDigest
 from kafkaio.spark.judgement import AttemptFailed, ReplayMismatch
+from kafkaio.spark.kept import KeptProducers, sharing
 from kafkaio.spark.marker_groups import GroupMarkers
 from kafkaio.spark.marker_names import TaskName, transactional_id
 from kafkaio.spark.marker_state import (
@@ -88,6 +91,8 @@ _log = logging.getLogger("kafkaio.spark")
 #: get into the transaction of the next one (KIP-890).
 _FEATURE: Final = "transaction.version"
 _SAFE_LEVEL: Final = 2
+#: The coordinators of so many tasks are found together.
+_FOUND_TOGETHER: Final = 64
 #: Codes by which brokers refuse the requests of a producer that was fenced, or whose
 #: transaction has timed out: which of both is not said.
 _FENCING: Final = frozenset(
@@ -137,6 +142,7 @@ class TaskAttempt:
             open, and a task with other rows than before keeps all further tasks of the
             version from writing.
         markers: keeps the markers; groups by default.
+        producers: keeps producers for the next task; none is kept by default.
     """
 
     def __init__(  # noqa: PLR0913 - by name
@@ -149,11 +155,14 @@ class TaskAttempt:
         on_mismatch: Literal["fail", "warn"] = "fail",
         run: str = "",
         markers: MarkerStore | None = None,
+        producers: KeptProducers | None = None,
     ) -> None:
         self.client = client
         self.name = name
         self.run_id = run
         self.markers: MarkerStore = markers or GroupMarkers(client, marker_topic)
+        self._producers = KeptProducers(0) if producers is None else producers
+        self._is_begun = False
         self._config = config
         self._on_mismatch = on_mismatch
 
@@ -172,9 +181,32 @@ class TaskAttempt:
                 committed.
         """
         rows = await _begun(batches)
+        kept = await self._producers.reuse(
+            self.client,
+            self.options(),
+            after=self.name.version - 1,
+            is_checked=not self.markers.begins_by_writing,
+        )
+        if kept is not None:
+            try:
+                return await self._run_with(kept, rows, put)
+            except AttemptFailed:
+                if self._is_begun:
+                    raise
+                # It was replaced since, which is no failure of this attempt: nothing
+                # of it was written, and a new producer fences as any other does.
         producer = self.producer()
         try:
             await self.start(producer)
+        except BaseException:
+            await producer.close(timeout=0)
+            raise
+        return await self._run_with(producer, rows, put)
+
+    async def _run_with(
+        self, producer: Producer, rows: AsyncIterable[pa.RecordBatch], put: Put
+    ) -> TaskResult:
+        try:
             result = await self._run(producer, rows, put)
         except BaseException as error:
             # What is open was aborted, or the next attempt aborts it.
@@ -182,19 +214,16 @@ class TaskAttempt:
             if isinstance(error, KafkaError) and _is_of_attempt(error):
                 raise self._failed(error) from error
             raise
-        await producer.close()
+        await self._producers.give_back(self.client, producer, self.name.version)
         return result
 
+    def options(self) -> ProducerConfig:
+        """Return the options of the producer."""
+        return replace(self._config, transactional_id=self.name.transactional_id)
+
     def producer(self) -> Producer:
-        """Make the producer of this attempt; it is never kept for another one."""
-        shared = {f.name for f in fields(ClientConfig)}
-        options = {
-            f.name: getattr(self._config, f.name)
-            for f in fields(ProducerConfig)
-            if f.name not in shared
-        }
-        options["transactional_id"] = self.name.transactional_id
-        return Producer(self.client, **options)
+        """Make a new producer for this attempt."""
+        return sharing(self.client, self.options())
 
     async def start(self, producer: Producer) -> None:
         """Fence all other attempts, and end what they have open.
@@ -203,6 +232,13 @@ class TaskAttempt:
             KafkaError: what `Producer.start` raises, or the markers cannot be kept.
         """
         await self.markers.prepare()
+        name = self.name
+        first = name.task - name.task % _FOUND_TOGETHER
+        tasks = range(first, first + _FOUND_TOGETHER)
+        cluster_of(self.client).expect_coordinators(
+            CoordinatorKind.TRANSACTION,
+            (transactional_id(name.prefix, name.app, task) for task in tasks),
+        )
         await producer.start()
         level = cluster_of(self.client).feature_level(_FEATURE)
         if level < _SAFE_LEVEL:
@@ -218,6 +254,7 @@ class TaskAttempt:
         name = self.name
         async with producer.transaction() as tx:
             state = await self.begin(tx)
+            self._is_begun = True
             decision = decide(state, name.task, name.version, self.run_id)
             if decision is Decision.WRITE:
                 return await self._write(tx, rows, put)

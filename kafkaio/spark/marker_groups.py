@@ -73,6 +73,8 @@ class GroupMarkers:
         topic: the topic on whose partition 0 offsets are committed.
     """
 
+    begins_by_writing = False
+
     def __init__(self, client: Client, topic: str) -> None:
         self._client = client
         self._at = TopicPartition(topic, 0)

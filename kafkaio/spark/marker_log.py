@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from kafkaio._records.batch import Batch, Decompressor, first_batch_size, read_batches
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.group import TaskGroup
 from kafkaio.admin import Admin, ConfigResource, ConfigResourceType, NewTopic
 from kafkaio.client import Client, Leader
 from kafkaio.client.client import cluster_of
@@ -52,7 +53,7 @@ from kafkaio.spark.marker_records import (
     rows_record,
     verified_record,
 )
-from kafkaio.spark.marker_state import AppState, RowSum
+from kafkaio.spark.marker_state import AppState, Marker, RowSum
 from kafkaio.types import TopicPartition
 
 __all__ = ["MarkerLog", "TopicMarkers", "TopicRefused"]
@@ -269,6 +270,8 @@ class TopicMarkers:
         groups_at: the topic at which groups may have kept markers; None if they cannot.
     """
 
+    begins_by_writing = True
+
     def __init__(
         self, client: Client, topic: str, groups_at: str | None = None
     ) -> None:
@@ -347,26 +350,53 @@ class TopicMarkers:
         Raises:
             KafkaError: the marker was not written, or not read.
         """
+        if self._groups_at is None or _knows(self._log.reader.state(name.scope), name):
+            return await self._begin(tx, name, run)
+        state, marker = await self._begin_and_ask(tx, name, run)
+        if marker is not None and marker.version >= 0 and not _knows(state, name):
+            state.tasks[name.task] = marker
+        return state
+
+    async def _begin(self, tx: Transaction, name: TaskName, run: str) -> AppState:
         record = begun_record(name.scope, name.task, name.version, run)
         end = await self._send(tx, record)
         await self._log.read_to(self._client, end)
-        state = self._log.reader.state(name.scope)
-        await self._add_group(state, name)
-        return state
+        return self._log.reader.state(name.scope)
 
-    async def _add_group(self, state: AppState, name: TaskName) -> None:
-        """Add what the task's group keeps, as long as that may be needed."""
-        is_known = any(each.version < name.version for each in state.tasks.values())
-        if self._groups_at is None or is_known or name.task in state.tasks:
-            return
+    async def _begin_and_ask(
+        self, tx: Transaction, name: TaskName, run: str
+    ) -> tuple[AppState, Marker | None]:
+        # At once, since the two do not depend on each other: both come after the epoch
+        # of the task's producer.
+        markers: list[Marker | None] = []
+        states: list[AppState] = []
+        failures: list[KafkaError] = []
+
+        async def ask() -> None:
+            try:
+                markers.append(await self._marker_of_group(name))
+            except KafkaError as error:
+                failures.append(error)
+
+        async with TaskGroup() as group:
+            group.start_soon(ask)
+            try:
+                states.append(await self._begin(tx, name, run))
+            except KafkaError as error:
+                failures.insert(0, error)
+                group.cancel_scope.cancel()
+        if failures:
+            raise failures[0]
+        return states[0], markers[0]
+
+    async def _marker_of_group(self, name: TaskName) -> Marker | None:
+        assert self._groups_at is not None
         at = TopicPartition(self._groups_at, 0)
         try:
             found = await self._client.committed(name.transactional_id, [at])
         except AuthorizationError:
-            return  # then groups have kept none, either
-        marker = marker_in(found[at])
-        if marker is not None and marker.version >= 0:
-            state.tasks[name.task] = marker
+            return None  # then groups have kept none, either
+        return marker_in(found[at])
 
     async def again(self, name: TaskName, run: str) -> AppState:
         """Read what has been written since `begin`.
@@ -446,6 +476,12 @@ class TopicMarkers:
                     self.topic, value, key=key, partition=_PARTITION
                 )
             await producer.flush()
+
+
+def _knows(state: AppState, name: TaskName) -> bool:
+    """Whether the topic has the task's markers, or those of an earlier version."""
+    is_later = any(each.version < name.version for each in state.tasks.values())
+    return is_later or name.task in state.tasks
 
 
 def _new_topic(name: str, replicas: int | None) -> NewTopic:

@@ -25,6 +25,8 @@ class MarkerStore(Protocol):
     """
 
     topic: str
+    #: Whether `begin` writes in the transaction, before it reads.
+    begins_by_writing: bool
 
     async def prepare(self) -> None:
         """Check, once for each worker, that markers can be kept."""

@@ -345,6 +345,7 @@ class _Sink:
             on_mismatch="fail" if options.fails_on_mismatch else "warn",
             run=self.run,
             markers=markers,
+            producers=runtime.transactional(),
         )
 
         async def put(tx: Transaction, batch: pa.RecordBatch) -> None:

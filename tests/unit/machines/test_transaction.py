@@ -548,6 +548,35 @@ def test_probes_that_are_answered_at_once_are_left_out_until_a_write_is_slow() -
     assert probes()
 
 
+def test_a_coordinator_that_is_far_away_is_not_probed() -> None:
+    machine = ready()
+
+    def probes(seconds: float) -> bool:
+        """Run a transaction; return whether it began with a probe."""
+        machine.begin(100.0, TV2)
+        machine.want_partitions(100.0, [A])
+        is_probed = isinstance(machine.request, Probe)
+        if is_probed:
+            machine.probed(100.0 + seconds, is_at_once=True)
+        machine.sending(100.0, [A])
+        machine.commit()
+        machine.drained(100.0)
+        assert machine.identity is not None
+        following = Identity(FIRST.producer_id, machine.identity.epoch + 1)
+        machine.end_answered(100.0, following, None, ErrorCode.NONE)
+        return is_probed
+
+    assert not probes(0.02)  # there is no transaction before
+    # One that took long may have been an accident.
+    assert [probes(0.02), probes(0.02), probes(0.001)] == [True] * 3
+    assert [probes(0.03), probes(0.02), probes(0.03)] == [True] * 3
+    assert not probes(0.02)
+    machine.first_answered(0.034)  # as long as the line takes
+    assert not probes(0.02)
+    machine.first_answered(0.036)
+    assert [probes(0.02) for _ in range(4)] == [True] * 3 + [False]
+
+
 def test_a_lost_commit_that_the_coordinator_cannot_take_has_an_unknown_outcome() -> (
     None
 ):
@@ -641,6 +670,50 @@ def test_a_detach_that_is_given_up_aborts() -> None:
     machine.drained(101.0)
     assert machine.abort() == (DropUnsent(),)
     assert machine.drained(102.0) == (NOWHERE, Send(End(FIRST, TV2, is_commit=False)))
+
+
+# ---- whether the identity is still valid ---------------------------------------------
+
+
+@BOTH
+def test_without_a_transaction_before_a_commit_of_nothing_tells(
+    protocol: Protocol,
+) -> None:
+    machine = ready(protocol)
+    end = machine.recheck()
+    assert end == End(FIRST, protocol, is_commit=True)
+    assert machine.rechecked(end, ErrorCode.INVALID_TXN_STATE, None)
+    for code in (47, 49, 53, 90):
+        assert not machine.rechecked(end, code, None)
+    # TV2 would have committed something that is open, and bumped the epoch.
+    assert machine.rechecked(end, 0, FIRST) is (protocol is TV1)
+
+
+def test_tv2_tells_by_the_end_before() -> None:
+    machine = ending()
+    answer(machine, 0, NEXT)
+    end = machine.recheck()
+    assert end == End(FIRST, TV2, is_commit=True)
+    assert not machine.rechecked(end, 90, None)
+    assert not machine.rechecked(end, ErrorCode.INVALID_TXN_STATE, None)
+    assert not machine.rechecked(end, 0, Identity(8, 0))
+    assert machine.rechecked(end, 0, NEXT)
+    # Its markers are written: the next transaction does not ask again.
+    assert machine.begin(102.0, TV2) == (Admit(None),)
+
+
+def test_tv1_tells_by_the_same_commit() -> None:
+    machine = ending(TV1)
+    answer(machine, 0)
+    end = machine.recheck()
+    assert end == End(FIRST, TV1, is_commit=True)
+    assert machine.rechecked(end, 0, None)
+
+
+@pytest.mark.parametrize("state", [s for s in State if s is not State.READY])
+def test_nothing_is_asked_beside_a_transaction(state: State) -> None:
+    with pytest.raises(InternalError):
+        IN[state]().recheck()
 
 
 # ---- changes of protocol, and the ways out -------------------------------------------
