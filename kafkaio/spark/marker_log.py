@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from kafkaio._records.batch import Batch, Decompressor, first_batch_size, read_batches
 from kafkaio._runtime.clock import now
+from kafkaio._runtime.group import TaskGroup
 from kafkaio.admin import Admin, ConfigResource, ConfigResourceType, NewTopic
 from kafkaio.client import Client, Leader
 from kafkaio.client.client import cluster_of
@@ -43,6 +44,7 @@ from kafkaio.protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
+from kafkaio.spark.marker_groups import marker_in
 from kafkaio.spark.marker_names import TaskName
 from kafkaio.spark.marker_records import (
     MarkerReader,
@@ -51,7 +53,7 @@ from kafkaio.spark.marker_records import (
     rows_record,
     verified_record,
 )
-from kafkaio.spark.marker_state import AppState, RowSum
+from kafkaio.spark.marker_state import AppState, Marker, RowSum
 from kafkaio.types import TopicPartition
 
 __all__ = ["MarkerLog", "TopicMarkers", "TopicRefused"]
@@ -75,6 +77,8 @@ _CONFIGS: Final = {
 }
 #: The least that brokers before 2.4, which have no default for it here, may take.
 _REPLICAS_BEFORE_2_4: Final = 3
+#: Seconds after which a worker tries again to make the topic.
+_REFUSED: Final = 300.0
 #: Refusals by which a topic cannot be made by this principal, or on this cluster.
 _REFUSING: Final = frozenset(
     {
@@ -103,6 +107,9 @@ class MarkerLog:
         self._config = client.config
         self.at = TopicPartition(topic, _PARTITION)
         self.is_prepared = False
+        # Why the topic could not be made, and until when that is not tried again.
+        self.refused: TopicRefused | None = None
+        self.refused_until = 0.0
         self.reader = MarkerReader()
         self._topic_id: UUID | None = None
         self._since = now()
@@ -253,16 +260,24 @@ _logs: WeakKeyDictionary[Client, dict[str, MarkerLog]] = WeakKeyDictionary()
 class TopicMarkers:
     """Keeps markers as records of a compacted topic.
 
+    Where the topic may not be made, groups keep the markers. If it is made later, an
+    application that began with groups goes on with the topic: the group of a task is
+    looked at as long as the topic has nothing of an earlier version.
+
     Args:
         client: a started client.
         topic: the topic.
+        groups_at: the topic at which groups may have kept markers; None if they cannot.
     """
 
     begins_by_writing = True
 
-    def __init__(self, client: Client, topic: str) -> None:
+    def __init__(
+        self, client: Client, topic: str, groups_at: str | None = None
+    ) -> None:
         self._client = client
         self._log = MarkerLog.of(client, topic)
+        self._groups_at = groups_at
         self.topic = topic
 
     async def prepare(self) -> None:
@@ -273,12 +288,19 @@ class TopicMarkers:
             ConfigurationError: it is not compacted.
             KafkaError: a broker did not answer, or refused.
         """
-        if self._log.is_prepared:
+        log = self._log
+        if log.is_prepared:
             return
+        if log.refused is not None and now() < log.refused_until:
+            raise log.refused
         try:
             await self._client.partitions_for(self.topic)
         except UnknownTopicOrPartition:
-            await self._make()
+            try:
+                await self._make()
+            except TopicRefused as error:
+                log.refused, log.refused_until = error, now() + _REFUSED
+                raise
         await self._check()
         self._log.is_prepared = True
 
@@ -328,10 +350,53 @@ class TopicMarkers:
         Raises:
             KafkaError: the marker was not written, or not read.
         """
+        if self._groups_at is None or _knows(self._log.reader.state(name.scope), name):
+            return await self._begin(tx, name, run)
+        state, marker = await self._begin_and_ask(tx, name, run)
+        if marker is not None and marker.version >= 0 and not _knows(state, name):
+            state.tasks[name.task] = marker
+        return state
+
+    async def _begin(self, tx: Transaction, name: TaskName, run: str) -> AppState:
         record = begun_record(name.scope, name.task, name.version, run)
         end = await self._send(tx, record)
         await self._log.read_to(self._client, end)
         return self._log.reader.state(name.scope)
+
+    async def _begin_and_ask(
+        self, tx: Transaction, name: TaskName, run: str
+    ) -> tuple[AppState, Marker | None]:
+        # At once, since the two do not depend on each other: both come after the epoch
+        # of the task's producer.
+        markers: list[Marker | None] = []
+        states: list[AppState] = []
+        failures: list[KafkaError] = []
+
+        async def ask() -> None:
+            try:
+                markers.append(await self._marker_of_group(name))
+            except KafkaError as error:
+                failures.append(error)
+
+        async with TaskGroup() as group:
+            group.start_soon(ask)
+            try:
+                states.append(await self._begin(tx, name, run))
+            except KafkaError as error:
+                failures.insert(0, error)
+                group.cancel_scope.cancel()
+        if failures:
+            raise failures[0]
+        return states[0], markers[0]
+
+    async def _marker_of_group(self, name: TaskName) -> Marker | None:
+        assert self._groups_at is not None
+        at = TopicPartition(self._groups_at, 0)
+        try:
+            found = await self._client.committed(name.transactional_id, [at])
+        except AuthorizationError:
+            return None  # then groups have kept none, either
+        return marker_in(found[at])
 
     async def again(self, name: TaskName, run: str) -> AppState:
         """Read what has been written since `begin`.
@@ -411,6 +476,12 @@ class TopicMarkers:
                     self.topic, value, key=key, partition=_PARTITION
                 )
             await producer.flush()
+
+
+def _knows(state: AppState, name: TaskName) -> bool:
+    """Whether the topic has the task's markers, or those of an earlier version."""
+    is_later = any(each.version < name.version for each in state.tasks.values())
+    return is_later or name.task in state.tasks
 
 
 def _new_topic(name: str, replicas: int | None) -> NewTopic:
