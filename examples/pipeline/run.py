@@ -140,6 +140,21 @@ def session(to: Settings):  # type: ignore[no-untyped-def]  # imported where it 
     return builder.getOrCreate()
 
 
+def stop() -> None:
+    """Stop the session, if a step has made one.
+
+    It ends the Python workers. Without it they would find their sockets closed when the
+    JVM ends, and print a BrokenPipeError each.
+    """
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.getActiveSession()
+    if spark is not None:
+        spark.stop()
+
+
 def stream(to: Settings) -> None:
     """Stream all orders that there are, in several micro-batches."""
     import steps
@@ -268,12 +283,15 @@ def run(args: argparse.Namespace, servers: str) -> None:
     to = Settings(
         servers, args.master, directory.absolute(), args.name, args.orders, args.seed
     )
-    for step in args.steps or STEPS:
-        print(f"{step} ({to.directory})", flush=True)
-        if step == "generate":
-            asyncio.run(generate(to))
-        else:
-            {"stream": stream, "backfill": backfill, "check": check}[step](to)
+    try:
+        for step in args.steps or STEPS:
+            print(f"{step} ({to.directory})", flush=True)
+            if step == "generate":
+                asyncio.run(generate(to))
+            else:
+                {"stream": stream, "backfill": backfill, "check": check}[step](to)
+    finally:
+        stop()
 
 
 if __name__ == "__main__":
