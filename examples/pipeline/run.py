@@ -132,7 +132,6 @@ def session(to: Settings):  # type: ignore[no-untyped-def]  # imported where it 
         # Repeated work must put the same rows into the same task.
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.warehouse.dir": str(to.directory / "warehouse"),
-        "spark.python.unix.domain.socket.enabled": "true",
     }
     builder = SparkSession.builder.master(to.master).appName(f"pipeline {to.name}")
     for name, value in settings.items():
@@ -141,11 +140,7 @@ def session(to: Settings):  # type: ignore[no-untyped-def]  # imported where it 
 
 
 def stop() -> None:
-    """Stop the session, if a step has made one.
-
-    It ends the Python workers. Without it they would find their sockets closed when the
-    JVM ends, and print a BrokenPipeError each.
-    """
+    """Stop the session, if a step has made one."""
     if "pyspark" not in sys.modules:
         return
     from pyspark.sql import SparkSession
