@@ -1,4 +1,4 @@
-"""Errors and warnings for Spark's users: one sentence of bounded length, near the top."""
+"""Errors and warnings of Spark: one sentence, of bounded length, near the top."""
 
 from __future__ import annotations
 
