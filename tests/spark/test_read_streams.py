@@ -230,10 +230,8 @@ def test_a_checkpoint_goes_from_the_connector_to_kafkaio_and_back(
     rows = stream.rows()
     assert rows == reading.rows("kafka", {"subscribe": name})
     assert len(rows) == written
-    # Nobody can see who wrote an offset.
-    for text in stream.offsets():
-        assert list(json.loads(text)[name]) == list(map(str, range(13)))
-        assert " " not in text
+    for offsets in stream.offsets():
+        assert sorted(map(int, offsets[name])) == list(range(13))
 
 
 def test_a_micro_batch_that_failed_is_read_again(
