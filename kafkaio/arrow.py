@@ -25,9 +25,18 @@ and of their forms.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from uuid import UUID
 
 from kafkaio._arguments import count_of, level_of, partition_of, type_name
 from kafkaio._records.batch import (
@@ -63,6 +72,7 @@ except ImportError as _error:
     ) from _error
 
 if TYPE_CHECKING:
+    from kafkaio._machines.ranges import RangeState
     from kafkaio.client import Client
     from kafkaio.fetching.ranges import RangeFetcher, RangePart
 
@@ -112,6 +122,8 @@ _LAYOUTS = {
 _AHEAD, _BYTES_AHEAD = 2**20, 32 * 2**20
 #: Bytes of records, decompressed, after which a batch of a range is handed out.
 _ENOUGH = 32 * 2**20
+#: Bytes of records up to which a batch goes on with the next range, if that is here.
+_SMALL = 2**20
 
 ColumnT = TypeVar("ColumnT")
 
@@ -299,20 +311,29 @@ def read_ranges(
     schema: pa.Schema | None = None,
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     fetch_bytes: int = 4 * 2**20,
+    topic_ids: Mapping[str, UUID] | None = None,
 ) -> RangeReader:
     """Read ranges of offsets of any partitions as Arrow, without a consumer or a group.
 
-    The ranges are read one after the other, in the order given; the records of each in
-    the order of their offsets. Each batch has records of one range, mostly those of one
-    answer to a fetch. The next fetch was sent when a batch is handed out: the broker
-    works while the caller does, even if the caller stops the event loop in between.
+    One request fetches many ranges of a leader, and all leaders are asked at the same
+    time. The next fetches were sent when a batch is handed out: the brokers work while
+    the caller does, even if the caller stops the event loop in between. A batch has
+    about what one answer has brought, of one range or of several; large answers come
+    as several batches.
+
+    The records of a range always come in the order of their offsets. The ranges come in
+    the order given while all leaders answer. If a leader does not answer for half a
+    second, or has nothing of a range yet, other ranges go first, and the late ones
+    follow when something of them comes. So a leader that is gone holds no others; sort
+    the table if the order of the ranges matters.
 
     A range ends when its end is reached. Compacted topics, aborted transactions and
     transaction markers leave offsets without records, so a range can have fewer records
     than offsets, or none. If the log does not reach the end yet, the reader waits.
 
     Leaders that move, connections that break and brokers that do not answer are
-    retried, for ``default_api_timeout_ms`` without progress. Checksums are checked.
+    retried, for ``default_api_timeout_ms`` without progress of any range. Checksums are
+    checked.
 
     Several readers on one client work side by side. The client must stay open, and
     belongs to the event loop that runs the reader.
@@ -344,7 +365,14 @@ def read_ranges(
         isolation_level: ``"read_committed"`` leaves out records of aborted
             transactions, and waits for the end of open ones.
         fetch_bytes: the most bytes of one answer, as they are sent; one batch that is
-            larger comes whole. Two answers at most are in memory.
+            larger comes whole. Of one leader two answers at most are in memory, and of
+            all leaders together ten.
+        topic_ids: the ids (KIP-516) that topics had when the ranges were chosen. If one
+            of these topics was deleted and made again since then, a step raises
+            UnknownTopicOrPartition, instead of reading other records at the same
+            offsets. Of topics without an id here, the reader notices only that they are
+            made again after it has begun to read them. Nothing is noticed with brokers
+            before 3.1, whose fetches name no ids.
 
     Returns:
         An asynchronous iterator. A step that raises or is cancelled has taken nothing:
@@ -354,7 +382,8 @@ def read_ranges(
         - `OffsetOutOfRange`: the log does not have the range (any more); it names the
           range, and what the log has;
         - `LogTruncated`: an unclean election lost what was read of the range (KIP-320);
-        - `UnknownTopicOrPartition`: there is no such topic or partition;
+        - `UnknownTopicOrPartition`: there is no such topic or partition, or the topic
+          was deleted and made again;
         - `RequestTimeout`: nothing came in time; the cause is the last failure;
         - `CorruptRecord`: a checksum is wrong, or records cannot be decoded; the
           records before it were handed out. Read the range from ``next_offset`` on to
@@ -390,10 +419,26 @@ def read_ranges(
             _ranges_of(ranges),
             isolation_level=level_of(isolation_level),
             fetch_bytes=fetch_bytes,
+            topic_ids=_topic_ids_of(topic_ids),
             borrower=reader,
         )
     )
     return reader
+
+
+def _topic_ids_of(ids: object) -> dict[str, UUID]:
+    if ids is None:
+        return {}
+    if not isinstance(ids, Mapping):
+        raise ArgumentTypeError(
+            f"topic_ids must be a mapping of names to UUIDs, not {type_name(ids)}"
+        )
+    for name, topic_id in ids.items():
+        if not isinstance(name, str) or not isinstance(topic_id, UUID):
+            raise ArgumentTypeError(
+                f"topic_ids must map names to UUIDs; it has {name!r}: {topic_id!r}"
+            )
+    return dict(ids)
 
 
 def _ranges_of(ranges: object) -> list[OffsetRange]:
@@ -414,26 +459,54 @@ def _ranges_of(ranges: object) -> list[OffsetRange]:
     return found
 
 
-class _Chunk(NamedTuple):
-    """Records of one range that become a batch.
+class _Place(NamedTuple):
+    """Where some records of a chunk are from.
 
     Attributes:
-        columns: what was decoded.
-        start: the records are not before this offset.
-        partition: where they are from.
-        runs: number of records, timestamp type and leader epoch, batch by batch.
+        partition: their partition.
+        start: they are not before this offset.
+        rows: how many there are.
     """
 
-    columns: Columns
-    start: int
     partition: TopicPartition
-    runs: list[tuple[int, int, int]]
+    start: int
+    rows: int
 
     @property
     def name(self) -> str:
         """The place of the records, for messages."""
         topic, partition = self.partition
         return f"{topic}-{partition} from offset {self.start} on"
+
+
+class _Chunk(NamedTuple):
+    """Records of ranges that become a batch.
+
+    Attributes:
+        columns: what was decoded.
+        places: where the records are from, in their order.
+        runs: number of records, timestamp type and leader epoch, batch by batch.
+    """
+
+    columns: Columns
+    places: list[_Place]
+    runs: list[tuple[int, int, int]]
+
+    def name(self, array: pa.Array, accepts: Callable[[pa.Array], object]) -> str:
+        """The place of the records that a column cannot have, for messages.
+
+        Args:
+            array: one value for each record.
+            accepts: raises for values that the column cannot have.
+        """
+        start = 0
+        for place in self.places:
+            try:
+                accepts(array.slice(start, place.rows))
+            except pa.ArrowInvalid:
+                return place.name
+            start += place.rows
+        return self.places[0].name
 
 
 #: Makes one column.
@@ -507,38 +580,69 @@ def _bytes_form(field: pa.Field) -> _Form | None:
         made = _binary(column, columns.length, kind)
         if is_text:
             try:
-                made.validate(full=True)
+                _validate(made)
             except pa.ArrowInvalid as error:
                 raise ArgumentValueError(
-                    f"a {name} of {chunk.name} is not UTF-8; read the column as "
-                    f"binary: {error}"
+                    f"a {name} of {chunk.name(made, _validate)} is not UTF-8; read the "
+                    f"column as binary: {error}"
                 ) from error
         return made
 
     return make
 
 
+def _validate(array: pa.Array) -> None:
+    array.validate(full=True)
+
+
 def _topic_form(field: pa.Field) -> _Form | None:
     kind = field.type
     if kind == pa.string():
-        return lambda chunk: pa.repeat(chunk.partition.topic, chunk.columns.length)
+        return _topic_names
     if not pa.types.is_dictionary(kind) or kind.value_type != pa.string():
         return None
-    first = pa.scalar(0, kind.index_type)
 
     def make(chunk: _Chunk) -> pa.Array:
-        names = pa.array([chunk.partition.topic], pa.string())
-        indices = pa.repeat(first, chunk.columns.length)
+        # The dictionary of a batch has the topics of the batch.
+        numbers: dict[str, int] = {}
+        runs = [
+            (numbers.setdefault(place.partition.topic, len(numbers)), place.rows)
+            for place in chunk.places
+        ]
+        indices = _repeated(runs, kind.index_type)
+        names = pa.array(numbers, pa.string())
         return pa.DictionaryArray.from_arrays(indices, names, ordered=kind.ordered)
 
     return make
 
 
+def _topic_names(chunk: _Chunk) -> pa.Array:
+    runs = [(place.partition.topic, place.rows) for place in chunk.places]
+    return _repeated(runs, pa.string())
+
+
+def _repeated(runs: Iterable[tuple[object, int]], kind: pa.DataType) -> pa.Array:
+    """Return an array of values, each a number of times."""
+    merged: list[list[Any]] = []
+    for value, count in runs:
+        if merged and merged[-1][0] == value:
+            merged[-1][1] += count
+        else:
+            merged.append([value, count])
+    if len(merged) == 1:
+        [(value, count)] = merged
+        return pa.repeat(pa.scalar(value, kind), count)
+    ends = pa.array(accumulate(count for _, count in merged), pa.int32())
+    values = pa.array([value for value, _ in merged], kind)
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
+
+
 def _partition_form(field: pa.Field) -> _Form | None:
     if field.type != pa.int32():
         return None
-    return lambda chunk: pa.repeat(
-        pa.scalar(chunk.partition.partition, pa.int32()), chunk.columns.length
+    return lambda chunk: _repeated(
+        ((place.partition.partition, place.rows) for place in chunk.places),
+        pa.int32(),
     )
 
 
@@ -562,9 +666,10 @@ def _timestamp_form(field: pa.Field) -> _Form | None:
         try:
             return made.cast(kind)
         except pa.ArrowInvalid as error:
+            name = chunk.name(made, lambda part: part.cast(kind))
             raise ArgumentValueError(
-                f"a timestamp of {chunk.name} does not fit in microseconds; read the "
-                f"column in milliseconds: {error}"
+                f"a timestamp of {name} does not fit in microseconds; read the column "
+                f"in milliseconds: {error}"
             ) from error
 
     return make
@@ -574,18 +679,9 @@ def _run_form(number: int, field: pa.Field) -> _Form | None:
     if field.type != pa.int32():
         return None
 
-    def make(chunk: _Chunk) -> pa.Array:
-        runs = [(run[0], run[number]) for run in chunk.runs]
-        if len({value for _, value in runs}) == 1:
-            value = pa.scalar(runs[0][1], pa.int32())
-            return pa.repeat(value, chunk.columns.length)
-        parts = [
-            value.to_bytes(4, sys.byteorder, signed=True) * count
-            for count, value in runs
-        ]
-        return _fixed(pa.int32(), b"".join(parts), 4)
-
-    return make
+    return lambda chunk: _repeated(
+        ((run[number], run[0]) for run in chunk.runs), pa.int32()
+    )
 
 
 def _headers_form(field: pa.Field) -> _Form | None:
@@ -637,6 +733,10 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
         self._form = form
         self._columns = ColumnsBuilder(form.wanted)
         self._fetcher: RangeFetcher | None = None
+        # What was left when the reader ended.
+        self._left: list[OffsetRange] = []
+        # Whether a batch may have records of several ranges.
+        self._joins = True
         self._is_reading = False
 
     def _begin(self, fetcher: RangeFetcher) -> None:
@@ -669,6 +769,14 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
             self._is_reading = False
         raise StopAsyncIteration
 
+    def remaining(self) -> list[OffsetRange]:
+        """Return what was not handed out yet, in the order given; asks no broker.
+
+        A range that was begun starts at the offset after what was handed out of it.
+        After `aclose` it is what was left then.
+        """
+        return self._left if self._fetcher is None else self._fetcher.remaining()
+
     async def aclose(self) -> None:
         """End reading; what was fetched and not handed out is dropped.
 
@@ -681,6 +789,7 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
 
     def _end(self) -> None:
         if self._fetcher is not None:
+            self._left = self._fetcher.remaining()
             self._fetcher.close()
             self._fetcher = None
 
@@ -688,34 +797,66 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
         try:
             await part.prepare()
         except (CorruptRecord, RecordTooLarge):
-            fetcher.rewind()
+            fetcher.take_back(part.state, part.state.accepted)
             raise
 
     def _read(self, fetcher: RangeFetcher, part: RangePart) -> pa.RecordBatch | None:
         # Nothing is awaited here: a batch is handed out whole or not at all.
-        start = part.position
+        before: dict[RangeState, int] = {}
         try:
-            runs, is_sound = self._gather(part)
-            columns = self._columns.finish()
-            chunk = _Chunk(columns, start, part.within.partition, runs)
-            batch = self._form.batch(chunk) if columns.length else None
+            chunk = self._chunk(fetcher, part, before)
+            return self._form.batch(chunk) if chunk.columns.length else None
         except Exception:
             self._columns = ColumnsBuilder(self._form.wanted)
-            fetcher.rewind()
+            for each, accepted in before.items():
+                fetcher.take_back(each, accepted)
+            if len(before) > 1:
+                # Records of one range cannot be had in this form. The others can, if
+                # no batch has records of two ranges.
+                self._joins = False
+                return None
             raise
-        fetcher.accept()
-        if not is_sound:
-            # The network may be the cause: what is corrupt is fetched once more.
-            fetcher.rewind()
-        return batch
 
-    def _gather(self, part: RangePart) -> tuple[list[tuple[int, int, int]], bool]:
+    def _chunk(
+        self, fetcher: RangeFetcher, part: RangePart, before: dict[RangeState, int]
+    ) -> _Chunk:
+        """Decode parts, as long as they are here and small.
+
+        Args:
+            fetcher: has the parts.
+            part: the first of them.
+            before: gets the offsets that were accepted before of their ranges.
+        """
+        columns, places = self._columns, list[_Place]()
+        runs: list[tuple[int, int, int]] = []
+        following: RangePart | None = part
+        while following is not None:
+            part, start = following, following.position
+            before.setdefault(part.state, part.state.accepted)
+            length = columns.length
+            is_sound = self._gather(part, runs)
+            places.append(_Place(part.within.partition, start, columns.length - length))
+            fetcher.accept(part)
+            if not is_sound:
+                # The network may be the cause: what is corrupt is fetched once more.
+                fetcher.take_back(part.state, part.state.accepted)
+            is_over = not is_sound or not part.is_read or not self._joins
+            if is_over or columns.size >= _SMALL:
+                break
+            following = fetcher.following()
+        return _Chunk(columns.finish(), places, runs)
+
+    def _gather(self, part: RangePart, runs: list[tuple[int, int, int]]) -> bool:
         """Decode batches of a part until it is read, or until there are enough bytes.
 
+        Args:
+            part: the part.
+            runs: gets the runs of its batches.
+
         Returns:
-            The runs of the chunk, and whether no batch was corrupt.
+            Whether no batch was corrupt.
         """
-        columns, runs = self._columns, []
+        columns = self._columns
         tp, _, end = part.within
         try:
             while columns.size < _ENOUGH and (batch := part.next()) is not None:
@@ -731,8 +872,8 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
             if not columns.length:
                 part.locate(error)
                 raise
-            return runs, False
-        return runs, True
+            return False
+        return True
 
 
 def records_to_table(records: Sequence[Record], *, headers: bool = False) -> pa.Table:
