@@ -5,28 +5,38 @@ event loop of this process (`kafkaio.spark.runtime`), on the client that is kept
 Each attempt ends after ``kafka.request.timeout.ms``, whatever the brokers do, and
 ``fetchOffset.numRetries`` more follow an attempt that failed in a way that may pass.
 
-State: the options. The client stays in its process.
+State: the options, and the ids of the topics that were asked about. The client stays in
+its process.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from uuid import UUID
 
 import anyio
 
 from kafkaio.errors import KafkaError, UnknownTopicOrPartition
 from kafkaio.spark import runtime
 from kafkaio.spark.errors import explained
-from kafkaio.spark.offsets import Moment, lookups, name_of, no_record, resolved
+from kafkaio.spark.offsets import (
+    Moment,
+    lookups,
+    name_of,
+    no_record,
+    remade,
+    resolved,
+)
 from kafkaio.spark.options import IsolationLevel, ReadOptions
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio.client.client import Client
+    from kafkaio.client.cluster import FoundTopic
 
-__all__ = ["Lookup", "ends_of"]
+__all__ = ["Ends", "Lookup", "ends_of"]
 
 T = TypeVar("T")
 _Offsets: TypeAlias = dict[TopicPartition, int]
@@ -42,12 +52,17 @@ class Lookup:
 
     Args:
         options: of the read.
+
+    Attributes:
+        topic_ids: the ids of topics, as the last call that asked about them found them;
+            without those of brokers that have none.
     """
 
-    __slots__ = ("_options",)
+    __slots__ = ("_options", "topic_ids")
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
+        self.topic_ids: dict[str, UUID] = {}
 
     def start_and_end(self) -> tuple[_Offsets, _Offsets]:
         """Return the offsets between which a batch reads.
@@ -79,43 +94,57 @@ class Lookup:
 
         return self._ask("looking up the offsets to start at", ask)
 
-    def latest(self, known: Mapping[TopicPartition, int]) -> _Offsets:
+    def latest(
+        self, known: Mapping[TopicPartition, int], topic_ids: Mapping[str, UUID]
+    ) -> _Offsets:
         """Return the latest offset of every partition that there is now.
 
-        A leader that has just been elected may not know its latest offset yet. So where
-        an offset is less than the known one, it is looked up again a few times.
+        A leader that has just been elected may not know its latest offset yet, and a
+        broker may learn of a topic that was made again later than another one. So
+        offsets that are less than the known ones, and ids that are others, are looked
+        up again a few times.
 
         Args:
             known: offsets that were there before.
+            topic_ids: the ids that the topics had then.
 
         Raises:
             DataSourceError: the cluster cannot be asked, or has no such topic.
         """
 
         async def ask(client: Client) -> _Offsets:
-            partitions = await self._partitions(client)
             level = self._options.isolation_level
-            found = await _ends(client, partitions, "latest", level)
             for _ in range(_LOOKS):
-                if all(end >= known.get(tp, 0) for tp, end in found.items()):
-                    break
-                await anyio.sleep(self._pause())
+                partitions = await self._partitions(client)
                 found = await _ends(client, partitions, "latest", level)
-            return found
+                went_back = any(end < known.get(tp, 0) for tp, end in found.items())
+                if not went_back and not remade(topic_ids, self.topic_ids):
+                    return found
+                await anyio.sleep(self._pause())
+            partitions = await self._partitions(client)
+            return await _ends(client, partitions, "latest", level)
 
         return self._ask("looking up the latest offsets", ask)
 
-    def ends(self, partitions: Collection[TopicPartition]) -> tuple[_Offsets, _Offsets]:
+    def ends(
+        self, partitions: Collection[TopicPartition], topic_ids: Mapping[str, UUID]
+    ) -> tuple[_Offsets, _Offsets]:
         """Return the earliest and the latest offsets of partitions.
 
         Those that do not exist are left out.
+
+        Args:
+            partitions: the partitions.
+            topic_ids: the ids that their topics should have.
 
         Raises:
             DataSourceError: the cluster cannot be asked.
         """
 
         async def ask(client: Client) -> tuple[_Offsets, _Offsets]:
-            return await ends_of(client, partitions, self._options.isolation_level)
+            found = await ends_of(client, partitions, topic_ids, self._options)
+            self.topic_ids |= found.topic_ids
+            return found.earliest, found.latest
 
         return self._ask("looking up the ends of the logs", ask)
 
@@ -148,14 +177,13 @@ class Lookup:
             await anyio.sleep(self._pause())
 
     def _pause(self) -> float:
-        pause = self._options.offset_retry_interval_ms
-        return (1_000 if pause is None else pause) / 1_000
+        return _pause_of(self._options)
 
     async def _partitions(self, client: Client) -> list[TopicPartition]:
         """Return the partitions to read."""
         topics = self._options.topics
         if topics.partitions:
-            there = await _existing(client, topics.partitions)
+            there, topic_ids = await _existing(client, topics.partitions)
             if missing := set(topics.partitions) - there:
                 names = ", ".join(map(name_of, sorted(missing)))
                 raise UnknownTopicOrPartition(
@@ -163,16 +191,22 @@ class Lookup:
                     code=_UNKNOWN_TOPIC,
                     name="UNKNOWN_TOPIC_OR_PARTITION",
                 )
+            self.topic_ids |= topic_ids
             return list(topics.partitions)
         if topics.pattern:
             # The connector looks for the pattern anywhere in the name; the client would
             # match whole names.
             is_wanted = re.compile(topics.pattern).search
-            found = await client.partitions_for(_ANY_NAME)
-            found = {topic: n for topic, n in found.items() if is_wanted(topic)}
+            found = await _topics(client, _ANY_NAME)
+            found = {topic: each for topic, each in found.items() if is_wanted(topic)}
         else:
-            found = await client.partitions_for(topics.names)
-        return [TopicPartition(t, n) for t, numbers in found.items() for n in numbers]
+            found = await _topics(client, topics.names)
+        self.topic_ids |= _ids_of(found)
+        return [
+            TopicPartition(topic, number)
+            for topic, each in found.items()
+            for number in each.partitions
+        ]
 
     async def _bound(
         self, client: Client, partitions: Collection[TopicPartition], *, is_start: bool
@@ -189,34 +223,89 @@ class Lookup:
         return offsets
 
 
+class Ends(NamedTuple):
+    """Where logs begin and end.
+
+    Attributes:
+        earliest: the first offset of each partition that exists.
+        latest: the end of each of them.
+        topic_ids: the ids of their topics, as far as brokers have them.
+    """
+
+    earliest: _Offsets
+    latest: _Offsets
+    topic_ids: dict[str, UUID]
+
+
 async def ends_of(
     client: Client,
     partitions: Collection[TopicPartition],
-    isolation_level: IsolationLevel,
-) -> tuple[_Offsets, _Offsets]:
+    topic_ids: Mapping[str, UUID],
+    options: ReadOptions,
+) -> Ends:
     """Return the earliest and the latest offsets of partitions.
 
-    Those that do not exist are left out.
+    Those that do not exist are left out. Topics that have another id than they should
+    have are looked up again a few times: a broker may learn of them later than others.
+
+    Args:
+        client: asks.
+        partitions: the partitions.
+        topic_ids: the ids that their topics should have.
+        options: of the read.
     """
-    there = await _existing(client, partitions)
-    return (
-        await _ends(client, there, "earliest", isolation_level),
-        await _ends(client, there, "latest", isolation_level),
+    level = options.isolation_level
+    there, now = await _existing(client, partitions)
+    for _ in range(_LOOKS):
+        if not remade(topic_ids, now):
+            break
+        await anyio.sleep(_pause_of(options))
+        there, now = await _existing(client, partitions)
+    return Ends(
+        await _ends(client, there, "earliest", level),
+        await _ends(client, there, "latest", level),
+        now,
     )
+
+
+def _pause_of(options: ReadOptions) -> float:
+    """Seconds between two attempts to look something up."""
+    pause = options.offset_retry_interval_ms
+    return (1_000 if pause is None else pause) / 1_000
 
 
 async def _existing(
     client: Client, partitions: Collection[TopicPartition]
-) -> set[TopicPartition]:
-    """Return those of some partitions that exist."""
-    found: set[TopicPartition] = set()
-    for topic in sorted({tp.topic for tp in partitions}):
-        try:
-            numbers = (await client.partitions_for(topic))[topic]
-        except UnknownTopicOrPartition:
-            continue
-        found.update(TopicPartition(topic, n) for n in numbers)
-    return found & set(partitions)
+) -> tuple[set[TopicPartition], dict[str, UUID]]:
+    """Return those of some partitions that exist, and the ids of their topics."""
+    names = sorted({tp.topic for tp in partitions})
+    found = await _topics(client, names, skips_unknown=True)
+    there = {
+        TopicPartition(topic, number)
+        for topic, each in found.items()
+        for number in each.partitions
+    }
+    return there & set(partitions), _ids_of(found)
+
+
+async def _topics(
+    client: Client,
+    topics: Collection[str] | re.Pattern[str],
+    *,
+    skips_unknown: bool = False,
+) -> dict[str, FoundTopic]:
+    """Return ids and partitions of topics, with one request."""
+    from kafkaio.client.client import cluster_of
+
+    return await cluster_of(client).topics_for(topics, skips_unknown=skips_unknown)
+
+
+def _ids_of(topics: Mapping[str, FoundTopic]) -> dict[str, UUID]:
+    return {
+        topic: each.topic_id
+        for topic, each in topics.items()
+        if each.topic_id is not None
+    }
 
 
 async def _ends(

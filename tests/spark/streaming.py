@@ -61,6 +61,10 @@ class Stream:
             for each in self._checkpointed()
         ]
 
+    def has_ids(self) -> list[bool]:
+        """Whether each micro-batch has the ids of topics with its offsets."""
+        return [any(not n for n in each.values()) for each in self._checkpointed()]
+
     def rows(self) -> Rows:
         """All rows that were read, as often as they were read."""
         found = [row for batch in self.batches.values() for row in batch]
