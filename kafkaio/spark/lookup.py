@@ -7,8 +7,11 @@ Each attempt ends after ``kafka.default.api.timeout.ms``, or if that is not set 
 together. ``fetchOffset.numRetries`` more follow an attempt that failed in a way that
 may pass.
 
-State: the options, and the ids of the topics that were asked about. The client stays in
-its process.
+Requests that do not depend on each other are in flight together: a micro-batch is
+planned in one round trip where the partitions are those that are known.
+
+State: the options, the ids of the topics that were asked about, and the ends of the
+logs as they were found last. The client stays in its process.
 """
 
 from __future__ import annotations
@@ -17,9 +20,10 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
+from kafkaio._runtime.group import TaskGroup
 from kafkaio.errors import AdminErrors, KafkaError, UnknownTopicOrPartition
 from kafkaio.spark import runtime
 from kafkaio.spark.errors import explained, listed
@@ -47,6 +51,9 @@ _UNKNOWN_TOPIC = 3
 _ANY_NAME = re.compile(".*")
 #: How often offsets that went back are looked up again.
 _LOOKS = 3
+#: Seconds for which the ends that `Lookup.latest` found are good for a plan. Between
+#: the two, Spark writes the offsets into its checkpoint.
+_FRESH: Final = 5.0
 
 
 class Lookup:
@@ -60,11 +67,14 @@ class Lookup:
             without those of brokers that have none.
     """
 
-    __slots__ = ("_options", "topic_ids")
+    __slots__ = ("_found", "_found_at", "_options", "topic_ids")
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self.topic_ids: dict[str, UUID] = {}
+        # What `latest` has found, and when, by a monotonic clock.
+        self._found = Ends({}, {}, {})
+        self._found_at = -_FRESH
 
     def start_and_end(self) -> tuple[_Offsets, _Offsets]:
         """Return the offsets between which a batch reads.
@@ -115,24 +125,58 @@ class Lookup:
         """
 
         async def ask(asker: _Asker) -> _Offsets:
+            found = await self._latest(asker, known)
             for _ in range(_LOOKS):
-                partitions = await self._partitions(asker)
-                found = await asker.ends(partitions, "latest")
-                went_back = any(end < known.get(tp, 0) for tp, end in found.items())
-                if not went_back and not remade(topic_ids, self.topic_ids):
-                    return found
+                latest = found.latest
+                went_back = any(end < known.get(tp, 0) for tp, end in latest.items())
+                if not went_back and not remade(topic_ids, found.topic_ids):
+                    break
                 await asyncio.sleep(self._pause())
-            partitions = await self._partitions(asker)
-            return await asker.ends(partitions, "latest")
+                found = await self._latest(asker, known)
+            self._found, self._found_at = found, time.monotonic()
+            return found.latest
 
         return self._ask("looking up the latest offsets", ask)
+
+    async def _latest(self, asker: _Asker, known: Collection[TopicPartition]) -> Ends:
+        """Return the ends of all partitions that there are now.
+
+        The ends of the known partitions are looked up at the same time as the
+        partitions. They count if these are the partitions; if not, or if that look-up
+        fails, because a partition is gone perhaps, the ends are looked up afterwards.
+        """
+        early: list[tuple[_Offsets, _Offsets]] = []
+        failures: list[KafkaError] = []
+        partitions: list[TopicPartition] = []
+
+        async def look_early() -> None:
+            with contextlib.suppress(KafkaError):
+                early.append(await asker.ends_of_both_sides(known))
+
+        async with TaskGroup() as tasks:
+            if known:
+                tasks.start_soon(look_early)
+            # What leaves the block in another way would be in an exception group.
+            try:
+                partitions = await self._partitions(asker)
+            except KafkaError as error:
+                failures.append(error)
+            if set(partitions) != set(known):
+                # A look-up of what is gone would be repeated until its time is over.
+                tasks.cancel_scope.cancel()
+        if failures:
+            raise failures[0]
+        if not early or set(partitions) != set(known):
+            early = [await asker.ends_of_both_sides(partitions)]
+        return Ends(*early[0], dict(self.topic_ids))
 
     def ends(
         self, partitions: Collection[TopicPartition], topic_ids: Mapping[str, UUID]
     ) -> tuple[_Offsets, _Offsets]:
         """Return the earliest and the latest offsets of partitions.
 
-        Those that do not exist are left out.
+        Those that do not exist are left out. Nobody is asked for what `latest` found a
+        moment ago: what has been deleted since then is noticed by the task that reads.
 
         Args:
             partitions: the partitions.
@@ -141,6 +185,13 @@ class Lookup:
         Raises:
             DataSourceError: the cluster cannot be asked.
         """
+        if time.monotonic() - self._found_at < _FRESH:
+            earliest, latest, found_ids = self._found
+            if latest.keys() >= set(partitions) and not remade(topic_ids, found_ids):
+                return (
+                    {tp: earliest[tp] for tp in partitions},
+                    {tp: latest[tp] for tp in partitions},
+                )
 
         async def ask(asker: _Asker) -> tuple[_Offsets, _Offsets]:
             found = await asker.both_ends(partitions, topic_ids, self._pause())
@@ -336,9 +387,28 @@ class _Asker:
                 break
             await asyncio.sleep(pause)
             there, now = await self.existing(partitions)
-        return Ends(
-            await self.ends(there, "earliest"), await self.ends(there, "latest"), now
-        )
+        return Ends(*await self.ends_of_both_sides(there), now)
+
+    async def ends_of_both_sides(
+        self, partitions: Collection[TopicPartition]
+    ) -> tuple[_Offsets, _Offsets]:
+        """Return the earliest and the latest offsets, which are looked up together."""
+        found: dict[str, _Offsets] = {}
+        failures: list[KafkaError] = []
+
+        async def look(end: Literal["earliest", "latest"]) -> None:
+            try:
+                found[end] = await self.ends(partitions, end)
+            except KafkaError as error:
+                failures.append(error)
+                tasks.cancel_scope.cancel()
+
+        async with TaskGroup() as tasks:
+            tasks.start_soon(look, "earliest")
+            tasks.start_soon(look, "latest")
+        if failures:
+            raise failures[0]
+        return found["earliest"], found["latest"]
 
     async def ends(
         self, partitions: Iterable[TopicPartition], end: Literal["earliest", "latest"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -45,11 +47,23 @@ class Stream:
         query.awaitTermination()
         return query
 
-    def offsets(self) -> list[str]:
-        """The offsets of each micro-batch, as the checkpoint has them."""
+    def _checkpointed(self) -> list[Mapping[str, Mapping[str, int]]]:
+        """What the checkpoint has for each micro-batch."""
         files = (self.checkpoint / "offsets").glob("[0-9]*")
         ordered = sorted(files, key=lambda path: int(path.name))
-        return [path.read_text(encoding="utf-8").splitlines()[-1] for path in ordered]
+        texts = [path.read_text(encoding="utf-8") for path in ordered]
+        return [json.loads(text.splitlines()[-1]) for text in texts]
+
+    def offsets(self) -> list[Mapping[str, Mapping[str, int]]]:
+        """The offsets of each micro-batch, without the ids of topics."""
+        return [
+            {topic: numbers for topic, numbers in each.items() if numbers}
+            for each in self._checkpointed()
+        ]
+
+    def has_ids(self) -> list[bool]:
+        """Whether each micro-batch has the ids of topics with its offsets."""
+        return [any(not n for n in each.values()) for each in self._checkpointed()]
 
     def rows(self) -> Rows:
         """All rows that were read, as often as they were read."""

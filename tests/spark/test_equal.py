@@ -259,8 +259,11 @@ def test_a_topic_that_is_made_again_under_a_running_stream(
         for source, stream in streams.items():
             stream.run(source, failOnDataLoss="false")
         reading.fill(name, 3, first=first)
-    assert streams["kafkaio"].batches == streams["kafka"].batches
-    assert streams["kafkaio"].offsets() == streams["kafka"].offsets()
+    theirs, ours = streams["kafka"], streams["kafkaio"]
+    assert ours.offsets()[-1] == theirs.offsets()[-1]
+    # The connector skips what the new topic has up to the old offset.
+    assert not set(theirs.rows()) - set(ours.rows())
+    assert len(set(ours.rows())) == len(ours.rows())
 
 
 @pytest.mark.nightly
