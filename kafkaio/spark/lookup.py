@@ -20,6 +20,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -150,7 +151,7 @@ class Lookup:
         partitions: list[TopicPartition] = []
 
         async def look_early() -> None:
-            with contextlib.suppress(KafkaError):
+            with suppress(KafkaError):
                 early.append(await asker.ends_of_both_sides(known))
 
         async with TaskGroup() as tasks:
