@@ -139,37 +139,11 @@ class Lookup:
         return self._ask("looking up the latest offsets", ask)
 
     async def _latest(self, client: Client, known: Collection[TopicPartition]) -> Ends:
-        """Return the ends of all partitions that there are now.
-
-        The ends of the known partitions are looked up at the same time as the
-        partitions. They count if these are the partitions; if not, or if that look-up
-        fails, because a partition is gone perhaps, the ends are looked up afterwards.
-        """
-        level = self._options.isolation_level
-        early: list[tuple[_Offsets, _Offsets]] = []
-        failures: list[KafkaError] = []
-        partitions: list[TopicPartition] = []
-
-        async def look_early() -> None:
-            with suppress(KafkaError):
-                early.append(await _both_ends(client, known, level))
-
-        async with TaskGroup() as tasks:
-            if known:
-                tasks.start_soon(look_early)
-            # What leaves the block in another way would be in an exception group.
-            try:
-                partitions = await self._partitions(client)
-            except KafkaError as error:
-                failures.append(error)
-            if set(partitions) != set(known):
-                # A look-up of what is gone would be repeated until its time is over.
-                tasks.cancel_scope.cancel()
-        if failures:
-            raise failures[0]
-        if not early or set(partitions) != set(known):
-            early = [await _both_ends(client, partitions, level)]
-        return Ends(*early[0], dict(self.topic_ids))
+        """Return the ends of all partitions that there are now."""
+        ends = await _found_ends(
+            client, known, lambda: self._partitions(client), self._options
+        )
+        return Ends(*ends, dict(self.topic_ids))
 
     def ends(
         self, partitions: Collection[TopicPartition], topic_ids: Mapping[str, UUID]
@@ -307,14 +281,62 @@ async def ends_of(
         topic_ids: the ids that their topics should have.
         options: of the read.
     """
-    level = options.isolation_level
-    there, now = await _existing(client, partitions)
+    now: dict[str, UUID] = {}
+
+    async def find() -> set[TopicPartition]:
+        nonlocal now
+        there, now = await _existing(client, partitions)
+        return there
+
+    ends = await _found_ends(client, partitions, find, options)
     for _ in range(_LOOKS):
         if not remade(topic_ids, now):
             break
         await anyio.sleep(_pause_of(options))
-        there, now = await _existing(client, partitions)
-    return Ends(*await _both_ends(client, there, level), now)
+        ends = await _found_ends(client, partitions, find, options)
+    return Ends(*ends, now)
+
+
+async def _found_ends(
+    client: Client,
+    expected: Collection[TopicPartition],
+    find: Callable[[], Awaitable[Collection[TopicPartition]]],
+    options: ReadOptions,
+) -> tuple[_Offsets, _Offsets]:
+    """Return the ends of partitions that have to be found.
+
+    The ends of those that are expected are looked up at the same time. They count if
+    these are the partitions; if not, or if that look-up fails, because a partition is
+    gone perhaps, the ends are looked up afterwards.
+
+    Raises:
+        KafkaError: the partitions or their ends cannot be looked up.
+    """
+    level = options.isolation_level
+    early: list[tuple[_Offsets, _Offsets]] = []
+    failures: list[KafkaError] = []
+    partitions: Collection[TopicPartition] = ()
+
+    async def look_early() -> None:
+        with suppress(KafkaError):
+            early.append(await _both_ends(client, expected, level))
+
+    async with TaskGroup() as tasks:
+        if expected:
+            tasks.start_soon(look_early)
+        # What leaves the block in another way would be in an exception group.
+        try:
+            partitions = await find()
+        except KafkaError as error:
+            failures.append(error)
+        if set(partitions) != set(expected):
+            # A look-up of what is gone would be repeated until its time is over.
+            tasks.cancel_scope.cancel()
+    if failures:
+        raise failures[0]
+    if early and set(partitions) == set(expected):
+        return early[0]
+    return await _both_ends(client, partitions, level)
 
 
 def _pause_of(options: ReadOptions) -> float:

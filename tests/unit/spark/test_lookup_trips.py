@@ -106,11 +106,13 @@ def test_a_micro_batch_asks_once(served: Served) -> None:
     assert sorted(served.requests()) == ONE_LOOK
 
 
+@pytest.mark.parametrize("is_repeated", [False, True])
 def test_no_request_waits_for_another(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch, is_repeated: bool
 ) -> None:
     reader = served.reader()
     start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
     asked: set[str] = set()
     whole = asyncio.Event()
 
@@ -130,8 +132,30 @@ def test_no_request_waits_for_another(
 
     together("_topics")
     together("_ends")
-    reader.latestOffset(start, ReadAllAvailable())
+    if is_repeated:
+        served.reader().partitions(start, end)
+    else:
+        reader.latestOffset(start, ReadAllAvailable())
     assert asked == {"_topics", "_ends earliest", "_ends latest"}
+
+
+def test_what_available_now_reads_later(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, limit = served.reader(), ReadMaxRows(4)
+    reader.prepareForTriggerAvailableNow()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, limit)
+    reader.partitions(start, end)
+    later = time.monotonic() + 60
+    clock = SimpleNamespace(monotonic=lambda: later)
+    monkeypatch.setattr("kafkaio.spark.lookup.time", clock)
+    served.requests()
+    start, end = end, reader.latestOffset(end, limit)
+    # The end was settled at first. Whether the records are still there was not.
+    assert served.requests() == []
+    reader.partitions(start, end)
+    assert sorted(served.requests()) == ONE_LOOK
 
 
 def test_what_was_found_a_while_ago_is_asked_again(
