@@ -390,7 +390,7 @@ class RangeFetcher:
         )
         if not self._is_checked:
             await self._check(attempts)
-        patient_until = now() + _PATIENCE
+        until = attempts.deadline
         while True:
             self._land_all()
             self._launch_all()
@@ -398,11 +398,13 @@ class RangeFetcher:
                 return part
             if now() >= attempts.deadline:
                 raise self._expired(attempts)
-            if now() >= patient_until:
+            if now() >= until:
                 ranges.pass_over()
-                patient_until = attempts.deadline
+                until = attempts.deadline
                 continue
-            await self._wait(min(patient_until, attempts.deadline))
+            if until == attempts.deadline and ranges.has_parts():
+                until = min(until, now() + _PATIENCE)
+            await self._wait(until)
 
     async def _next(self) -> RangePart | None:
         each = self._ranges.turn()

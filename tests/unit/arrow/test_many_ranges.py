@@ -161,6 +161,23 @@ class TestRequests:
                 small = read_ranges(client, ranges, fetch_bytes=1_000)
                 assert await places_of(small) == expected([*range(8)], 2)
 
+    async def test_batches_of_very_different_sizes(self) -> None:
+        """Nothing waits for a range that an answer had no room for."""
+        broker = Broker(topics={"t": 20}, memory_transport=True)
+        async with broker:
+            config = ProducerConfig.of(broker.bootstrap_servers, {})
+            async with Producer.from_config(config, dial=broker.dial) as producer:
+                for n in range(400):
+                    size = 150_000 if n % 37 == 0 else n * 7_919 % 9_000
+                    await producer.send("t", b"v" * size, partition=n % 20)
+            ranges = [OffsetRange(TopicPartition("t", n), 0, 20) for n in range(20)]
+            async with client_of(broker) as client:
+                for fetch_bytes in (3_000, 100_000, 1_000_000):
+                    began = time()
+                    reader = read_ranges(client, ranges, fetch_bytes=fetch_bytes)
+                    assert await places_of(reader) == expected([*range(20)], 20)
+                    assert time() - began < 0.5  # nobody was waited for
+
     async def test_faults_of_single_partitions(self) -> None:
         async with Broker(topics={"t": 8}, memory_transport=True) as broker:
             await fill(broker, "t", 800, 8)
@@ -223,10 +240,12 @@ class TestLeaders:
             assert await places_of(reader) == expected(self.HELD)
             assert reader.remaining() == []
 
+    @pytest.mark.parametrize("delays", [(0.3, 0, 0), (2.4, 2, 2.2)])
     async def test_a_leader_that_is_late_comes_in_its_turn(
-        self, cluster: FakeCluster, logs: FakeLogs
+        self, cluster: FakeCluster, logs: FakeLogs, delays: tuple[float, ...]
     ) -> None:
-        cluster.delay(ApiKey.FETCH, 0.3, node=0)
+        for node, seconds in enumerate(delays):
+            cluster.delay(ApiKey.FETCH, seconds, node=node)
         async with client_of(cluster) as client:
             assert await places_of(read_ranges(client, whole())) == expected(
                 [*range(6)]
