@@ -371,8 +371,8 @@ def read_ranges(
             of these topics was deleted and made again since then, a step raises
             UnknownTopicOrPartition, instead of reading other records at the same
             offsets. Of topics without an id here, the reader notices only that they are
-            made again after it has begun to read them. Nothing is noticed with brokers
-            before 3.1, whose fetches name no ids.
+            made again after it has begun to read them. Brokers before 3.1 are not told
+            of ids by fetches: there it is noticed once metadata are fetched.
 
     Returns:
         An asynchronous iterator. A step that raises or is cancelled has taken nothing:

@@ -719,9 +719,14 @@ class RangeFetcher:
             self._on_nothing(each, data, had_room=not answer.left)
 
     def _pin(self, flight: _Flight, tp: TopicPartition) -> None:
-        """Note the id of a topic with the first answer of its leader."""
+        """Note the id of a topic with the first answer of its leader.
+
+        Leaders before Kafka 3.1 are asked by name, so the id is only what metadata
+        said. If that was old, later metadata seem to show another topic: an error that
+        passes is better than records of two topics.
+        """
         topic_id = flight.plan.wanted[tp].topic_id
-        if topic_id.int and flight.plan.by_id:
+        if topic_id.int:
             self._topic_ids.setdefault(tp.topic, topic_id)
 
     def _on_records(

@@ -428,6 +428,25 @@ class TestTopicIds:
                 await places_of(reader)
             assert len(reader.remaining()) == 3
 
+    async def test_brokers_that_are_asked_by_name(self) -> None:
+        """Metadata have ids from 2.8 on, fetches from 3.1 on."""
+        made = Broker(as_version="2.8", memory_transport=True)
+        async with made as broker:
+            broker.create_topic("t", 3)
+            await fill(broker, "t", 300, 3)
+            ranges = whole(100, [TopicPartition("t", n) for n in range(3)])
+            async with client_of(broker, metadata_max_age_ms=1_000) as client:
+                old_id = (await client.topic_ids("t"))["t"]
+                reader = read_ranges(client, ranges, fetch_bytes=400)
+                await anext(reader)
+                await self.make_again(broker, 400)
+                await asyncio.sleep(3)  # the view is refreshed
+                with pytest.raises(UnknownTopicOrPartition, match="'t' was deleted"):
+                    await places_of(reader)
+                again = read_ranges(client, ranges, topic_ids={"t": old_id})
+                with pytest.raises(UnknownTopicOrPartition, match="'t' was deleted"):
+                    await anext(again)
+
     @pytest.mark.parametrize(
         "code", [ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID]
     )
