@@ -13,6 +13,7 @@ transaction, whoever has it; and open transactions are what an attempt looks for
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
@@ -111,7 +112,7 @@ class MarkerReader:
         strangers: number of records that are no markers.
     """
 
-    __slots__ = ("_open", "_scopes", "position", "strangers")
+    __slots__ = ("_begun", "_open", "_scopes", "position", "strangers")
 
     def __init__(self) -> None:
         self.position: int = 0
@@ -119,6 +120,8 @@ class MarkerReader:
         self._scopes: dict[str, AppState] = {}
         # What producers have written in transactions that have not ended.
         self._open: dict[int, list[_Entry | _Removal]] = {}
+        # Where the last transactions of each task have begun.
+        self._begun: dict[tuple[str, int], deque[int]] = {}
 
     def record(
         self,
@@ -144,6 +147,11 @@ class MarkerReader:
             self._apply(entry)
         else:
             self._open.setdefault(producer_id, []).append(entry)
+            if isinstance(entry, _Entry) and entry.kind == _TASK:
+                last = self._begun.setdefault(
+                    (entry.scope, entry.task), deque(maxlen=8)
+                )
+                last.append(offset)
 
     def control(self, producer_id: int, kind: int | None) -> None:
         """Take a control batch in, which ends the transaction of a producer.
@@ -168,8 +176,11 @@ class MarkerReader:
         return any(entry.rows is not None for entry in self._open_of(scope, task))
 
     def has_begun_at(self, scope: str, task: int, offset: int) -> bool:
-        """Whether a transaction of a task is open whose *begun* is at an offset."""
-        return any(entry.offset == offset for entry in self._open_of(scope, task))
+        """Whether the *begun* of a task that was written at an offset has been read.
+
+        Its transaction may have ended since, by another attempt that fenced it.
+        """
+        return offset in self._begun.get((scope, task), ())
 
     def _open_of(self, scope: str, task: int) -> Iterator[_Entry]:
         for entries in self._open.values():
