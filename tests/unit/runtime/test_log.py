@@ -21,6 +21,7 @@ from kafkaio.errors import (
     RequestTimeout,
 )
 from kafkaio.testing import Broker
+from tests.support.patience import HANGS, NEVER_MS
 
 ONE = TopicPartition("one", 0)
 
@@ -449,8 +450,9 @@ async def test_a_broker_that_is_down_is_told_at_once(
     kind: Any, unused_port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "kafkaio")
-    started = asyncio.create_task(kind(f"127.0.0.1:{unused_port}").start())
-    async with asyncio.timeout(1):
+    client = kind(f"127.0.0.1:{unused_port}", default_api_timeout_ms=NEVER_MS)
+    started = asyncio.create_task(client.start())
+    async with asyncio.timeout(HANGS):
         while not warnings(caplog):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
     started.cancel()
