@@ -350,10 +350,10 @@ def read_ranges(
     as several batches.
 
     The records of a range always come in the order of their offsets. The ranges come in
-    the order given while all leaders answer. If a leader does not answer for half a
-    second, or has nothing of a range yet, other ranges go first, and the late ones
-    follow when something of them comes. So a leader that is gone holds no others; sort
-    the table if the order of the ranges matters.
+    the order given while all leaders answer. If a leader does not answer, or has
+    nothing of a range yet, and records of other ranges have waited for half a second,
+    those go first, and the late ones follow when something of them comes. So a leader
+    that is gone holds no others; sort the table if the order of the ranges matters.
 
     A range ends when its end is reached. Compacted topics, aborted transactions and
     transaction markers leave offsets without records, so a range can have fewer records
@@ -393,14 +393,14 @@ def read_ranges(
         isolation_level: ``"read_committed"`` leaves out records of aborted
             transactions, and waits for the end of open ones.
         fetch_bytes: the most bytes of one answer, as they are sent; one batch that is
-            larger comes whole. Of one leader two answers at most are in memory, and of
-            all leaders together ten.
+            larger comes whole. Of one leader two answers at most are in memory, three
+            in rare cases, and of all leaders together twelve.
         topic_ids: the ids (KIP-516) that topics had when the ranges were chosen. If one
             of these topics was deleted and made again since then, a step raises
             UnknownTopicOrPartition, instead of reading other records at the same
             offsets. Of topics without an id here, the reader notices only that they are
-            made again after it has begun to read them. Nothing is noticed with brokers
-            before 3.1, whose fetches name no ids.
+            made again after it has begun to read them. Brokers before 3.1 are not told
+            of ids by fetches: there it is noticed once metadata are fetched.
 
     Returns:
         An asynchronous iterator. A step that raises or is cancelled has taken nothing:

@@ -13,9 +13,10 @@ Invariants, each of them a law in the tests:
 * A range is in at most one request at a time, and a partition once in a request.
 * Ranges have their turn in the order given, while their brokers answer. `pass_over`
   lets the others go first, until the ranges that were late have something to read.
-* A broker has at most one request in flight and one answer that is being read; the
-  broker of the range whose turn it is has two. All together bring at most `_ANSWERS`
-  times the bytes of a request, and one request more for that broker.
+* A broker has at most one request in flight or one answer that is being read. The
+  broker of the range whose turn it is has two answers and a request, where an answer
+  had no room for that range. All together bring at most `_ANSWERS` times the bytes of a
+  request, and what the broker of that range brings.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ _MARGIN: Final = 65_536
 _SLACK: Final = 1.25
 #: The most ranges of one request. Its answer is decoded in one go: about 10 ms.
 _MOST_RANGES: Final = 1_000
+#: Answers that may wait to be read of the broker of the range whose turn it is.
+_UNREAD: Final = 2
 #: So many requests' bytes may be in flight or wait to be read, over all brokers.
 _ANSWERS: Final = 8
 
@@ -266,6 +269,10 @@ class Ranges:
         self._open = [each for each in self._open if not each.is_done]
         return self._open
 
+    def has_parts(self) -> bool:
+        """Whether there is something to read of any range."""
+        return any(each.unread for each in self._nodes.values())
+
     def pass_over(self) -> None:
         """Let those go first that have something to read.
 
@@ -311,9 +318,10 @@ class Ranges:
                 continue
             if node in full:
                 continue
-            if node not in rooms and not self._may_ask(
-                node, now, is_first=node == first
-            ):
+            room = rooms.get(node)
+            if room is None:
+                room = self._room(node, now, head if node == first else None)
+            if room <= 0:
                 full.add(node)
                 if len(full) >= brokers:
                     break
@@ -323,23 +331,32 @@ class Ranges:
                 continue
             partitions.add(tp)
             choice.groups.setdefault(node, []).append(each)
-            room = rooms.get(node, self._fetch_bytes) - self._expected(each)
-            rooms[node] = room
-            if room <= 0 or len(partitions) >= _MOST_RANGES:
+            rooms[node] = room - self._expected(each)
+            if rooms[node] <= 0 or len(partitions) >= _MOST_RANGES:
                 full.add(node)
         return choice
 
-    def _may_ask(self, node: int, now: float, *, is_first: bool) -> bool:
+    def _room(self, node: int, now: float, head: RangeState | None) -> float:
+        """The bytes that a broker may be asked for; of one range at least, unless 0.
+
+        Args:
+            node: the broker.
+            now: the time.
+            head: the range whose turn it is, if this is its broker.
+        """
         known = self._nodes.get(node)
         if known is None:
             known = self._nodes[node] = _Node()
         if known.is_busy or known.due > now:
-            return False
-        if not is_first:
-            return not known.unread and self._bytes < _ANSWERS * self._fetch_bytes
-        # Where nothing has come of the first range, no other part will be read.
-        head = self._head()
-        return known.unread < (2 if head is not None and head.parts else 3)
+            return 0
+        if head is None:
+            is_free = not known.unread and self._bytes < _ANSWERS * self._fetch_bytes
+            return self._fetch_bytes if is_free else 0
+        if head.parts:
+            return self._fetch_bytes if known.unread < _UNREAD else 0
+        # Nothing has come of the range whose turn it is, and nothing else is read
+        # before it: it is asked for in any case, and in the end alone.
+        return self._fetch_bytes if known.unread <= _UNREAD else 1
 
     def _expected(self, each: RangeState) -> float:
         density = self._density.get(each.within.partition.topic)
@@ -442,11 +459,11 @@ class Ranges:
 
     def accept(self, each: RangeState) -> None:
         """Note that the caller has read the first part of a range, to its position."""
-        part, answer = each.parts[0]
+        part, _ = each.parts[0]
         each.accepted = part.position
-        if part.is_read:
-            each.parts.popleft()
-            self._release(answer)
+        # Batches after the end of the range are left where the part has them.
+        while each.parts and (each.parts[0][0].is_read or each.is_done):
+            self._release(each.parts.popleft()[1])
 
     def take_back(self, each: RangeState, accepted: int) -> None:
         """Let a range be fetched again from an offset.

@@ -390,7 +390,7 @@ class RangeFetcher:
         )
         if not self._is_checked:
             await self._check(attempts)
-        patient_until = now() + _PATIENCE
+        until = attempts.deadline
         while True:
             self._land_all()
             self._launch_all()
@@ -398,11 +398,13 @@ class RangeFetcher:
                 return part
             if now() >= attempts.deadline:
                 raise self._expired(attempts)
-            if now() >= patient_until:
+            if now() >= until:
                 ranges.pass_over()
-                patient_until = attempts.deadline
+                until = attempts.deadline
                 continue
-            await self._wait(min(patient_until, attempts.deadline))
+            if until == attempts.deadline and ranges.has_parts():
+                until = min(until, now() + _PATIENCE)
+            await self._wait(until)
 
     async def _next(self) -> RangePart | None:
         each = self._ranges.turn()
@@ -717,9 +719,14 @@ class RangeFetcher:
             self._on_nothing(each, data, had_room=not answer.left)
 
     def _pin(self, flight: _Flight, tp: TopicPartition) -> None:
-        """Note the id of a topic with the first answer of its leader."""
+        """Note the id of a topic with the first answer of its leader.
+
+        Leaders before Kafka 3.1 are asked by name, so the id is only what metadata
+        said. If that was old, later metadata seem to show another topic: an error that
+        passes is better than records of two topics.
+        """
         topic_id = flight.plan.wanted[tp].topic_id
-        if topic_id.int and flight.plan.by_id:
+        if topic_id.int:
             self._topic_ids.setdefault(tp.topic, topic_id)
 
     def _on_records(

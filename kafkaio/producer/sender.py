@@ -190,12 +190,13 @@ class Sender:
 
         In the next iteration, so that other records can join the batch; at once if the
         record before was sent alone and answered before another one came. Such records
-        would wait an iteration each, for nothing.
+        would wait an iteration each, for nothing. Where a transaction admits partitions
+        one by one, others can join the request that adds them, which is a round trip.
         """
         self._has_others |= self._is_scheduled or self._on_wire > 0
-        accumulator = self._accumulator
-        is_lone, accumulator.gate.is_lone = accumulator.gate.is_lone, False
-        if is_lone and not self._has_others:
+        gate = self._accumulator.gate
+        is_lone, gate.is_lone = gate.is_lone, False
+        if is_lone and not self._has_others and gate.admitted is None:
             self._look()
         else:
             self.wake()

@@ -44,6 +44,7 @@ __all__ = [
     "plainly",
     "plainly_each",
     "process",
+    "warn",
     "warn_lost",
 ]
 
@@ -53,7 +54,7 @@ T = TypeVar("T")
 _log = logging.getLogger("kafkaio.spark")
 #: How many of many partitions an error or a warning names.
 _NAMED: Final = 5
-#: Limits the warnings of the tasks of this process; made with the first.
+#: Limits the warnings of this process; made with the first.
 _limiter: Limiter | None = None
 
 
@@ -221,20 +222,31 @@ def warn_lost(sentences: Sequence[str], topics: Collection[str] = ()) -> None:
     """
     if not sentences:
         return
-    left_out = _left_out(topics, len(sentences)) if topics else 0
-    if left_out is not None:
-        more = f" ({left_out} more since the last such warning)" if left_out else ""
-        _log.warning("%s: %s%s", process(), _lost(sentences), more)
+    text = f"{process()}: {_lost(sentences)}"
+    if topics:
+        warn("records lost", frozenset(topics), text, len(sentences))
+    else:
+        _log.warning("%s", text)
     for sentence in sentences:
         _log.debug("records may have been lost: %s", sentence)
 
 
-def _left_out(topics: Collection[str], count: int) -> int | None:
-    # Loaded where records are lost: this module is imported whenever Spark looks for a
-    # format.
+def warn(kind: str, subject: object, text: str, count: int = 1) -> None:
+    """Log a warning that may come again and again: once in 30 seconds in a process.
+
+    Args:
+        kind: what happened.
+        subject: what it happened to.
+        text: the warning.
+        count: how many warnings this one stands for.
+    """
+    # Loaded where something is wrong: this module is imported whenever Spark looks for
+    # a format.
     from kafkaio._runtime.log import Limiter
 
     global _limiter
     _limiter = _limiter or Limiter()
-    at = time.monotonic()
-    return _limiter.admit("records lost", frozenset(topics), at, count)
+    left_out = _limiter.admit(kind, subject, time.monotonic(), count)
+    if left_out is not None:
+        more = f" ({left_out} more since the last such warning)" if left_out else ""
+        _log.warning("%s%s", text, more)

@@ -139,36 +139,9 @@ class Lookup:
         return self._ask("looking up the latest offsets", ask)
 
     async def _latest(self, asker: _Asker, known: Collection[TopicPartition]) -> Ends:
-        """Return the ends of all partitions that there are now.
-
-        The ends of the known partitions are looked up at the same time as the
-        partitions. They count if these are the partitions; if not, or if that look-up
-        fails, because a partition is gone perhaps, the ends are looked up afterwards.
-        """
-        early: list[tuple[_Offsets, _Offsets]] = []
-        failures: list[KafkaError] = []
-        partitions: list[TopicPartition] = []
-
-        async def look_early() -> None:
-            with suppress(KafkaError):
-                early.append(await asker.ends_of_both_sides(known))
-
-        async with TaskGroup() as tasks:
-            if known:
-                tasks.start_soon(look_early)
-            # What leaves the block in another way would be in an exception group.
-            try:
-                partitions = await self._partitions(asker)
-            except KafkaError as error:
-                failures.append(error)
-            if set(partitions) != set(known):
-                # A look-up of what is gone would be repeated until its time is over.
-                tasks.cancel_scope.cancel()
-        if failures:
-            raise failures[0]
-        if not early or set(partitions) != set(known):
-            early = [await asker.ends_of_both_sides(partitions)]
-        return Ends(*early[0], dict(self.topic_ids))
+        """Return the ends of all partitions that there are now."""
+        ends = await asker.found_ends(known, lambda: self._partitions(asker))
+        return Ends(*ends, dict(self.topic_ids))
 
     def ends(
         self, partitions: Collection[TopicPartition], topic_ids: Mapping[str, UUID]
@@ -379,13 +352,59 @@ class _Asker:
         pause: float,
     ) -> Ends:
         """Return the earliest and the latest offsets of those that exist."""
-        there, now = await self.existing(partitions)
+        now: dict[str, UUID] = {}
+
+        async def find() -> set[TopicPartition]:
+            nonlocal now
+            there, now = await self.existing(partitions)
+            return there
+
+        ends = await self.found_ends(partitions, find)
         for _ in range(_LOOKS):
             if not remade(topic_ids, now):
                 break
             await asyncio.sleep(pause)
-            there, now = await self.existing(partitions)
-        return Ends(*await self.ends_of_both_sides(there), now)
+            ends = await self.found_ends(partitions, find)
+        return Ends(*ends, now)
+
+    async def found_ends(
+        self,
+        expected: Collection[TopicPartition],
+        find: Callable[[], Awaitable[Collection[TopicPartition]]],
+    ) -> tuple[_Offsets, _Offsets]:
+        """Return the ends of partitions that have to be found.
+
+        The ends of those that are expected are looked up at the same time. They count
+        if these are the partitions; if not, or if that look-up fails, because a
+        partition is gone perhaps, the ends are looked up afterwards.
+
+        Raises:
+            KafkaError: the partitions or their ends cannot be looked up.
+        """
+        early: list[tuple[_Offsets, _Offsets]] = []
+        failures: list[KafkaError] = []
+        partitions: Collection[TopicPartition] = ()
+
+        async def look_early() -> None:
+            with suppress(KafkaError):
+                early.append(await self.ends_of_both_sides(expected))
+
+        async with TaskGroup() as tasks:
+            if expected:
+                tasks.start_soon(look_early)
+            # What leaves the block in another way would be in an exception group.
+            try:
+                partitions = await find()
+            except KafkaError as error:
+                failures.append(error)
+            if set(partitions) != set(expected):
+                # A look-up of what is gone would be repeated until its time is over.
+                tasks.cancel_scope.cancel()
+        if failures:
+            raise failures[0]
+        if early and set(partitions) == set(expected):
+            return early[0]
+        return await self.ends_of_both_sides(partitions)
 
     async def ends_of_both_sides(
         self, partitions: Collection[TopicPartition]

@@ -17,7 +17,6 @@ nothing else of this object's state.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -32,7 +31,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from kafkaio.spark.errors import DataSourceError, lost, plainly, plainly_each
+from kafkaio.spark.errors import DataSourceError, lost, plainly, plainly_each, warn
 from kafkaio.spark.lookup import Lookup
 from kafkaio.spark.offsets import (
     Ranges,
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
 __all__ = ["KafkaStreamReader"]
 
 _Json: TypeAlias = dict[str, dict[str, int]]
-_log = logging.getLogger("kafkaio.spark")
 
 
 class KafkaStreamReader(
@@ -195,7 +193,8 @@ class KafkaStreamReader(
         try:
             self._lookup.commit(group, from_json(end))
         except DataSourceError as error:
-            _log.warning("%s", error)
+            # Each micro-batch may fail in the same way.
+            warn("commit failed", group, str(error))
 
     def read(self, partition: TaskPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a task. Spark calls it in a worker.

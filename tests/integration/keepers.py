@@ -66,7 +66,8 @@ class Member:
         else:
             settings |= {
                 "heartbeat_interval_ms": 200,
-                "session_timeout_ms": 10_000,
+                # A machine that stands still for ten seconds removes nobody.
+                "session_timeout_ms": 300_000,
                 "partition_assignment_strategy": (assignor,),
             }
         self.name = name

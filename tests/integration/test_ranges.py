@@ -459,3 +459,35 @@ async def test_a_client_that_is_kept_learns_of_a_topic_that_was_made_again(
                 await anext(reader)
             reader = read_ranges(kept, ranges, topic_ids={name: new_id})
             assert (await anext(reader)).num_rows == 15
+
+
+async def test_a_leader_that_hangs_holds_no_others(
+    real_kafka_cluster: Kafka, cluster_topic: TopicFactory
+) -> None:
+    kafka = real_kafka_cluster
+    name = cluster_topic(partitions=30, replication_factor=1)
+    partitions = [TopicPartition(name, n) for n in range(30)]
+    async with (
+        Producer(kafka.bootstrap_servers) as producer,
+        Client(kafka.bootstrap_servers) as client,
+    ):
+        for n in range(150):
+            await producer.enqueue(name, b"%d" % n, partition=n % 30)
+        await producer.flush()
+        await client.offsets(dict.fromkeys(partitions, "latest"))
+        held = client.cluster.leader(partitions[0])
+        assert held is not None
+        free = [tp for tp in partitions if client.cluster.leader(tp) != held]
+        reader = read_ranges(client, [OffsetRange(tp, 0, 5) for tp in partitions])
+        await kafka.pause(held)
+        try:
+            rows = []
+            async with asyncio.timeout(20):  # less than a request's limit
+                while len(rows) < 5 * len(free):
+                    rows += (await anext(reader)).to_pylist()
+        finally:
+            await kafka.resume(held)
+        assert {row["partition"] for row in rows} == {tp.partition for tp in free}
+        async with asyncio.timeout(60):
+            rows += [row async for batch in reader for row in batch.to_pylist()]
+    assert len(rows) == 150

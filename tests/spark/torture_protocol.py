@@ -53,6 +53,7 @@ from kafkaio.spark.exactly_once import (
     transactional_id,
 )
 from kafkaio.spark.judgement import VersionName, VersionWrite
+from kafkaio.spark.kept import KeptProducers
 from kafkaio.spark.marker_state import AppState, Report
 from kafkaio.spark.marker_stores import MarkerStore, store_of
 from kafkaio.types import TopicPartition
@@ -109,6 +110,8 @@ class Plan:
         tasks: the numbers of tasks that a batch may have; each run draws one of them.
         rows: the number of rows of a batch.
         store: where markers are kept: ``topic`` or ``groups``.
+        keeps: how often a task is given to a process that has written it before, and
+            has kept its producer; all others get a process of their own.
     """
 
     batches: int = 12
@@ -123,6 +126,7 @@ class Plan:
     loses_success: float = 0.15
     restarts: float = 0.2
     dies_in_commit: float = 0.3
+    keeps: float = 0.0
 
 
 @dataclass
@@ -170,6 +174,12 @@ class _Process:
         self._frames = 0
         self._transports: list[_Mortal] = []
         self.died = asyncio.Event()
+
+    def take_fate_of(self, other: _Process) -> None:
+        """Live on, for another attempt, which ends as another process was to."""
+        self._dies_at, self._freezes_at = other._dies_at, other._freezes_at
+        self._is_sent, self._late = other._is_sent, other._late
+        self._frames = 0
 
     async def dial(
         self, host: str, port: int, sink: FrameSink, options: DialOptions
@@ -344,6 +354,16 @@ class WithoutOthers(TaskAttempt):
 # ---- the scheduler -------------------------------------------------------------------
 
 
+@dataclass(eq=False)
+class _Worker:
+    """A process that runs attempts, and what it keeps."""
+
+    process: _Process
+    client: Client
+    producers: KeptProducers
+    is_started: bool = False
+
+
 class _Scheduler:
     """Runs tasks as Spark does."""
 
@@ -363,6 +383,8 @@ class _Scheduler:
         self._attempt = attempt
         self._group = group
         self._app = uuid4().hex[:8]
+        # By the number of the task that they have run last.
+        self._workers: dict[int, _Worker] = {}
         self.events: Counter[str] = Counter()
 
     async def run(self) -> None:
@@ -375,6 +397,9 @@ class _Scheduler:
                     self.events["given up"] += 1
                     break
         await self._abort(range(max(self._plan.tasks)))
+        while self._workers:
+            _, worker = self._workers.popitem()
+            await self._end(worker)
 
     async def _batch(self, version: int) -> bool:
         # Returns whether the driver has noted the batch as done.
@@ -408,6 +433,7 @@ class _Scheduler:
         process = self._process(dies=plan.dies_in_commit, freezes=0.0)
         self.events["judged"] += not all(each.is_settled for each in reports)
         client = self._cluster.client(process.dial)
+        worker = _Worker(process, client, KeptProducers(0))
 
         async def commit() -> None:
             await client.start()
@@ -415,7 +441,8 @@ class _Scheduler:
             markers = await self._markers(client)
             await VersionWrite(client, name, markers).commit(reports, held)
 
-        error = await self._outlived(process, asyncio.ensure_future(commit()), client)
+        error = await self._outlived(worker, asyncio.ensure_future(commit()))
+        await self._end(worker)
         if error is None:
             return True
         self.events[f"commit: {type(error).__name__}"] += 1
@@ -477,12 +504,12 @@ class _Scheduler:
     async def _live(
         self, run: _Run, number: int, done: asyncio.Future[TaskResult]
     ) -> None:
-        """Run one attempt in a process of its own."""
+        """Run one attempt, in a process of its own or in one that has run others."""
         plan, rng = self._plan, self._rng
         process = self._process(dies=plan.dies, freezes=plan.freezes)
         loses = rng.random() < plan.loses_success
-        client = self._cluster.client(process.dial)
-        work = asyncio.ensure_future(self._work(client, run, number))
+        worker = self._worker(process, number)
+        work = asyncio.ensure_future(self._work(worker, run, number))
 
         def tell(error: BaseException | None) -> None:
             if done.done():
@@ -493,22 +520,43 @@ class _Scheduler:
                 done.set_exception(error)
                 done.exception()  # the driver may not ask any more
 
-        error = await self._outlived(process, work, client, tell, loses=loses)
+        error = await self._outlived(worker, work, tell, loses=loses)
+        if plan.keeps and not worker.process.died.is_set():
+            former = self._workers.get(number)
+            self._workers[number] = worker
+            if former is not None:
+                await self._end(former)
+        else:
+            await self._end(worker)
         if error is not None and not isinstance(
             error, AttemptFailed | RequestTimeout | _Dead
         ):
             raise error
 
+    def _worker(self, process: _Process, number: int) -> _Worker:
+        # Without workers that are kept, nothing more is drawn.
+        if self._plan.keeps and self._rng.random() < self._plan.keeps:
+            worker = self._workers.pop(number, None)
+            if worker is not None:
+                worker.process.take_fate_of(process)
+                return worker
+        return _Worker(process, self._cluster.client(process.dial), KeptProducers())
+
+    async def _end(self, worker: _Worker) -> None:
+        await worker.producers.close()
+        await worker.client.close()
+        await worker.process.ended()
+
     async def _outlived(
         self,
-        process: _Process,
+        worker: _Worker,
         work: asyncio.Future[Any],
-        client: Client,
         tell: Callable[[BaseException | None], None] | None = None,
         *,
         loses: bool = False,
     ) -> BaseException | None:
         """Wait for work in a process, or for its death; return why it failed."""
+        process = worker.process
         death = asyncio.ensure_future(process.died.wait())
         await asyncio.wait([work, death], return_when=asyncio.FIRST_COMPLETED)
         error: BaseException | None = None
@@ -526,15 +574,17 @@ class _Scheduler:
         if tell is not None:
             tell(error)
         await asyncio.wait([work, death])
-        await client.close()
-        await process.ended()
         return error
 
     def _count(self, error: BaseException | None) -> None:
         self.events["fenced" if "taken over" in str(error) else "aborted"] += 1
 
-    async def _work(self, client: Client, run: _Run, number: int) -> TaskResult:
-        await client.start()
+    async def _work(self, worker: _Worker, run: _Run, number: int) -> TaskResult:
+        client = worker.client
+        if not worker.is_started:
+            worker.is_started = True
+            await client.start()
+        self.events["kept"] += worker.producers.count
         attempt = self._attempt(
             client,
             TaskName(app=self._app, version=run.version, task=number),
@@ -542,6 +592,7 @@ class _Scheduler:
             config=ProducerConfig.of(self._cluster.bootstrap_servers, {"linger_ms": 0}),
             run=run.id,
             markers=await self._markers(client),
+            producers=worker.producers if self._plan.keeps else None,
         )
         rows = range(self._plan.rows)[number :: run.tasks]
         batches = batches_of([f"{run.version}-{row}" for row in rows])

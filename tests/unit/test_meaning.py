@@ -24,6 +24,7 @@ from kafkaio.protocol.messages.metadata import (
 from kafkaio.testing import Broker
 from tests.meaning.changes import lie_about, sites
 from tests.meaning.proxy import Liar
+from tests.support.patience import HANGS
 
 
 def metadata() -> MetadataResponse:
@@ -94,7 +95,7 @@ async def test_an_honest_proxy_changes_nothing() -> None:
             ) as consumer,
         ):
             await producer.send("t", b"v")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANGS):
                 assert (await anext(consumer)).value == b"v"
         assert not liar.told
 

@@ -161,6 +161,23 @@ class TestRequests:
                 small = read_ranges(client, ranges, fetch_bytes=1_000)
                 assert await places_of(small) == expected([*range(8)], 2)
 
+    async def test_batches_of_very_different_sizes(self) -> None:
+        """Nothing waits for a range that an answer had no room for."""
+        broker = Broker(topics={"t": 20}, memory_transport=True)
+        async with broker:
+            config = ProducerConfig.of(broker.bootstrap_servers, {})
+            async with Producer.from_config(config, dial=broker.dial) as producer:
+                for n in range(400):
+                    size = 150_000 if n % 37 == 0 else n * 7_919 % 9_000
+                    await producer.send("t", b"v" * size, partition=n % 20)
+            ranges = [OffsetRange(TopicPartition("t", n), 0, 20) for n in range(20)]
+            async with client_of(broker) as client:
+                for fetch_bytes in (3_000, 100_000, 1_000_000):
+                    began = time()
+                    reader = read_ranges(client, ranges, fetch_bytes=fetch_bytes)
+                    assert await places_of(reader) == expected([*range(20)], 20)
+                    assert time() - began < 0.5  # nobody was waited for
+
     async def test_faults_of_single_partitions(self) -> None:
         async with Broker(topics={"t": 8}, memory_transport=True) as broker:
             await fill(broker, "t", 800, 8)
@@ -223,10 +240,12 @@ class TestLeaders:
             assert await places_of(reader) == expected(self.HELD)
             assert reader.remaining() == []
 
+    @pytest.mark.parametrize("delays", [(0.3, 0, 0), (2.4, 2, 2.2)])
     async def test_a_leader_that_is_late_comes_in_its_turn(
-        self, cluster: FakeCluster, logs: FakeLogs
+        self, cluster: FakeCluster, logs: FakeLogs, delays: tuple[float, ...]
     ) -> None:
-        cluster.delay(ApiKey.FETCH, 0.3, node=0)
+        for node, seconds in enumerate(delays):
+            cluster.delay(ApiKey.FETCH, seconds, node=node)
         async with client_of(cluster) as client:
             assert await places_of(read_ranges(client, whole())) == expected(
                 [*range(6)]
@@ -408,6 +427,25 @@ class TestTopicIds:
             with pytest.raises(UnknownTopicOrPartition, match="'t' was deleted and"):
                 await places_of(reader)
             assert len(reader.remaining()) == 3
+
+    async def test_brokers_that_are_asked_by_name(self) -> None:
+        """Metadata have ids from 2.8 on, fetches from 3.1 on."""
+        made = Broker(as_version="2.8", memory_transport=True)
+        async with made as broker:
+            broker.create_topic("t", 3)
+            await fill(broker, "t", 300, 3)
+            ranges = whole(100, [TopicPartition("t", n) for n in range(3)])
+            async with client_of(broker, metadata_max_age_ms=1_000) as client:
+                old_id = (await client.topic_ids("t"))["t"]
+                reader = read_ranges(client, ranges, fetch_bytes=400)
+                await anext(reader)
+                await self.make_again(broker, 400)
+                await asyncio.sleep(3)  # the view is refreshed
+                with pytest.raises(UnknownTopicOrPartition, match="'t' was deleted"):
+                    await places_of(reader)
+                again = read_ranges(client, ranges, topic_ids={"t": old_id})
+                with pytest.raises(UnknownTopicOrPartition, match="'t' was deleted"):
+                    await anext(again)
 
     @pytest.mark.parametrize(
         "code", [ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID]

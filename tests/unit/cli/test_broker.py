@@ -20,6 +20,7 @@ from kafkaio.protocol.messages.describe_configs import (
 )
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from tests.support.cli import validate
+from tests.support.patience import HANGS
 
 #: The command on a loop that cannot watch signals, as on Windows.
 WITHOUT_SIGNALS = """
@@ -51,14 +52,14 @@ async def running(
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             first = (await process.stdout.readline()).decode()
             second = (await process.stdout.readline()).decode()
         assert "for development and tests only" in first
         yield second.removeprefix("listening at ").strip()
     finally:
         process.send_signal(signal_number)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             _, said = await process.communicate()
     # In debug mode asyncio may report that the machine is slow.
     errors = [line for line in said.decode().splitlines() if "Executing <" not in line]
@@ -84,7 +85,7 @@ async def test_where_it_listens_is_a_document_of_one_line(option: str) -> None:
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             document = json.loads(await process.stdout.readline())
         validate(document, "broker")
         servers = document["bootstrap_servers"]
@@ -93,7 +94,7 @@ async def test_where_it_listens_is_a_document_of_one_line(option: str) -> None:
             pass
     finally:
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             rest, said = await process.communicate()
     assert (process.returncode, rest) == (0, b"")
     assert b"for development and tests only" in said
@@ -111,7 +112,7 @@ async def test_security_is_switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             document = json.loads(await process.stdout.readline())
         validate(document, "broker")
         listeners = document["listeners"]
@@ -142,7 +143,7 @@ async def test_security_is_switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
                 await producer.send("t", b"v")
     finally:
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             _, said = await process.communicate()
     assert process.returncode == 0
     assert b"no config" not in said
@@ -157,7 +158,7 @@ async def test_it_says_that_it_listens_on_all_interfaces() -> None:
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             lines = [await process.stdout.readline() for _ in range(3)]
         _, plain, sasl = (line.decode() for line in lines)
         found = re.fullmatch(
@@ -171,7 +172,7 @@ async def test_it_says_that_it_listens_on_all_interfaces() -> None:
             assert (await producer.send("orders", b"v")).offset == 0
     finally:
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             _, said = await process.communicate()
     assert process.returncode == 0
     assert f"everybody who reaches 0.0.0.0:{found[1]}" in said.decode()

@@ -39,6 +39,7 @@ from kafkaio.protocol.messages.delete_records import (
 from kafkaio.testing import Broker
 from tests.fakes.broker import FakeCluster
 from tests.pages import python_blocks
+from tests.support.patience import HANGS
 from tests.support.proxies import ForwardProxy, proxy_server
 from tests.unit.consumer.fake_log import FakeLogs
 
@@ -49,7 +50,7 @@ LOCAL = "localhost:9092"
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
     topics = {"orders": 1, "prices": 3, "events": 2}
-    async with Broker(topics=topics) as broker, asyncio.timeout(30):
+    async with Broker(topics=topics) as broker, asyncio.timeout(HANGS):
         yield broker
 
 
@@ -135,7 +136,7 @@ async def behind_tls(
         (node,) = broker.nodes.values()
         targets.append(node.port)
         node.endpoints["PLAINTEXT"].port = port  # the advertised one
-        async with server, asyncio.timeout(20):
+        async with server, asyncio.timeout(HANGS):
             yield f"127.0.0.1:{port}"
 
 
@@ -478,7 +479,7 @@ async def test_the_end_is_a_marker(isolation: str) -> None:
         options = {"auto_offset_reset": "earliest", "isolation_level": isolation}
         config = ConsumerConfig.of(cluster.bootstrap, options)
         async with (
-            asyncio.timeout(10),
+            asyncio.timeout(HANGS),
             kafkaio.Consumer.from_config(
                 config, dial=cluster.dial, topics="one"
             ) as consumer,

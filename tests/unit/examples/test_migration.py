@@ -18,6 +18,7 @@ import kafkaio
 from kafkaio import TopicPartition
 from kafkaio.consumer import Batch
 from kafkaio.testing import Broker
+from tests.support.patience import HANGS
 
 PAGES = Path(__file__).parents[3] / "docs" / "migration"
 #: The clients that have a page.
@@ -76,7 +77,7 @@ async def run(code: str, bootstrap: str) -> list[bytes]:
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_the_program_after_does_what_it_should(client: str) -> None:
     _, after = programs(client)
-    async with Broker(topics={"orders": 1}) as broker, asyncio.timeout(60):
+    async with Broker(topics={"orders": 1}) as broker, asyncio.timeout(HANGS):
         output = await run(after, broker.bootstrap_servers)
         assert output == [b"written at offset 0", b"read b'coffee'"]
         assert broker.control.committed("billing", ("orders", 0)) == 1
@@ -85,7 +86,7 @@ async def test_the_program_after_does_what_it_should(client: str) -> None:
 @pytest.mark.parametrize("client", INSTALLED)
 async def test_the_program_before_does_the_same(client: str) -> None:
     before, _ = programs(client)
-    async with Broker(topics={"orders": 1}) as broker, asyncio.timeout(60):
+    async with Broker(topics={"orders": 1}) as broker, asyncio.timeout(HANGS):
         output = await run(before, broker.bootstrap_servers)
         assert output == [b"written at offset 0", b"read b'coffee'"]
         assert broker.control.committed("billing", ("orders", 0)) == 1
@@ -167,7 +168,7 @@ def member(
 
 async def settle(*members: kafkaio.Consumer) -> list[frozenset[TopicPartition]]:
     """Read until the partitions are divided evenly."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANGS):
         while {len(m.assignment) for m in members} != {4 // len(members)}:
             for consumer in members:
                 await consumer.poll(timeout=0.01)

@@ -27,6 +27,7 @@ from kafkaio._runtime.observer import Observer
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
 from kafkaio.protocol.message import Buffer
 from kafkaio.types import Broker
+from tests.support.patience import HANGS
 
 AUTHORITY = trustme.CA()
 OTHER = trustme.CA()
@@ -122,7 +123,7 @@ def sockets(port: int) -> int:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANGS):
         while not is_so():  # noqa: ASYNC110 - nothing reports it
             await asyncio.sleep(0.001)
 

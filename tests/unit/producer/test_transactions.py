@@ -1081,3 +1081,14 @@ async def test_offsets_do_not_wait_for_a_slow_leader() -> None:
         assert not first.done()
         await tx.commit()
         assert first.done()
+
+
+async def test_partitions_of_a_row_of_records_are_added_together() -> None:
+    """Also after a record that was sent alone, whose successors leave at once."""
+    async with world(1, topics={"t": 4}) as there, there.producer() as producer:
+        async with producer.transaction() as tx:
+            await tx.send("t", b"alone", partition=0)
+            before = there.count(ApiKey.ADD_PARTITIONS_TO_TXN)
+            for partition in range(1, 4):
+                await tx.enqueue("t", b"x", partition=partition)
+        assert there.count(ApiKey.ADD_PARTITIONS_TO_TXN) == before + 1

@@ -15,6 +15,7 @@ import pytest
 
 from kafkaio._runtime.own_thread import start_thread
 from kafkaio.security import FileToken
+from tests.support.patience import HANGS
 
 place: ContextVar[str] = ContextVar("place", default="nowhere")
 
@@ -91,7 +92,7 @@ async def test_a_token_is_read_although_the_applications_threads_are_busy(
         group.start_soon(anyio.to_thread.run_sync, release.wait)
         await asyncio.sleep(0)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HANGS):
                 assert (await FileToken(str(file))()).value == file.read_text()
         finally:
             release.set()

@@ -9,6 +9,7 @@ import pytest
 
 from kafkaio._runtime.thread import LoopThread, caller, when_done
 from kafkaio.errors import ClosedError
+from tests.support.patience import HANGS
 
 
 async def test_calls_cross_there_and_home() -> None:
@@ -255,7 +256,7 @@ async def test_nothing_of_a_call_waits_for_the_garbage_collector(how: str) -> No
         del task
         if ANYIO < (4, 9):  # keeps exceptions that its task groups have seen
             gc.collect()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANGS):
             while reference() is not None:  # noqa: ASYNC110  (of another thread)
                 await asyncio.sleep(0.001)
     finally:
@@ -272,7 +273,7 @@ async def test_a_thread_ends_though_closing_it_is_cancelled() -> None:
         await asyncio.sleep(0)
         closing.cancel()
     await asyncio.wait([closing])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANGS):
         while asyncio.all_tasks() & before != {asyncio.current_task()}:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     assert "x" not in {each.name for each in threading.enumerate()}

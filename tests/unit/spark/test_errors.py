@@ -23,6 +23,7 @@ from kafkaio.spark.options import ReadOptions
 from kafkaio.spark.reader import KafkaReader, TaskPartition, read_task, report
 from kafkaio.spark.schema import Column
 from kafkaio.spark.source import KafkaSource
+from kafkaio.spark.stream import KafkaStreamReader
 from kafkaio.types import OffsetRange, TopicPartition
 
 MANY = [
@@ -192,6 +193,24 @@ def test_tasks_of_a_process_warn_once_in_a_while(
     assert "orders-0" in first
     assert "payments-0" in other
     assert later.endswith("(49 more since the last such warning)")
+
+
+def test_a_commit_that_fails_again_and_again_is_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    given = {
+        "kafka.bootstrap.servers": "localhost:1",
+        "subscribe": "t",
+        "commitGroupId": "g",
+        "kafka.request.timeout.ms": "100",
+        "kafka.default.api.timeout.ms": "100",
+    }
+    reader = KafkaStreamReader(ReadOptions.of(given, is_stream=True), [])
+    with caplog.at_level(logging.WARNING, "kafkaio.spark"):
+        for offset in range(3):
+            reader.commit({"t": {"0": offset}})
+    (record,) = (each for each in caplog.records if each.name == "kafkaio.spark")
+    assert "committing offsets to group 'g' failed" in record.getMessage()
 
 
 def test_a_task_of_many_ranges_names_a_few() -> None:

@@ -106,32 +106,56 @@ def test_a_micro_batch_asks_once(served: Served) -> None:
     assert sorted(served.requests()) == ONE_LOOK
 
 
+@pytest.mark.parametrize("is_repeated", [False, True])
 def test_no_request_waits_for_another(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch, is_repeated: bool
 ) -> None:
     reader = served.reader()
     start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
     asked: set[str] = set()
     whole = asyncio.Event()
 
     def together(name: str) -> None:
         """Make a function of the module wait until all of them have been called."""
-        original = getattr(lookup, name)
+        original = getattr(lookup._Asker, name)
 
         async def waits(*args: Any, **kwargs: Any) -> object:
-            asked.add(f"{name} {args[2] if name == '_ends' else ''}".strip())
+            asked.add(f"{name} {args[2] if name == 'ends' else ''}".strip())
             if len(asked) == 3:
                 whole.set()
             async with asyncio.timeout(30):
                 await whole.wait()
             return await original(*args, **kwargs)
 
-        monkeypatch.setattr(lookup, name, waits)
+        monkeypatch.setattr(lookup._Asker, name, waits)
 
-    together("_topics")
-    together("_ends")
-    reader.latestOffset(start, ReadAllAvailable())
-    assert asked == {"_topics", "_ends earliest", "_ends latest"}
+    together("topics")
+    together("ends")
+    if is_repeated:
+        served.reader().partitions(start, end)
+    else:
+        reader.latestOffset(start, ReadAllAvailable())
+    assert asked == {"topics", "ends earliest", "ends latest"}
+
+
+def test_what_available_now_reads_later(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, limit = served.reader(), ReadMaxRows(4)
+    reader.prepareForTriggerAvailableNow()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, limit)
+    reader.partitions(start, end)
+    later = time.monotonic() + 60
+    clock = SimpleNamespace(monotonic=lambda: later)
+    monkeypatch.setattr("kafkaio.spark.lookup.time", clock)
+    served.requests()
+    start, end = end, reader.latestOffset(end, limit)
+    # The end was settled at first. Whether the records are still there was not.
+    assert served.requests() == []
+    reader.partitions(start, end)
+    assert sorted(served.requests()) == ONE_LOOK
 
 
 def test_what_was_found_a_while_ago_is_asked_again(

@@ -119,9 +119,13 @@ async def put(tx: Transaction, batch: pa.RecordBatch) -> None:
         _ = await tx.enqueue("out", value.encode(), partition=number % 4)
 
 
-def in_world(body: Callable[[World], Awaitable[T]]) -> T:
+def in_world(body: Callable[[World], Awaitable[T]], *, level: int = 2) -> T:
     async def main() -> T:
-        broker = Broker(memory_transport=True, topics={"out": 4})
+        broker = Broker(
+            memory_transport=True,
+            topics={"out": 4},
+            features={"transaction.version": level},
+        )
         async with asyncio.timeout(3600), broker, AsyncExitStack() as stack:
             world = World(broker, stack)
             result = await body(world)
@@ -165,6 +169,20 @@ def test_a_task_of_micro_batches(store: dict[str, str]) -> None:
             assert "INIT_PRODUCER_ID" not in world.asked
 
     in_world(body)
+
+
+def test_before_kafka_4_partitions_are_added_to_transactions() -> None:
+    """That is a round trip before the first marker, and one before the rows."""
+
+    async def body(world: World) -> None:
+        worker = await world.worker()
+        for version in range(3):
+            await worker.task(version, 0)
+        assert world.trips <= 6, world.asked
+        await worker.task(3, 1)
+        assert world.trips <= 7, world.asked
+
+    in_world(body, level=1)
 
 
 def test_tasks_that_change_their_workers() -> None:

@@ -12,11 +12,12 @@ from kafkaio.producer import Producer
 from kafkaio.testing import Broker, delay, duplicate, reorder
 from kafkaio.testing.broker.faults import Fault
 from kafkaio.types import TopicPartition
+from tests.support.patience import HANGS
 
 
 async def test_sessions_end_when_time_is_skipped() -> None:
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(HANGS),
         Broker(topics={"orders": 2}) as broker,
         Consumer(
             broker.bootstrap_servers,
@@ -33,7 +34,7 @@ async def test_sessions_end_when_time_is_skipped() -> None:
 
 
 async def test_a_paused_leader_delays_a_producer() -> None:
-    async with Broker(nodes=2) as broker, asyncio.timeout(30):
+    async with Broker(nodes=2) as broker, asyncio.timeout(HANGS):
         broker.create_topic("t", 1, 2)
         async with Producer(
             broker.bootstrap_servers, request_timeout_ms=200
@@ -48,7 +49,7 @@ async def test_a_paused_leader_delays_a_producer() -> None:
 
 
 async def test_a_producer_waits_for_replicas_and_is_fenced() -> None:
-    async with Broker(nodes=3) as broker, asyncio.timeout(100):
+    async with Broker(nodes=3) as broker, asyncio.timeout(HANGS):
         broker.create_topic("t", 1, 3, {"min.insync.replicas": "3"})
         async with Producer(broker.bootstrap_servers) as producer:
             broker.control.shrink_isr(("t", 0), 2)
@@ -65,7 +66,7 @@ async def test_a_producer_waits_for_replicas_and_is_fenced() -> None:
 
 @pytest.mark.parametrize("fault", [duplicate(), reorder(), reorder(rate=0.5)])
 async def test_an_idempotent_producer_survives_network_faults(fault: Fault) -> None:
-    async with Broker(topics={"t": 1}) as broker, asyncio.timeout(30):
+    async with Broker(topics={"t": 1}) as broker, asyncio.timeout(HANGS):
         rule = broker.faults.on("Produce", fault, partition=("t", 0))
         async with Producer(broker.bootstrap_servers, linger_ms=0) as producer:
             deliveries = []
@@ -90,7 +91,7 @@ class Batches:
 async def test_what_comes_while_requests_are_out_leaves_in_few_large_batches() -> None:
     seen = Batches()
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(HANGS),
         Broker(topics={"t": 4}) as broker,
         Producer(broker.bootstrap_servers, observer=seen) as producer,
     ):
