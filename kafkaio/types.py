@@ -7,11 +7,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 
 __all__ = [
     "Broker",
+    "FoundTopic",
     "GroupMetadata",
     "Header",
     "Headers",
@@ -53,6 +55,18 @@ class OffsetRange(NamedTuple):
     partition: TopicPartition
     start: int
     end: int
+
+
+class FoundTopic(NamedTuple):
+    """A topic as a broker describes it; see `kafkaio.Client.find_topics`.
+
+    Attributes:
+        topic_id: its id (KIP-516); None from brokers before 2.8.
+        partitions: the numbers of its partitions, ascending.
+    """
+
+    topic_id: UUID | None
+    partitions: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,12 @@ from kafkaio.config import ClientConfig, ClientOptions
 from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import ArgumentTypeError
 from kafkaio.protocol.message import Request, ResponseT
-from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from kafkaio.types import (
+    FoundTopic,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    TopicPartition,
+)
 
 if TYPE_CHECKING:
     from kafkaio.client.offsets import Moment
@@ -244,6 +249,42 @@ class Client(Closeable):
         """
         wanted = topics if isinstance(topics, re.Pattern) else topics_of(topics)
         return await self._cluster.partitions_for(wanted, self._within(timeout))
+
+    async def find_topics(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str],
+        *,
+        skip_unknown: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, FoundTopic]:
+        """Return the ids and partitions of topics, which belong together.
+
+        It is `partitions_for` and `topic_ids` by one request: of a topic that is made
+        again in between, the two would tell of different ones.
+
+        Args:
+            topics: the name of a topic, several names, or a pattern that whole names
+                match. A pattern matches no internal topic.
+            skip_unknown: whether to leave topics named out that do not exist.
+            timeout: seconds; ``default_api_timeout_ms`` by default.
+
+        Returns:
+            What was found by the topics' names, which are sorted.
+
+        Raises:
+            UnknownTopicOrPartition: the cluster has no topic of a name given, and
+                ``skip_unknown`` is off; raised at once.
+            AuthorizationError: the client may not describe a topic given.
+            BrokerError: a name is illegal.
+            RequestTimeout: no broker answered in time.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: a name is empty.
+            ClosedError: the client is closed, or not started.
+        """
+        wanted = topics if isinstance(topics, re.Pattern) else topics_of(topics)
+        return await self._cluster.topics_for(
+            wanted, self._within(timeout), skips_unknown=skip_unknown
+        )
 
     async def topic_ids(
         self,

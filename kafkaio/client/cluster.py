@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from uuid import UUID
 from weakref import ref
 
@@ -60,9 +60,9 @@ from kafkaio.protocol.broker_errors import broker_error, sentence
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.protocol.message import Request, Response, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from kafkaio.types import TopicPartition
+from kafkaio.types import FoundTopic, TopicPartition
 
-__all__ = ["ClientStatistics", "Cluster", "FoundTopic"]
+__all__ = ["ClientStatistics", "Cluster"]
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
@@ -98,18 +98,6 @@ class ClientStatistics:
     coordinators: int
     metadata_age: float
     connections: tuple[ConnectionStatistics, ...]
-
-
-class FoundTopic(NamedTuple):
-    """A topic as a broker describes it.
-
-    Attributes:
-        topic_id: its id; None if the brokers (before 2.8) have none.
-        partitions: the numbers of its partitions, ascending.
-    """
-
-    topic_id: UUID | None
-    partitions: list[int]
 
 
 class Cluster:

@@ -37,11 +37,10 @@ from kafkaio.spark.offsets import (
     resolved,
 )
 from kafkaio.spark.options import IsolationLevel, ReadOptions
-from kafkaio.types import OffsetAndTimestamp, TopicPartition
+from kafkaio.types import FoundTopic, OffsetAndTimestamp, TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio.client import Client
-    from kafkaio.client.cluster import FoundTopic
 
 __all__ = ["Ends", "Lookup", "ends_of"]
 
@@ -328,10 +327,8 @@ class _Asker:
         skips_unknown: bool = False,
     ) -> dict[str, FoundTopic]:
         """Return ids and partitions of topics, with one request."""
-        from kafkaio.client.client import cluster_of
-
-        return await cluster_of(self._client).topics_for(
-            topics, self._left, skips_unknown=skips_unknown
+        return await self._client.find_topics(
+            topics, skip_unknown=skips_unknown, timeout=self._left
         )
 
     async def existing(

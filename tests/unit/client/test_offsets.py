@@ -32,6 +32,7 @@ from kafkaio.protocol.messages.delete_topics import (
 )
 from kafkaio.testing import Broker, disconnect_before_write, error
 from kafkaio.types import (
+    FoundTopic,
     GroupMetadata,
     OffsetAndMetadata,
     TopicPartition,
@@ -264,6 +265,21 @@ class TestTopicIds:
             assert after.keys() == {"t"}
             assert after["t"] != before["t"]
             assert await client.topic_ids([]) == {}
+
+    async def test_ids_and_partitions_at_once(self) -> None:
+        made = Broker(topics={"t": 4, "other": 1}, memory_transport=True)
+        async with made as broker, client_of(broker) as client:
+            ids = await client.topic_ids(["t", "other"])
+            found = await client.find_topics(["t", "gone", "other"], skip_unknown=True)
+            assert list(found) == ["other", "t"]
+            assert found["t"] == FoundTopic(ids["t"], [0, 1, 2, 3])
+            assert await client.find_topics(re.compile("o.*")) == {
+                "other": FoundTopic(ids["other"], [0])
+            }
+            with pytest.raises(UnknownTopicOrPartition, match="'gone'"):
+                await client.find_topics(["t", "gone"])
+            with pytest.raises(ArgumentValueError):
+                await client.find_topics("")
 
     @pytest.mark.parametrize("broker", [OLD], indirect=True)
     async def test_brokers_without_ids(self, broker: Broker) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Coroutine, Iterator
+from typing import TypeVar
 
 import pytest
 
 from kafkaio.spark import runtime
 from kafkaio.testing import Broker
 from kafkaio.testing.broker.faults import Fault
+
+T = TypeVar("T")
 
 
 @pytest.fixture(autouse=True)
@@ -25,32 +28,54 @@ def _limiter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafkaio.spark.errors._limiter", None)
 
 
-@pytest.fixture
-def serving() -> Iterator[Callable[..., dict[str, str]]]:
-    """Start a broker in a thread, with faults by the name of a request."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    brokers: list[Broker] = []
+class Serving:
+    """Brokers in a thread with a loop of its own."""
 
-    async def open_one(given: dict[str, Fault]) -> str:
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._brokers: list[Broker] = []
+
+    def __call__(self, **faults: Fault) -> dict[str, str]:
+        """Start a broker with faults by the name of a request; return its option."""
+        servers = self._run(self._open())
+        self.fail(**faults)
+        return {"kafka.bootstrap.servers": servers}
+
+    def fail(self, **faults: Fault) -> None:
+        """Make requests fail from now on."""
+        self._run(self._fail(faults))
+
+    def end(self) -> None:
+        """Stop all brokers."""
+        self._run(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def _run(self, coroutine: Coroutine[object, object, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(20)
+
+    async def _open(self) -> str:
         broker = await Broker(topics={"t": 2}).__aenter__()
-        brokers.append(broker)
-        for name, fault in given.items():
-            broker.faults.on(name, fault)
+        self._brokers.append(broker)
         return broker.bootstrap_servers
 
-    async def close_all() -> None:
-        for broker in brokers:
+    async def _fail(self, faults: dict[str, Fault]) -> None:
+        for broker in self._brokers:
+            for name, fault in faults.items():
+                broker.faults.on(name, fault)
+
+    async def _close(self) -> None:
+        for broker in self._brokers:
             await broker.__aexit__(None, None, None)
 
-    def serve(**given: Fault) -> dict[str, str]:
-        found = asyncio.run_coroutine_threadsafe(open_one(given), loop).result(10)
-        return {"kafka.bootstrap.servers": found}
 
-    yield serve
+@pytest.fixture
+def serving() -> Iterator[Serving]:
+    """Starts brokers."""
+    found = Serving()
+    yield found
     runtime._home().end()
-    asyncio.run_coroutine_threadsafe(close_all(), loop).result(10)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
-    loop.close()
+    found.end()

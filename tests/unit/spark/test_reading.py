@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
@@ -33,6 +33,7 @@ from kafkaio.spark.stream import KafkaStreamReader
 from kafkaio.testing import Broker
 from kafkaio.testing.broker.faults import error
 from kafkaio.types import OffsetRange
+from tests.unit.spark.conftest import Serving
 
 COLUMNS = [Column("offset", "offset", "bigint"), Column("value", "value", "string")]
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -366,7 +367,7 @@ def test_a_commit_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_a_commit_that_fails_for_several_partitions_is_logged(
-    serving: Callable[..., dict[str, str]], caplog: pytest.LogCaptureFixture
+    serving: Serving, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = serving(OffsetCommit=error(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     reader = stream(given["kafka.bootstrap.servers"], commitGroupId="g")

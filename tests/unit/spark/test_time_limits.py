@@ -7,6 +7,7 @@ that answers some requests late or never. `docs/guide/spark.md` lists the limits
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import time
@@ -28,6 +29,7 @@ from kafkaio.spark.schema import Column
 from kafkaio.spark.writer import KafkaStreamWriter, KafkaWriter
 from kafkaio.testing.broker import faults
 from kafkaio.types import OffsetRange
+from tests.unit.spark.conftest import Serving
 
 T0 = TopicPartition("t", 0)
 LIMIT_MS = 150
@@ -177,6 +179,10 @@ def writer_of(options: dict[str, str]) -> KafkaWriter:
 
 
 BLOCK = limited("kafka.max.block.ms")
+ACKNOWLEDGED = {
+    **limited("kafka.delivery.timeout.ms", "kafka.request.timeout.ms"),
+    "kafka.linger.ms": "0",
+}
 
 
 @pytest.mark.parametrize("limits", [BLOCK, CALL], ids=["block", "call"])
@@ -226,7 +232,7 @@ def test_which_limit_a_write_has() -> None:
 
 
 def test_all_that_planning_asks_has_one_limit(
-    serving: Callable[..., Servers],
+    serving: Serving,
 ) -> None:
     """Each answer comes in time, and all of them together do not."""
     late = serving(ListOffsets=faults.delay(0.7))
@@ -238,18 +244,14 @@ def test_all_that_planning_asks_has_one_limit(
 @pytest.mark.parametrize(
     "api", ["ListOffsets", "Metadata", "OffsetCommit", "FindCoordinator"]
 )
-def test_a_broker_that_never_answers_planning(
-    serving: Callable[..., Servers], api: str
-) -> None:
+def test_a_broker_that_never_answers_planning(serving: Serving, api: str) -> None:
     silent = serving(**{api: faults.drop()})
     lookup = Lookup(reading(silent, CALL))
     act = "batch" if api in {"ListOffsets", "Metadata"} else "commitGroupId"
     fails_in_time(lambda: PLANNING[act](lookup))
 
 
-def test_a_leader_that_never_answers_a_task(
-    serving: Callable[..., Servers], task: None
-) -> None:
+def test_a_leader_that_never_answers_a_task(serving: Serving, task: None) -> None:
     del task
     options = reading(serving(Fetch=faults.drop()), POLL)
     columns = [Column("value", "value", "binary")]
@@ -261,33 +263,58 @@ def test_a_leader_that_never_answers_a_task(
 
 
 @pytest.mark.parametrize(
-    "api",
-    ["InitProducerId", "OffsetFetch", "TxnOffsetCommit", "EndTxn", "FindCoordinator"],
+    ("store", "api"),
+    [
+        *(("topic", api) for api in ("CreateTopics", "InitProducerId", "Produce")),
+        *(("topic", api) for api in ("FindCoordinator", "Fetch")),
+        *(("groups", api) for api in ("InitProducerId", "OffsetFetch")),
+        *(("groups", api) for api in ("TxnOffsetCommit", "EndTxn", "FindCoordinator")),
+    ],
 )
-def test_a_coordinator_that_never_answers(
-    serving: Callable[..., Servers], task: None, api: str
+def test_a_broker_that_never_answers_a_task_that_writes_once(
+    serving: Serving, task: None, store: str, api: str
 ) -> None:
     del task
-    options = {**serving(**{api: faults.drop()}), "topic": "t", **ONCE, **BLOCK}
-    if "Offset" in api:
-        options["markerStore"] = "groups"
-    fails_in_time(lambda: writer_of(options).write(iter(ROWS)))
+    more = {"markerStore": store, **BLOCK, **ACKNOWLEDGED}
+    options = {**serving(**{api: faults.drop()}), "topic": "t", **ONCE, **more}
+
+    def write() -> None:
+        writer = writer_of(options)
+        writer.commit([writer.write(iter(ROWS))])
+
+    fails_in_time(write)
 
 
-def test_a_leader_that_never_acknowledges(
-    serving: Callable[..., Servers], task: None
+@pytest.mark.parametrize("store", ["topic", "groups"])
+@pytest.mark.parametrize(
+    "api", ["EndTxn", "Produce", "InitProducerId", "FindCoordinator"]
+)
+def test_a_broker_that_no_longer_answers_the_driver(
+    serving: Serving, task: None, store: str, api: str
 ) -> None:
+    """The end of a batch, when its tasks have written: it ends, well or badly."""
+    del task
+    options = {**serving(), "topic": "t", **ONCE, "markerStore": store}
+    done = writer_of(options).write(iter(ROWS))
+    runtime._home().end()
+    serving.fail(**{api: faults.drop()})
+    began = time.monotonic()
+    with contextlib.suppress(DataSourceError):
+        writer_of(options | BLOCK | ACKNOWLEDGED).commit([done])
+    assert time.monotonic() - began < AT_MOST
+
+
+def test_a_leader_that_never_acknowledges(serving: Serving, task: None) -> None:
     del task
     options = {
         **serving(Produce=faults.drop()),
         "topic": "t",
-        **limited("kafka.delivery.timeout.ms", "kafka.request.timeout.ms"),
-        "kafka.linger.ms": "0",
+        **ACKNOWLEDGED,
     }
     fails_in_time(lambda: writer_of(options).write(iter(ROWS)))
 
 
-def test_metadata_that_never_comes(serving: Callable[..., Servers], task: None) -> None:
+def test_metadata_that_never_comes(serving: Serving, task: None) -> None:
     """A topic that cannot be made is waited for, for ``kafka.max.block.ms``."""
     del task
     options = {**serving(), "topic": "not-there", **BLOCK}
