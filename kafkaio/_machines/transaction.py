@@ -42,6 +42,9 @@ request. Invariants:
   empty transaction under the new epoch follows (SEALING). Its abort marks every log
   that the aborted transaction was in: what arrived before the marker is aborted by it,
   and what arrives later is refused.
+- A transaction whose end is left to another process (DETACHED) has nothing on the wire,
+  and the machine sends nothing any more: the other process knows the identity, and any
+  request of this producer could end or harm what it is to end.
 
 Effects are returned in the order in which they must be performed.
 """
@@ -94,9 +97,14 @@ PROBE_WITHIN: Final = 0.05
 #: are written quickly enough. A first write that comes too early costs about a hundred
 #: times as long as a probe.
 PROBES_FOR_TRUST: Final = 100
-#: Seconds for a first write that show that its leader waited for markers: it looks for
-#: them every 20 ms.
+#: Seconds for a first write, beside the round trip, that show that its leader waited
+#: for markers: it looks for them every 20 ms.
 _SLOW: Final = 0.015
+#: Seconds for a probe, answered at once, that show that the coordinator is far away,
+#: and how many of them in a row. Then the markers are written before the first write
+#: gets there, and a probe would cost a round trip for nothing.
+_FAR: Final = 0.01
+_FAR_PROBES: Final = 3
 
 
 class Protocol(Enum):
@@ -119,11 +127,13 @@ class State(Enum):
     READY = auto()  #: no transaction is open
     OPEN = auto()  #: a transaction is open
     COMMITTING = auto()  #: it is to be committed; batches or offsets are under way
+    DETACHING = auto()  #: its end is to be left to another process; the same
     DOOMED = auto()  #: it cannot be committed any more: only an abort leads out
     ABORTING = auto()  #: it is to be aborted; batches are on the wire
     UNKNOWN = auto()  #: EndTxn was sent; only the answer to it leads out
     BUMPING = auto()  #: the next epoch is requested by InitProducerId
     SEALING = auto()  #: logs are told the next epoch, by the abort of nothing
+    DETACHED = auto()  #: the end of the transaction is left to another process
     FENCED = auto()  #: another producer has the transactional id; for good
     FAILED = auto()  #: the producer cannot go on for another reason; for good
 
@@ -148,6 +158,8 @@ class Event(Enum):
     DOOM = auto()
     COMMIT = auto()
     ABORT = auto()
+    DETACH = auto()
+    DETACHED = auto()
     EMPTY = auto()
     DRAINED = auto()
     END_LOST = auto()
@@ -169,14 +181,21 @@ class TransactionOutcome(Enum):
 
 _S, _E = State, Event
 #: States in which the producer is over.
-OVER: Final = (_S.FENCED, _S.FAILED)
+OVER: Final = (_S.DETACHED, _S.FENCED, _S.FAILED)
 _LIVE: Final = tuple(state for state in State if state not in OVER)
 #: States in which records of the transaction may be sent, or sent again.
-_SENDING: Final = (_S.OPEN, _S.COMMITTING, _S.DOOMED, _S.ABORTING)
+_SENDING: Final = (
+    _S.OPEN,
+    _S.COMMITTING,
+    _S.DETACHING,
+    _S.DOOMED,
+    _S.ABORTING,
+)
 #: States in which partitions and groups may be added.
-ADDING: Final = frozenset({_S.OPEN, _S.COMMITTING})
-#: States in which EndTxn follows as soon as nothing is under way.
-ENDING: Final = frozenset({_S.COMMITTING, _S.ABORTING})
+ADDING: Final = frozenset({_S.OPEN, _S.COMMITTING, _S.DETACHING})
+#: States in which EndTxn, or `TransactionMachine.detached`, follows as soon as nothing
+#: is under way.
+ENDING: Final = frozenset({_S.COMMITTING, _S.ABORTING, _S.DETACHING})
 
 #: Codes by which a producer with a newer epoch may show itself.
 FENCING: Final = frozenset(
@@ -207,12 +226,16 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
         **{(state, _E.SENDING): state for state in (*_SENDING, *OVER)},
         **{(state, _E.ADDED): state for state in (*_SENDING, *OVER)},
         (_S.OPEN, _E.COMMIT): _S.COMMITTING,
+        (_S.OPEN, _E.DETACH): _S.DETACHING,
+        (_S.DETACHING, _E.DRAINED): _S.DETACHING,
+        (_S.DETACHING, _E.DETACHED): _S.DETACHED,
         **{
             (state, _E.ABORT): _S.ABORTING
-            for state in (_S.OPEN, _S.COMMITTING, _S.DOOMED)
+            for state in (_S.OPEN, _S.COMMITTING, _S.DETACHING, _S.DOOMED)
         },
         (_S.OPEN, _E.DOOM): _S.DOOMED,
         (_S.COMMITTING, _E.DOOM): _S.DOOMED,
+        (_S.DETACHING, _E.DOOM): _S.DOOMED,
         **{(state, _E.DOOM): state for state in (_S.DOOMED, _S.ABORTING, *OVER)},
         **{(state, _E.EMPTY): _S.READY for state in (_S.COMMITTING, _S.ABORTING)},
         **{(state, _E.DRAINED): _S.UNKNOWN for state in (_S.COMMITTING, _S.ABORTING)},
@@ -345,6 +368,7 @@ class TransactionMachine:
         "_added",
         "_adds_explicitly",
         "_asked_at",
+        "_far_probes",
         "_groups_added",
         "_groups_wanted",
         "_has_harm",
@@ -357,6 +381,7 @@ class TransactionMachine:
         "_last_end_at",
         "_quick_probes",
         "_refusal",
+        "_round_trip",
         "_timeout",
         "_verdict",
         "_wanted",
@@ -382,6 +407,10 @@ class TransactionMachine:
         self._has_run = False
         # Probes that were answered at once, since one was not, or a write was slow.
         self._quick_probes = 0
+        # The last of them that show that the coordinator is far away, and the fewest
+        # seconds that one of these took.
+        self._far_probes = 0
+        self._round_trip = 0.0
         self.last_end: End | None = None
         self._last_end_at = -inf
         self._reset()
@@ -541,6 +570,41 @@ class TransactionMachine:
         self._go(Event.BUMP)
         return self._send(Initialise(self.identity))
 
+    def recheck(self) -> End:
+        """Return an EndTxn whose answer shows whether the identity is still valid.
+
+        Nothing is open, so it changes nothing, but for one that arrives late and meets
+        the next transaction: unless it is `last_end`, which has an old epoch, the
+        producer is over if it gets no answer.
+        """
+        if self.state is not State.READY:
+            raise InternalError(f"transaction: rechecked while {self.state.name}")
+        identity = self.identity
+        assert identity is not None
+        return self.last_end or End(identity, self.protocol, is_commit=True)
+
+    def rechecked(self, end: End, code: int, identity: Identity | None) -> bool:
+        """Take the answer to `recheck`; return whether the identity is still valid.
+
+        The coordinator compares the epoch first. If that is its own, or the one before,
+        it answers as the state of the last transaction wants it; else it says that the
+        producer is fenced.
+
+        Args:
+            end: the request.
+            code: the error code.
+            identity: what the answer of TV2 names.
+        """
+        if end is self.last_end:
+            if code != ErrorCode.NONE or identity != self.identity:
+                return False
+            self.last_end = None  # its markers are written: nothing has to be probed
+            return True
+        if code == ErrorCode.INVALID_TXN_STATE:
+            return True
+        # TV1 answers a commit again as it did before.
+        return code == ErrorCode.NONE and end.protocol is Protocol.TV1
+
     # ---- an open transaction ---------------------------------------------------------
 
     def begin(self, now: float, protocol: Protocol) -> Effects:
@@ -647,12 +711,20 @@ class TransactionMachine:
             is_at_once: whether the first probe said so.
         """
         self._quick_probes = self._quick_probes + 1 if is_at_once else 0
+        seconds = now - self._asked_at
+        if not is_at_once or seconds < _FAR:
+            self._far_probes, self._round_trip = 0, 0.0
+            return self.added(now)
+        self._round_trip = min(self._round_trip or seconds, seconds)
+        self._far_probes += 1
+        if self._far_probes >= _FAR_PROBES:
+            self._quick_probes = PROBES_FOR_TRUST
         return self.added(now)
 
     def first_answered(self, seconds: float) -> None:
         """Note how long the first write of the transaction took."""
-        if seconds >= _SLOW:
-            self._quick_probes = 0
+        if seconds >= _SLOW + self._round_trip:
+            self._quick_probes = self._far_probes = 0
 
     def not_added(self, now: float, error: KafkaError, *, is_lost: bool) -> Effects:
         """Note that the coordinator did not add what the request named.
@@ -738,6 +810,29 @@ class TransactionMachine:
         self._groups_wanted.clear()
         return (DropUnsent(),)
 
+    def detach(self) -> None:
+        """Begin to leave the end to another process; `drained` follows."""
+        self._go(Event.DETACH)
+
+    @property
+    def is_detachable(self) -> bool:
+        """Whether nothing is under way that `detached` has to wait for."""
+        return (
+            self.state is State.DETACHING and self._is_drained and self.request is None
+        )
+
+    def detached(self, error: KafkaError) -> Effects:
+        """Leave the end to another process: this producer is over.
+
+        Args:
+            error: what calls of the producer raise from now on.
+        """
+        if self.state is State.DETACHING and not self.is_detachable:
+            raise InternalError("transaction: DETACHED before all was answered")
+        self._go(Event.DETACHED)
+        self.cause = error
+        return (_ADMIT_NOWHERE,)
+
     def drained(self, now: float) -> Effects:
         """Note that no record waits or is on the wire, and no commit of offsets is.
 
@@ -766,6 +861,8 @@ class TransactionMachine:
                 group_id = next(iter(self._groups_wanted))
                 del self._groups_wanted[group_id]
                 return self._send(AddOffsets(identity, group_id))
+        if self.state is State.DETACHING:
+            return ()
         if self._is_drained and self.state in ENDING:
             return self._end(identity)
         return ()

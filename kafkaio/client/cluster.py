@@ -761,6 +761,15 @@ class Cluster:
         """Return the open connection of that class to a broker, or None."""
         return self._pool.ready(node_id, connection_class)
 
+    def expect_coordinators(self, kind: CoordinatorKind, keys: Iterable[str]) -> None:
+        """Name groups or ids that will be used soon: the next lookup finds them, too.
+
+        Args:
+            kind: what they name.
+            keys: names, of which the first hundred count; they replace those before.
+        """
+        self._finder.expect(kind, keys)
+
     async def coordinator(
         self,
         kind: CoordinatorKind,

@@ -2,14 +2,17 @@
 
 A group, a transactional id or a share group has a coordinator, which any broker can
 name (FindCoordinator). The keys that tasks ask for during a lookup are looked up
-together by the next one, in one request where the broker knows KIP-699.
+together by the next one, in one request where the broker knows KIP-699. Keys that will
+be asked for later can be named before (`CoordinatorFinder.expect`): they go with the
+next lookup that has to be made anyway.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from kafkaio._machines.coordinators import (
@@ -36,6 +39,8 @@ _Key = tuple[CoordinatorKind, str]
 #: is asked, too.
 _ASKED: Final = 2
 _HEAD_START: Final = 1.0
+#: How many keys are looked up at most that nobody waits for.
+_EXPECTED: Final = 100
 
 
 class CoordinatorFinder:
@@ -61,6 +66,8 @@ class CoordinatorFinder:
         # In the order of the calls. Invariant: a future leaves when its lookup has
         # ended, or once it is done because its caller was cancelled.
         self._waiting: dict[_Key, list[asyncio.Future[int]]] = {}
+        # Keys to look up together with others, if that costs no request of their own.
+        self._expected: dict[_Key, None] = {}
         self._failure: Callable[[], Exception] | None = None
         # The connections that a lookup waits for, those that hang included.
         self._asking: list[Connection] = []
@@ -90,6 +97,19 @@ class CoordinatorFinder:
         self._wakeup.notify()
         return await future
 
+    def expect(self, kind: CoordinatorKind, keys: Iterable[str]) -> None:
+        """Look these up with the next lookup of the kind, whenever that is.
+
+        Args:
+            kind: what they name.
+            keys: names, of which the first hundred count; they replace those before.
+        """
+        kept = {known: None for known in self._expected if known[0] is not kind}
+        for key in islice(keys, _EXPECTED):
+            if self.cache.get(kind, key) is None:
+                kept[kind, key] = None
+        self._expected = kept
+
     def fail(self, failure: Callable[[], Exception]) -> None:
         """Fail all calls of `find` that wait now, and all later ones."""
         self._failure = self._failure or failure
@@ -111,7 +131,11 @@ class CoordinatorFinder:
             if (left := [f for f in futures if not f.done()])
         }
         for kind, _ in self._waiting:
-            return kind, [key for other, key in self._waiting if other is kind]
+            # Who waits comes first: a broker of before KIP-699 is asked for that alone.
+            keys = [key for other, key in self._waiting if other is kind]
+            keys += [key for other, key in self._expected if other is kind]
+            self.expect(kind, ())
+            return kind, list(dict.fromkeys(keys))
         return None
 
     async def _look_up(self, kind: CoordinatorKind, keys: list[str]) -> None:

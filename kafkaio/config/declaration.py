@@ -9,6 +9,9 @@ everything that is known of the option, and everything else is derived from it:
 - the signatures of ``Client``, ``Producer`` and ``Consumer`` (`signature`);
 - the keyword types in ``kafkaio/config/options.py`` and the table in
   ``docs/reference/options.md``, which ``python -m codegen.options`` writes.
+
+The options of the data source for Spark are declared in the same way
+(`kafkaio.spark.declaration`).
 """
 
 from __future__ import annotations
@@ -43,6 +46,14 @@ _FLAGS = {
     **dict.fromkeys(("true", "t", "1"), True),
     **dict.fromkeys(("false", "f", "0"), False),
 }
+
+
+#: Why a text is not of a type; the first type that an option can have.
+_NOT_OF_TYPE = (
+    (bool, "is neither true nor false"),
+    (float, "is not a number"),
+    (int, "is not an integer"),
+)
 
 
 class Option:
@@ -97,6 +108,7 @@ def option(  # noqa: PLR0913 - one for each fact
     is_secret: bool = False,
     keyword_type: str = "",
     synonyms: Mapping[str, str | None] = MappingProxyType({}),
+    more: Mapping[str, object] = MappingProxyType({}),
 ) -> T:
     """Declare an option, where the field of a dataclass has its default.
 
@@ -111,6 +123,7 @@ def option(  # noqa: PLR0913 - one for each fact
         is_secret: likewise.
         keyword_type: likewise.
         synonyms: likewise.
+        more: further metadata of the field, for a package above this one.
     """
     declared = Option()
     declared.doc = doc
@@ -122,7 +135,8 @@ def option(  # noqa: PLR0913 - one for each fact
     declared.is_secret = is_secret
     declared.keyword_type = keyword_type
     declared.synonyms = synonyms
-    return field(default=default, repr=not is_secret, metadata={"option": declared})
+    metadata = {"option": declared, **more}
+    return field(default=default, repr=not is_secret, metadata=metadata)
 
 
 def option_of(declared: Field[Any]) -> Option:
@@ -150,7 +164,8 @@ class _Documentation:
     def __get__(self, instance: object, owner: type[DataclassInstance]) -> str:
         lines = [self._summary.rstrip(), "", "    Attributes:"]
         for declared in fields(owner):
-            if declared.name in owner.__annotations__:  # not inherited
+            is_own = declared.name in owner.__annotations__  # not inherited
+            if is_own and "option" in declared.metadata:
                 text = f"{declared.name}: {option_of(declared).doc}"
                 indent = " " * 8
                 lines += textwrap.wrap(
@@ -169,13 +184,18 @@ def given(config: DataclassInstance, prefix: str) -> list[str]:
     ]
 
 
-def check_value(declared: Field[Any], value: object) -> None:
+def check_value(declared: Field[Any], value: object, name: str = "") -> None:
     """Check the value of one option: its type, its bounds, its choices.
+
+    Args:
+        declared: the field of the option.
+        value: its value.
+        name: the option in messages; the name of the field by default.
 
     Raises:
         ConfigurationError: the value breaks one of them.
     """
-    facts, name = option_of(declared), declared.name
+    facts, name = option_of(declared), name or declared.name
     if facts.keyword_type:
         return  # has a check of its own
     if facts.choices:
@@ -220,8 +240,10 @@ def _check_bounds(name: str, value: object, bounds: tuple[float, float] | None) 
     if bounds is None or not isinstance(value, int | float):
         return
     low, high = bounds
-    if not low <= value <= high:
-        raise ConfigurationError(f"{name}={value} is not within {low:g} to {high:g}")
+    if not value >= low:  # nor is a NaN
+        raise ConfigurationError(f"{name}={value} is less than {low}")
+    if value > high:
+        raise ConfigurationError(f"{name}={value} is more than {high}")
 
 
 def _check_choice(
@@ -258,6 +280,29 @@ def read_property(declared: Field[Any], value: object) -> object:
             return float(text) if "." in text else int(text)
         except ValueError:
             return value
+    return value
+
+
+def read_text(declared: Field[Any], name: str, text: str) -> object:
+    """Read the text of an option whose users can give nothing but text.
+
+    Args:
+        declared: the field of the option.
+        name: the option in messages.
+        text: its text.
+
+    Raises:
+        ConfigurationError: the text is empty or of another type, or `check_value`
+            refuses its value.
+    """
+    if not text.strip():
+        raise ConfigurationError(f"{name} is empty")
+    value = read_property(declared, text.strip())
+    types = types_of(declared)
+    if types and not isinstance(value, types):
+        reason = next(why for kind, why in _NOT_OF_TYPE if kind in types)
+        raise wrong_value(name, text, reason)
+    check_value(declared, value, name)
     return value
 
 

@@ -11,11 +11,13 @@ from collections.abc import Collection, Mapping
 from kafkaio.config.shown import shown, shown_name
 from kafkaio.errors import ConfigurationError
 
-__all__ = ["FOREIGN", "unknown_option", "wrong_choice"]
+__all__ = ["FOREIGN", "nearest", "unknown_option", "wrong_choice"]
 
 #: How similar a name must be to one that is suggested for it. ``group`` is similar
 #: enough to ``group_id``, just so.
 _NEAR = 0.76
+#: The same for the value of an option, of which there are few.
+_NEAR_CHOICE = 0.6
 
 _TLS = "make an ssl.SSLContext that is so, and pass it as ssl_context"
 _VERSIONS = (
@@ -110,10 +112,23 @@ def unknown_option(name: str, known: Collection[str]) -> ConfigurationError:
     """
     hint = _foreign_option(str(name).replace(".", "_").lower())
     if hint is None:
-        near = difflib.get_close_matches(str(name), known, 1, _NEAR)
-        hint = f"did you mean {near[0]!r}?" if near else ""
+        near = nearest(str(name), known)
+        hint = f"did you mean {near!r}?" if near else ""
     hint = f"; {hint}" if hint else ""
     return ConfigurationError(f"unknown option {shown_name(name)}{hint}")
+
+
+def nearest(name: str, known: Collection[str], least: float = _NEAR) -> str | None:
+    """Return the known name that is most similar to one, in any letter case.
+
+    Args:
+        name: the name that does not exist.
+        known: names that may be meant.
+        least: how similar a name must be, from 0 to 1.
+    """
+    folded = {each.casefold(): each for each in known}
+    near = difflib.get_close_matches(name.casefold(), folded, 1, least)
+    return folded[near[0]] if near else None
 
 
 def _foreign_option(name: str) -> str | None:
@@ -131,12 +146,17 @@ def wrong_choice(
             "file: keytool -importkeystore -srckeystore x.jks -destkeystore x.p12 "
             "-deststoretype PKCS12"
         )
-    by_folded = {str(choice).casefold(): choice for choice in choices}
-    near = difflib.get_close_matches(text.casefold(), by_folded, 1)
+    if text.upper() == "AWS_MSK_IAM":
+        return ConfigurationError(
+            f"{name}={text!r}: use sasl_mechanism='OAUTHBEARER' and "
+            "sasl_oauth_token_provider=kafkaio.security.MskToken(region), or "
+            "from_properties(), which reads the properties of AWS's library"
+        )
+    near = nearest(text, [str(choice) for choice in choices], _NEAR_CHOICE)
     is_near = isinstance(value, str) and near
     # What resembles a choice is one misspelt, and no secret.
     what = f"{name}={value!r}" if is_near else shown(name, value)
     return ConfigurationError(
         f"{what} is not one of {', '.join(map(repr, choices))}"
-        + (f"; did you mean {by_folded[near[0]]!r}?" if is_near else "")
+        + (f"; did you mean {near!r}?" if is_near else "")
     )

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from kafkaio._machines.detached import DetachedTransaction
 from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._runtime.lifecycle import Lifecycle
@@ -89,7 +90,9 @@ class Transaction:
 
     def __repr__(self) -> str:
         run = self._run
-        if run.outcome is not None:
+        if run.is_detached:
+            state = "detached"
+        elif run.outcome is not None:
             state = run.outcome.name.lower()
         elif run.is_ending:
             state = "ending"
@@ -197,6 +200,18 @@ class Transaction:
         self._check_begun()
         self._is_end_asked = True
         await self._manager.abort(self._run)
+
+    async def _detach(self) -> DetachedTransaction:
+        # `kafkaio.producer.detached.detach`.
+        self._check_begun()
+        if self._run.consumer is not None:
+            raise UsageError(
+                "the end of a transaction with a consumer cannot be left to another "
+                "process: the consumer holds its partitions until then"
+            )
+        self._is_end_asked = True
+        self._manager.begin_commit(self._run)
+        return await self._manager.detach(self._run)
 
     async def __aenter__(self) -> Self:
         await self.begin()

@@ -31,6 +31,7 @@ from kafkaio._machines.accumulator import (
     Receipt,
 )
 from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._machines.detached import DetachedTransaction
 from kafkaio._machines.patience import ASKED_FOR, BEFORE_RELEASE, UNKNOWN_TOPIC, Doubt
 from kafkaio._machines.reactions import Harm, Step, is_foreign, reaction
 from kafkaio._machines.sequence import Identity, ProducerIdentity
@@ -83,6 +84,17 @@ from kafkaio.errors import (
 from kafkaio.producer.backpressure import BufferSpace
 from kafkaio.producer.outcomes import forgotten, in_doubt
 from kafkaio.producer.ports import ConsumerInTransaction, GroupOffsets
+from kafkaio.producer.repeating import (
+    ASK_AGAIN,
+    END_TV2,
+    MARKER_PACE,
+    Busy,
+    Doubts,
+    Pace,
+    Unanswered,
+    end_request,
+    is_doubtful,
+)
 from kafkaio.producer.sender import Sender
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.broker_errors import broker_error
@@ -116,8 +128,7 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 #: The feature whose level decides on the protocol (KIP-890).
 _FEATURE: Final = "transaction.version"
 _TV2_LEVEL: Final = 2
-#: From these versions on, a request means TV2; below them, TV1.
-_END_TV2: Final = 5
+#: From this version on, a request means TV2; below it, TV1.
 _OFFSETS_TV2: Final = 5
 #: From this version on, the coordinator checks the member of a commit (KIP-447).
 _OFFSETS_FENCED: Final = 3
@@ -128,16 +139,10 @@ _PRODUCE_VERSIONS: Final = {Protocol.TV1: (0, 11), Protocol.TV2: (12, 2**15 - 1)
 #: Leaders that know this version of Produce (Kafka 4.1) want a sequence to begin at 0
 #: under a new epoch of TV2. Those of 4.0 take any number if they have no state of it.
 _PRODUCE_CHECKED: Final = 13
-#: Seconds between two looks whether the markers of a transaction are written.
-_MARKER_PACE: Final = 0.001
 #: So many looks follow one another without that pause. On a broker that has little to
 #: do, the markers take less than the shortest sleep of an event loop. A process that
 #: does not sleep also spends less CPU, because its caches stay warm.
 _ASKED_AT_ONCE: Final = 8
-#: Seconds between two attempts while another transaction of the id is being ended.
-_BUSY_PACE: Final = 0.02
-#: The same when that takes long.
-_BUSY_SLOW: Final = 1.0
 #: Seconds after which a probe gives up: the leader of a partition waits as long.
 _PROBE_LIMIT: Final = 0.1
 #: Seconds that leaving a transaction by a cancellation waits for its abort.
@@ -159,7 +164,9 @@ _WRITTEN_LIMIT: Final = 0.1
 #: Why a run is aborted whose offsets were refused, or whose commit was cut short.
 _NOT_COMMITTED: Final = "offsets were not committed"
 #: States in which an abort can be asked for.
-_ABORTABLE: Final = frozenset({State.OPEN, State.COMMITTING, State.DOOMED})
+_ABORTABLE: Final = frozenset(
+    {State.OPEN, State.COMMITTING, State.DETACHING, State.DOOMED}
+)
 #: States in which the transaction may still turn out not to be committed.
 _DOOMABLE: Final = _ABORTABLE | {State.ABORTING}
 #: States in which records that were not sent are dropped.
@@ -179,6 +186,7 @@ class Run:
         reason: the same in a few words.
         consumer: what holds the partitions whose records it works on.
         on_closed: called when it takes no more in.
+        is_detached: whether its end was left to another process.
         ended: told when the outcome is known, and the consumer was moved.
         is_late: whether EndTxn has no answer after ``max_block_ms``.
         late_at: when that is to be noted; infinity before EndTxn is sent.
@@ -192,6 +200,7 @@ class Run:
         "ended",
         "ends_since",
         "is_commit_lost",
+        "is_detached",
         "is_done",
         "is_ending",
         "is_late",
@@ -212,6 +221,7 @@ class Run:
         self.reason: str = ""
         self.consumer: ConsumerInTransaction | None = None
         self.on_closed: Callable[[], None] = on_closed
+        self.is_detached: bool = False
         self.ended: Broadcast = Broadcast()
         self.is_late: bool = False
         self.late_at: float = inf
@@ -348,6 +358,68 @@ class TransactionManager:
         if self._run is not None and self._run.outcome is not None:
             # A rewind may be cut short before its first step, with the cluster.
             self._done(self._run)
+
+    async def is_current(self, within: float) -> bool:
+        """Ask the coordinator whether the producer still has its transactional id.
+
+        If not, the producer is over, and so it is if that cannot be told: the request
+        could arrive late, and end the next transaction. No run begins meanwhile.
+
+        Args:
+            within: seconds for the answer.
+        """
+        machine = self._machine
+        if machine.state is not State.READY or self._run is not None:
+            return False
+        run = self._run = Run(_nothing)
+        request = machine.recheck()
+        try:
+            answer = await self._ask_again(request, within)
+        except KafkaError as error:
+            self._fail(error)
+        except BaseException:
+            self._fail(ClosedError(f"{self._rpc.name}: the check was cancelled"))
+            raise
+        else:
+            self._rechecked(request, answer)
+        finally:
+            self._done(run)
+        return machine.state is State.READY
+
+    def _rechecked(self, request: End, answer: EndTxnResponse) -> None:
+        code = answer.error_code
+        identity = Identity(answer.producer_id, answer.producer_epoch)
+        if self._machine.rechecked(request, code, identity):
+            return
+        error = self._error(code, f"{_what(request)} again", api=ApiKey.END_TXN)
+        if code in FENCING:
+            self._perform(self._machine.fence(error))
+        else:
+            self._fail(error)
+
+    async def _ask_again(self, request: End, within: float) -> EndTxnResponse:
+        is_harmless = request is self._machine.last_end
+        unanswered = Unanswered()
+
+        def code(answer: EndTxnResponse) -> int:
+            unanswered.answered()
+            return answer.error_code
+
+        def check() -> None:
+            if unanswered.is_pending and not is_harmless:
+                raise ClosedError(f"{self._rpc.name}: {_what(request)} got no answer")
+
+        return await self._rpc.repeat(
+            self._end_request(request),
+            self._attempts(_what(request), within),
+            timeout=self._request_timeout,
+            code=code,
+            max_version=self._end_version(request),
+            min_version=END_TV2 if request.protocol is Protocol.TV2 else 0,
+            pace=Pace(_ASKED_AT_ONCE),
+            on_sent=unanswered.sent,
+            check=check,
+        )
 
     # ---- runs ------------------------------------------------------------------------
 
@@ -500,6 +572,58 @@ class TransactionManager:
             raise
         self._raise_outcome(run)
 
+    async def detach(self, run: Run) -> DetachedTransaction:
+        """Leave the end of a run to another process, after `begin_commit`.
+
+        If the call is cancelled, the run is aborted, and the call waits a second for
+        that.
+
+        Raises:
+            TransactionAborted: it could not be committed; its cause is the reason.
+            KafkaError: the producer is over: Fenced, for example.
+        """
+        machine = self._machine
+        if self._has_turn(run):
+            if machine.state is State.DOOMED:
+                self._abort(run, run.cause, run.reason)
+            elif machine.state is State.OPEN:
+                machine.detach()
+                self._look()
+        try:
+            while self._has_turn(run) and machine.state is State.DETACHING:
+                # Race: the step is made here and not where the last answer arrives.
+                # So a call that is cancelled never leaves a transaction open of which
+                # its caller knows nothing.
+                if machine.is_detachable:
+                    return self._detached(run)
+                await self._changed.wait()
+            await self._wait_done(run)
+        except BaseException:
+            if self._has_turn(run) and machine.state is State.DETACHING:
+                await self.abort_behind(run, "cancelled")
+            raise
+        self._check_over()
+        raise self._aborted(run)
+
+    def _detached(self, run: Run) -> DetachedTransaction:
+        machine = self._machine
+        assert machine.identity is not None
+        end = End(machine.identity, machine.protocol, is_commit=True)
+        detached = DetachedTransaction.of(
+            self.transactional_id, end, is_empty=not machine.is_started
+        )
+        over = UsageError(
+            f"{self._rpc.name}: the end of its transaction was left to another process "
+            "(detach); this producer can only be closed"
+        )
+        self._perform(machine.detached(over))
+        self._accumulator.expire_at(inf)
+        self._report_step("detach", run.ends_since)
+        run.is_detached = True
+        run.outcome = TransactionOutcome.UNKNOWN
+        self._done(run)
+        return detached
+
     async def abort(self, run: Run) -> None:
         """Abort a run.
 
@@ -534,11 +658,16 @@ class TransactionManager:
 
         Raises:
             OutcomeUnknown: it will never be known: the producer was closed, or fenced,
-                while EndTxn had no answer.
+                while EndTxn had no answer; or the run was detached.
         """
         while not run.is_done:
             await run.ended.wait()
         assert run.outcome is not None
+        if run.is_detached:
+            raise OutcomeUnknown(
+                f"{self._rpc.name}: the end of the transaction was left to another "
+                "process (detach), which alone learns the outcome"
+            )
         if run.outcome is TransactionOutcome.UNKNOWN:
             raise self._unknown()
         return run.outcome
@@ -876,10 +1005,10 @@ class TransactionManager:
         with suppress(ClosedError):
             self._cluster.start_soon(step, f"transaction: {name}")
 
-    def _busy(self) -> _Busy:
+    def _busy(self) -> Busy:
         # As long as the coordinator may take, and then as long as the user waits.
         limit = self._transaction_timeout + self._max_block
-        return _Busy(self._rpc.name, limit, lambda: self._rpc.node_id)
+        return Busy(self._rpc.name, limit, lambda: self._rpc.node_id)
 
     def _attempts(self, what: str, within: float | None) -> Attempts:
         what = f"{what} of transactional id {self.transactional_id!r}"
@@ -919,7 +1048,7 @@ class TransactionManager:
         if identity is not None:
             message.producer_id = identity.producer_id
             message.producer_epoch = identity.epoch
-        doubts = _Doubts(ApiKey.INIT_PRODUCER_ID, self._now)
+        doubts = Doubts(ApiKey.INIT_PRODUCER_ID, self._now)
         try:
             answer = await self._rpc.repeat(
                 message,
@@ -1050,7 +1179,7 @@ class TransactionManager:
 
     async def _add(self, addition: _Addition[ResponseT], *, is_sent: bool) -> None:
         machine, request, message = self._machine, addition.request, addition.message
-        unanswered = _Unanswered()
+        unanswered = Unanswered()
         unanswered.is_pending = is_sent
         is_seal = machine.state is State.SEALING
         left = self._transaction_timeout - (self._now() - addition.began)
@@ -1071,7 +1200,7 @@ class TransactionManager:
                 self._attempts(addition.what, None if is_seal else max(0.0, left)),
                 timeout=self._request_timeout,
                 code=code,
-                pace=self._busy() if is_seal else _Pace(0),
+                pace=self._busy() if is_seal else Pace(0),
                 on_sent=unanswered.sent,
                 check=partial(self._check_asked, request),
             )
@@ -1156,7 +1285,7 @@ class TransactionManager:
         def answered(answer: EndTxnResponse | Exception) -> None:
             if self._machine.request is not request:
                 return  # the producer is over
-            if isinstance(answer, Exception) or _is_doubtful(request, answer):
+            if isinstance(answer, Exception) or is_doubtful(request, answer):
                 self._start(partial(self._end, request, is_sent=True), "EndTxn")
             elif answer.error_code and self._is_end_repeated(request, answer):
                 self._start(partial(self._end, request, is_sent=False), "EndTxn")
@@ -1178,26 +1307,26 @@ class TransactionManager:
 
     @staticmethod
     def _end_version(request: End) -> int | None:
-        return None if request.protocol is Protocol.TV2 else _END_TV2 - 1
+        return None if request.protocol is Protocol.TV2 else END_TV2 - 1
 
     def _can_end(self, connection: CoordinatorConnection, request: End) -> bool:
         if request.protocol is Protocol.TV1:
             return True
         versions = connection.versions
-        return (versions.max_version(ApiKey.END_TXN) or 0) >= _END_TV2
+        return (versions.max_version(ApiKey.END_TXN) or 0) >= END_TV2
 
     async def _end(self, request: End, *, is_sent: bool, is_first: bool = True) -> None:
         machine = self._machine
         is_tv2 = request.protocol is Protocol.TV2
-        unanswered = _Unanswered(machine.end_lost)
+        unanswered = Unanswered(machine.end_lost)
         unanswered.is_pending = is_sent
 
-        doubts = _Doubts(ApiKey.END_TXN, self._now)
+        doubts = Doubts(ApiKey.END_TXN, self._now)
 
         def code(answer: EndTxnResponse) -> int:
             # What says nothing of the outcome counts as no answer.
-            if _is_doubtful(request, answer) and doubts.are_left():
-                return _ASK_AGAIN
+            if is_doubtful(request, answer) and doubts.are_left():
+                return ASK_AGAIN
             unanswered.answered()
             return answer.error_code
 
@@ -1208,7 +1337,7 @@ class TransactionManager:
                 timeout=self._request_timeout,
                 code=code,
                 max_version=self._end_version(request),
-                min_version=_END_TV2 if is_tv2 else 0,
+                min_version=END_TV2 if is_tv2 else 0,
                 pace=self._busy(),
                 on_sent=unanswered.sent,
                 check=partial(self._check_asked, request),
@@ -1251,7 +1380,7 @@ class TransactionManager:
                 self._attempts(_what(last), None),
                 timeout=self._request_timeout,
                 code=lambda answer: answer.error_code,
-                min_version=_END_TV2,
+                min_version=END_TV2,
                 pace=self._busy(),
                 check=partial(self._check_asked, request),
             )
@@ -1282,12 +1411,7 @@ class TransactionManager:
         self._perform(effects)
 
     def _end_request(self, request: End) -> EndTxnRequest:
-        return EndTxnRequest(
-            transactional_id=self.transactional_id,
-            producer_id=request.identity.producer_id,
-            producer_epoch=request.identity.epoch,
-            committed=request.is_commit,
-        )
+        return end_request(self.transactional_id, request)
 
     def _probe(self, request: Probe, number: int) -> None:
         # Whatever it leads to, the transaction goes on: a probe can only save time.
@@ -1308,7 +1432,7 @@ class TransactionManager:
                 self._probe(request, number + 1)
             else:
                 again = partial(self._probe, request, number + 1)
-                asyncio.get_running_loop().call_later(_MARKER_PACE, again)
+                asyncio.get_running_loop().call_later(MARKER_PACE, again)
 
         connection.submit_to(
             _InFlight(answered, self._crash),
@@ -1358,7 +1482,7 @@ class TransactionManager:
         if rpc is None:
             rpc = CoordinatorRpc(self._cluster, CoordinatorKind.GROUP, group_id)
             self._groups[group_id] = rpc
-        unanswered = _Unanswered()
+        unanswered = Unanswered()
         run.commits += 1
         try:
             await self._commit_in_turn(run, rpc, offsets, unanswered)
@@ -1391,7 +1515,7 @@ class TransactionManager:
         run: Run,
         rpc: CoordinatorRpc,
         offsets: GroupOffsets,
-        unanswered: _Unanswered,
+        unanswered: Unanswered,
     ) -> None:
         # In the order of the calls: in a transaction the last one counts.
         async with self._commit_order:
@@ -1432,10 +1556,10 @@ class TransactionManager:
             return await rpc.connection(ConnectionClass.SHARED, self._now() + within)
 
         check = partial(self._check_useful, run, rpc)
-        return await self._while_useful(check, attempts.run(connect), _Unanswered())
+        return await self._while_useful(check, attempts.run(connect), Unanswered())
 
     async def _while_useful(
-        self, check: Callable[[], None], work: Awaitable[T], unanswered: _Unanswered
+        self, check: Callable[[], None], work: Awaitable[T], unanswered: Unanswered
     ) -> T:
         # The abort waits for commits of offsets: it ends one of which nothing was sent.
         with anyio.CancelScope() as scope:
@@ -1495,7 +1619,7 @@ class TransactionManager:
         run: Run,
         rpc: CoordinatorRpc,
         offsets: GroupOffsets,
-        unanswered: _Unanswered,
+        unanswered: Unanswered,
     ) -> None:
         machine = self._machine
         is_tv2 = machine.protocol is Protocol.TV2
@@ -1526,7 +1650,7 @@ class TransactionManager:
                 code=code,
                 max_version=None if is_tv2 else _OFFSETS_TV2 - 1,
                 min_version=_OFFSETS_TV2 if is_tv2 else 0,
-                pace=_Pace(_ASKED_AT_ONCE),
+                pace=Pace(_ASKED_AT_ONCE),
                 on_sent=unanswered.sent,
                 check=check,
             )
@@ -1689,143 +1813,12 @@ class _Addition(Generic[ResponseT]):
         return self.message.NAME.removesuffix("Request")
 
 
-class _Unanswered:
-    """Whether a request was sent that may take effect although no answer came.
-
-    Args:
-        on_lost: called when it is sent again, and the attempt before was not answered.
-
-    Attributes:
-        is_pending: whether the last attempt has no answer.
-        was_lost: whether an attempt before it got none; the answer to a later one says
-            nothing of it.
-    """
-
-    __slots__ = ("_on_lost", "is_pending", "was_lost")
-
-    def __init__(self, on_lost: Callable[[], None] | None = None) -> None:
-        self._on_lost = on_lost
-        self.is_pending = False
-        self.was_lost = False
-
-    @property
-    def may_arrive(self) -> bool:
-        return self.is_pending or self.was_lost
-
-    def sent(self) -> None:
-        if self.is_pending:
-            self.was_lost = True
-            if self._on_lost is not None:
-                self._on_lost()
-        self.is_pending = True
-
-    def answered(self) -> None:
-        self.is_pending = False
-
-
-class _Doubts:
-    """Has what may be one bad answer asked for again, for some seconds.
-
-    Args:
-        api: the API of the request.
-        now: tells the time.
-    """
-
-    __slots__ = ("_api", "_now", "_until")
-
-    def __init__(self, api: int, now: Callable[[], float]) -> None:
-        self._api = api
-        self._now = now
-        self._until = now() + _DOUBTED
-
-    def are_left(self) -> bool:
-        return self._now() < self._until
-
-    def code(self, found: int) -> int:
-        """The code to go by: of one that the API does not have, to ask again."""
-        return _ASK_AGAIN if is_foreign(self._api, found) and self.are_left() else found
-
-
-def _is_doubtful(request: End, answer: EndTxnResponse) -> bool:
-    """Whether the answer makes no sense: the error, or the identity that it gives."""
-    if answer.error_code:
-        return is_foreign(ApiKey.END_TXN, answer.error_code)
-    if request.protocol is not Protocol.TV2:
-        return False
-    given = Identity(answer.producer_id, answer.producer_epoch)
-    return not given.may_follow(request.identity)
-
-
-class _Busy:
-    """Waits while another transaction of the id is being ended; not for ever.
-
-    A coordinator that never comes to an end with it (KAFKA-19999) says so for ever.
-
-    Args:
-        name: the transactional id, for messages.
-        limit: seconds after which it is given up.
-        node_id: returns the coordinator.
-    """
-
-    __slots__ = ("_limit", "_name", "_node_id", "_since")
-
-    def __init__(
-        self, name: str, limit: float, node_id: Callable[[], int | None]
-    ) -> None:
-        self._name = name
-        self._limit = limit
-        self._node_id = node_id
-        self._since: float | None = None
-
-    def __call__(self, code: int) -> float | None:
-        if code != ErrorCode.CONCURRENT_TRANSACTIONS:
-            self._since = None
-            return None
-        at = now()
-        if self._since is None:
-            self._since = at
-        waited = at - self._since
-        if waited >= self._limit:
-            error = KafkaError(
-                f"{self._name}: its coordinator, broker {self._node_id()}, has been "
-                f"busy with a transaction of it for {waited:.0f} s and does not come to"
-                " an end; this producer is over. A partition without a leader can be "
-                "the reason, or transaction.version=0 under a producer of level 2"
-            )
-            error.__cause__ = broker_error(code, self._name)
-            raise error
-        return max(_BUSY_PACE, min(waited / 10, _BUSY_SLOW))
-
-
-class _Pace:
-    """Waits while the markers of the transaction before are written: they take a ms.
-
-    Args:
-        at_once: so many attempts follow without a pause.
-    """
-
-    __slots__ = ("_delay", "_left")
-
-    def __init__(self, at_once: int) -> None:
-        self._left = at_once
-        self._delay = _MARKER_PACE / 2
-
-    def __call__(self, code: int) -> float | None:
-        if code != ErrorCode.CONCURRENT_TRANSACTIONS:
-            return None
-        if self._left:
-            self._left -= 1
-            return 0.0
-        self._delay = min(2 * self._delay, _BUSY_PACE)
-        return self._delay
-
-
-#: Seconds for which an answer that makes no sense is asked for again, and the code that
-#: has that done.
-_DOUBTED: Final = 10.0
-_ASK_AGAIN: Final = ErrorCode.REQUEST_TIMED_OUT
 #: What to do about a producer that is over, though no other has its id.
 _REPLACE: Final = "this producer is over: close it, and make another one in its place"
+
+
+def _nothing() -> None:
+    pass
 
 
 def _what(request: End) -> str:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from kafkaio.spark.errors import DataLost, DataSourceError
     from kafkaio.spark.foreach import foreach_batch_writer
-    from kafkaio.spark.markers import cleanup
-    from kafkaio.spark.progress import LagListener, lag
+    from kafkaio.spark.markers import MarkedApp, cleanup, markers
+    from kafkaio.spark.progress import LagListener, lag, source_metrics
     from kafkaio.spark.source import KafkaSource
 
 __all__ = [
@@ -26,10 +26,13 @@ __all__ = [
     "DataSourceError",
     "KafkaSource",
     "LagListener",
+    "MarkedApp",
     "cleanup",
     "foreach_batch_writer",
     "lag",
+    "markers",
     "register",
+    "source_metrics",
 ]
 
 _WHERE = {
@@ -37,9 +40,12 @@ _WHERE = {
     "DataSourceError": "kafkaio.spark.errors",
     "KafkaSource": "kafkaio.spark.source",
     "LagListener": "kafkaio.spark.progress",
+    "MarkedApp": "kafkaio.spark.markers",
     "cleanup": "kafkaio.spark.markers",
     "foreach_batch_writer": "kafkaio.spark.foreach",
     "lag": "kafkaio.spark.progress",
+    "source_metrics": "kafkaio.spark.progress",
+    "markers": "kafkaio.spark.markers",
 }
 
 

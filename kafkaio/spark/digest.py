@@ -10,7 +10,6 @@ made for a row.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Final
 
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkaio._records.batch import BinaryView, column_partitions
+from kafkaio.spark.marker_state import RowSum
 
 __all__ = ["RowDigest"]
 
@@ -67,23 +67,10 @@ class RowDigest:
         self.rows += batch.num_rows
         self._sum = (self._sum + (pc.sum(hashes).as_py() or 0)) % _MODULUS
 
-    def metadata(self) -> str:
-        """Return rows and digest as text, to be kept with an offset."""
-        return json.dumps({"rows": self.rows, "digest": str(self), "way": _WAY})
-
-    def is_that_of(self, metadata: str) -> bool:
-        """Whether `metadata` of another digest says the same rows.
-
-        If another version of this package has computed that in another way, only the
-        numbers of rows are compared.
-        """
-        try:
-            other = json.loads(metadata)
-        except ValueError:
-            return False
-        if not isinstance(other, dict) or other.get("rows") != self.rows:
-            return False
-        return other.get("way") != _WAY or other.get("digest") == str(self)
+    @property
+    def found(self) -> RowSum:
+        """The rows so far, as markers keep them."""
+        return RowSum(self.rows, self._sum, _WAY)
 
 
 def _together(columns: Iterable[tuple[int, pa.Array]], length: int) -> pa.Array:

@@ -1,41 +1,48 @@
 """Exactly once: what one attempt of a task does, without Spark.
 
 Spark runs a task several times: after a failure, beside a slow attempt (speculation),
-and all tasks of a batch again when a driver starts from a checkpoint. It also loses
-messages of success. So each attempt commits a transaction of its own, and in it a
-*marker*, from which later attempts of the task learn that its rows are in.
+and all tasks of a batch again when a driver starts from a checkpoint, or a job is run
+again; then there may be other tasks. It also loses messages of success. So each attempt
+has a transaction of its own, and in it a *marker*, from which later attempts learn that
+its rows are in. `kafkaio.spark.marker_state` says what markers mean, and
+`kafkaio.spark.marker_stores` where they are kept.
 
-The marker is an offset that is committed for partition 0 of the marker topic: version
-+ 1, with the number of rows and their digest as metadata. Its group has no members, and
-the same name as the transactional id: ``<prefix>-<app>-<task>``. The number of the
-attempt is not part of the name, because attempts have to fence one another.
+The transactional id is ``<prefix>-<app>-<task>``. The number of the attempt is not part
+of it, because attempts have to fence one another. The order of the steps is what makes
+it right:
 
-The order of the steps is what makes it right:
+1. The first rows are awaited: a transaction has a time limit, and begins with step 3.
+2. InitProducerId. It fences all other attempts of the task: of those that are under
+   way, none can commit any more, and one that was just committing has committed when it
+   returns. A worker that has written the version before goes on with the producer that
+   it has (`kafkaio.spark.kept` says why it may).
+3. *Begun* is written in the transaction, and the markers are read at least up to it.
+4. `decide` says what to do. Where no other run is seen, all rows are written, the
+   marker is added, and the transaction is committed.
+5. Where another run has begun the same version, what is in is compared and not written
+   again; what is not in is written, and the transaction is left open for the driver,
+   which commits or aborts it when it has seen the rows of all tasks
+   (`kafkaio.spark.judgement`).
 
-1. InitProducerId. It fences all other attempts: of those that are under way, none can
-   commit any more, and one that was just committing has committed when it returns.
-2. The marker, once it is stable. From here on only this attempt can change it.
-3. If the marker is at ``version + 1`` or above, the rows are in: the input is read,
-   compared with the marker, and dropped.
-4. Else all rows are written, the marker is committed in the same transaction, and the
-   transaction is committed.
-
-Invariant: in each version, of all attempts of a task at most one commits. If the first
-two steps changed places, two attempts could both find no marker and commit one after
-the other (`docs/adr/0024-the-task-commits-and-not-the-driver.md`).
+Invariants: in each version, of all attempts of a task at most one commits; and nothing
+of a run that divides the rows in another way becomes visible. If steps 2 and 3 changed
+places, two attempts could both find no marker and commit one after the other
+(`docs/adr/0024-the-task-commits-and-not-the-driver.md`,
+`docs/adr/0041-a-repeated-version-is-judged-by-its-driver.md`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterable, Awaitable, Callable
-from dataclasses import fields
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kafkaio._dataclass import dataclass
+from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio.client import Client
 from kafkaio.client.client import cluster_of
-from kafkaio.config import ClientConfig, ProducerConfig
+from kafkaio.config import ProducerConfig
 from kafkaio.errors import (
     BrokerError,
     Fenced,
@@ -44,9 +51,23 @@ from kafkaio.errors import (
     TransactionAborted,
 )
 from kafkaio.producer import Producer, Transaction
+from kafkaio.producer.detached import DetachedTransaction, detach
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.spark.digest import RowDigest
-from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kafkaio.spark.judgement import AttemptFailed, ReplayMismatch
+from kafkaio.spark.kept import KeptProducers, sharing
+from kafkaio.spark.marker_groups import GroupMarkers
+from kafkaio.spark.marker_names import TaskName, transactional_id
+from kafkaio.spark.marker_state import (
+    AppState,
+    Decision,
+    Marker,
+    Outcome,
+    RowSum,
+    decide,
+    may_commit,
+)
+from kafkaio.spark.marker_stores import MarkerStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,6 +91,8 @@ _log = logging.getLogger("kafkaio.spark")
 #: get into the transaction of the next one (KIP-890).
 _FEATURE: Final = "transaction.version"
 _SAFE_LEVEL: Final = 2
+#: The coordinators of so many tasks are found together.
+_FOUND_TOGETHER: Final = 64
 #: Codes by which brokers refuse the requests of a producer that was fenced, or whose
 #: transaction has timed out: which of both is not said.
 _FENCING: Final = frozenset(
@@ -81,53 +104,6 @@ _FENCING: Final = frozenset(
 )
 
 
-class AttemptFailed(KafkaError):
-    """An attempt of a task ended without a commit that it knows of.
-
-    Another attempt can succeed: the marker tells it what became of this one.
-    """
-
-    retriable = True
-
-
-class ReplayMismatch(KafkaError):
-    """A task was run again with other rows than those that it has committed.
-
-    To write them would double rows, and to drop them loses rows. It comes of a query
-    whose rows, or their distribution to tasks, cannot be repeated.
-    """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskName:
-    """Which rows: those of one task in one version of an application's output.
-
-    Attributes:
-        app: who writes: ``txnAppId``, or the id of the streaming query.
-        version: which of its batches: ``txnVersion``, or the number of the micro-batch.
-        task: number of the task in the batch.
-        prefix: the first part of all names, for the rights of the principal.
-    """
-
-    app: str
-    version: int
-    task: int
-    prefix: str = "kafkaio"
-
-    def __str__(self) -> str:
-        return f"task {self.task} of batch {self.version} of {self.app!r}"
-
-    @property
-    def transactional_id(self) -> str:
-        """The transactional id, and the group of the marker."""
-        return transactional_id(self.prefix, self.app, self.task)
-
-
-def transactional_id(prefix: str, app: str, task: int | str) -> str:
-    """Return the transactional id of a task, which is also its marker's group."""
-    return f"{prefix}-{app}-{task}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
     """What an attempt did that succeeded.
@@ -135,12 +111,20 @@ class TaskResult:
     Attributes:
         rows: number of rows of its input.
         digest: their digest (`RowDigest`).
-        is_skipped: whether an earlier attempt had committed them.
+        is_skipped: whether nothing was written, since rows were in.
+        outcome: what became of its rows.
+        found: its rows, as markers keep them.
+        expected: the rows of the whole batch, if it was in.
+        held: its transaction, if it was left open for the driver.
     """
 
     rows: int
     digest: str
     is_skipped: bool
+    outcome: Outcome = Outcome.WRITTEN
+    found: RowSum = RowSum()
+    expected: RowSum | None = None
+    held: DetachedTransaction | None = None
 
 
 class TaskAttempt:
@@ -149,13 +133,19 @@ class TaskAttempt:
     Args:
         client: a started client; its connections are used.
         name: which rows it writes.
-        marker_topic: the topic on whose partition 0 the marker is committed.
+        marker_topic: the topic on whose partition 0 groups keep markers.
         config: the options of the producer. Its ``transactional_id`` and the options
             of the client are not taken from it.
         on_mismatch: what a replay with other rows does: ``fail`` or ``warn``.
+        run: which execution of the write it belongs to; its driver must judge what it
+            leaves open. Without one there is no driver: the attempt leaves nothing
+            open, and a task with other rows than before keeps all further tasks of the
+            version from writing.
+        markers: keeps the markers; groups by default.
+        producers: keeps producers for the next task; none is kept by default.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by name
         self,
         client: Client,
         name: TaskName,
@@ -163,10 +153,16 @@ class TaskAttempt:
         marker_topic: str,
         config: ProducerConfig,
         on_mismatch: Literal["fail", "warn"] = "fail",
+        run: str = "",
+        markers: MarkerStore | None = None,
+        producers: KeptProducers | None = None,
     ) -> None:
         self.client = client
         self.name = name
-        self._marker_at = TopicPartition(marker_topic, 0)
+        self.run_id = run
+        self.markers: MarkerStore = markers or GroupMarkers(client, marker_topic)
+        self._producers = KeptProducers(0) if producers is None else producers
+        self._is_begun = False
         self._config = config
         self._on_mismatch = on_mismatch
 
@@ -184,117 +180,189 @@ class TaskAttempt:
             KafkaError: the cluster refused something, or did not answer; nothing was
                 committed.
         """
+        rows = await _begun(batches)
+        kept = await self._producers.reuse(
+            self.client,
+            self.options(),
+            after=self.name.version - 1,
+            is_checked=not self.markers.begins_by_writing,
+        )
+        if kept is not None:
+            try:
+                return await self._run_with(kept, rows, put)
+            except AttemptFailed:
+                if self._is_begun:
+                    raise
+                # It was replaced since, which is no failure of this attempt: nothing
+                # of it was written, and a new producer fences as any other does.
         producer = self.producer()
         try:
             await self.start(producer)
-            marker = await self.marker()
-            if marker is not None and marker.offset > self.name.version:
-                result = await self.skip(marker, batches)
-            else:
-                result = await self.write(producer, batches, put)
         except BaseException:
-            # What is open was aborted, or the next attempt aborts it.
             await producer.close(timeout=0)
             raise
-        await producer.close()
+        return await self._run_with(producer, rows, put)
+
+    async def _run_with(
+        self, producer: Producer, rows: AsyncIterable[pa.RecordBatch], put: Put
+    ) -> TaskResult:
+        try:
+            result = await self._run(producer, rows, put)
+        except BaseException as error:
+            # What is open was aborted, or the next attempt aborts it.
+            await producer.close(timeout=0)
+            if isinstance(error, KafkaError) and _is_of_attempt(error):
+                raise self._failed(error) from error
+            raise
+        await self._producers.give_back(self.client, producer, self.name.version)
         return result
 
+    def options(self) -> ProducerConfig:
+        """Return the options of the producer."""
+        return replace(self._config, transactional_id=self.name.transactional_id)
+
     def producer(self) -> Producer:
-        """Make the producer of this attempt; it is never kept for another one."""
-        shared = {f.name for f in fields(ClientConfig)}
-        options = {
-            f.name: getattr(self._config, f.name)
-            for f in fields(ProducerConfig)
-            if f.name not in shared
-        }
-        options["transactional_id"] = self.name.transactional_id
-        return Producer(self.client, **options)
+        """Make a new producer for this attempt."""
+        return sharing(self.client, self.options())
 
     async def start(self, producer: Producer) -> None:
         """Fence all other attempts, and end what they have open.
 
         Raises:
-            UnknownTopicOrPartition: there is no such marker topic.
-            KafkaError: what `Producer.start` raises.
+            KafkaError: what `Producer.start` raises, or the markers cannot be kept.
         """
+        await self.markers.prepare()
+        name = self.name
+        first = name.task - name.task % _FOUND_TOGETHER
+        tasks = range(first, first + _FOUND_TOGETHER)
+        cluster_of(self.client).expect_coordinators(
+            CoordinatorKind.TRANSACTION,
+            (transactional_id(name.prefix, name.app, task) for task in tasks),
+        )
         await producer.start()
-        # A missing topic is an error here, or is created by this, as by a first record.
-        await producer.partitions_for(self._marker_at.topic)
         level = cluster_of(self.client).feature_level(_FEATURE)
         if level < _SAFE_LEVEL:
             _warn_of_level(level)
 
-    async def marker(self) -> OffsetAndMetadata | None:
-        """Return the marker, once no transaction that may change it is open."""
-        found = await self.client.committed(
-            self.name.transactional_id, [self._marker_at], require_stable=True
-        )
-        return found[self._marker_at]
+    async def begin(self, tx: Transaction) -> AppState:
+        """Note that the attempt has begun, and read the markers."""
+        return await self.markers.begin(tx, self.name, self.run_id)
 
-    async def skip(
-        self, marker: OffsetAndMetadata, batches: AsyncIterable[pa.RecordBatch]
+    async def _run(
+        self, producer: Producer, rows: AsyncIterable[pa.RecordBatch], put: Put
     ) -> TaskResult:
-        """Read the input, and compare it with the marker of this version.
+        name = self.name
+        async with producer.transaction() as tx:
+            state = await self.begin(tx)
+            self._is_begun = True
+            decision = decide(state, name.task, name.version, self.run_id)
+            if decision is Decision.WRITE:
+                return await self._write(tx, rows, put)
+            if decision is Decision.HOLD and self.run_id:
+                return await self._hold(tx, rows, put)
+            # Nothing is written: readers shall not wait while the input is read.
+            await tx.abort()
+        digest = RowDigest()
+        async for batch in rows:
+            digest.add(batch)
+        found = digest.found
+        if decision is Decision.COMPARE:
+            return await self._repeated(state.tasks[name.task], found)
+        if decision is Decision.VERIFY:
+            return await self._verified(producer, state.tasks[name.task], found)
+        if decision is Decision.LATER:
+            return self._later(state, found)
+        if decision is Decision.DONE:
+            assert state.done is not None
+            return _result(found, Outcome.DONE, expected=state.done.rows)
+        return self._refused(found)
 
-        A marker of a later version says that the rows are in, and not which.
+    async def _write(
+        self, tx: Transaction, rows: AsyncIterable[pa.RecordBatch], put: Put
+    ) -> TaskResult:
+        """Write all rows and the marker; the end of the block commits them."""
+        digest = RowDigest()
+        async for batch in rows:
+            digest.add(batch)
+            await put(tx, batch)
+        await self.markers.mark(tx, self.name, self.run_id, digest.found)
+        return _result(digest.found, Outcome.WRITTEN)
+
+    async def _hold(
+        self, tx: Transaction, rows: AsyncIterable[pa.RecordBatch], put: Put
+    ) -> TaskResult:
+        """Write all rows and the marker; commit only if nothing is left to judge."""
+        result = await self._write(tx, rows, put)
+        name = self.name
+        state = await self.markers.again(name, self.run_id)
+        if may_commit(state, name.task, name.version, self.run_id):
+            return result
+        held = await detach(tx)
+        return _result(result.found, Outcome.HELD, held=held)
+
+    async def _repeated(self, marker: Marker, found: RowSum) -> TaskResult:
+        """Compare the rows with those that this run has committed."""
+        if marker.rows is None or not marker.rows.is_same(found):
+            await self._mismatch(marker, found)
+            # What is in counts, and not what was dropped.
+            return _result(marker.rows or found, Outcome.REPEATED)
+        _log.info("%s was committed by an earlier attempt: skipped", self.name)
+        return _result(found, Outcome.REPEATED)
+
+    async def _verified(
+        self, producer: Producer, marker: Marker, found: RowSum
+    ) -> TaskResult:
+        """Compare the rows with those that another run has committed."""
+        if marker.rows is None or not marker.rows.is_same(found):
+            if not self.run_id:
+                await self._mismatch(marker, found)
+            _log.info("%s has other rows than an earlier run", self.name)
+            return _result(found, Outcome.DIFFERS)
+        if self.run_id:
+            async with producer.transaction() as tx:
+                await self.markers.verify(tx, self.name, self.run_id)
+        _log.info("%s was committed by an earlier run: skipped", self.name)
+        return _result(found, Outcome.VERIFIED)
+
+    async def _mismatch(self, marker: Marker, found: RowSum) -> None:
+        """Raise, or warn; a run without a driver keeps further tasks from writing.
 
         Raises:
-            ReplayMismatch: it has other rows, and ``on_mismatch`` is ``fail``.
+            ReplayMismatch: ``on_mismatch`` is ``fail``.
         """
-        digest = RowDigest()
-        async for batch in batches:
-            digest.add(batch)
-        if marker.offset == self.name.version + 1:
-            self._compare(marker.metadata, digest)
-            _log.info("%s was committed by an earlier attempt: skipped", self.name)
-        else:
-            _log.warning(
-                "%s was skipped: batch %d was committed already. A query with a new "
-                "checkpoint counts from 0 again and needs another txnAppId",
-                self.name,
-                marker.offset - 1,
-            )
-        return TaskResult(rows=digest.rows, digest=str(digest), is_skipped=True)
-
-    def _compare(self, metadata: str, digest: RowDigest) -> None:
-        if digest.is_that_of(metadata):
-            return
+        if not self.run_id:
+            await self.markers.refuse(self.name, self.run_id)
         error = ReplayMismatch(
-            f"{self.name} was run again with other rows ({digest.metadata()}) than it "
-            f"has committed ({metadata or 'nothing noted'}): rows are lost or doubled. "
-            "The query, its options and its number of tasks must give the same rows to "
-            "the same task each time; onReplayMismatch=warn goes on regardless"
+            f"{self.name} was run again with other rows ({found}) than it has committed"
+            f" ({marker.rows or 'nothing noted'}): its rows are not written. The query "
+            "must give the same rows each time, and the same rows to the same task; "
+            "onReplayMismatch=warn goes on regardless"
         )
+        self._raise_or_warn(error)
+
+    def _refused(self, found: RowSum) -> TaskResult:
+        """Write nothing: another task of the version had other rows than before."""
+        self._raise_or_warn(
+            ReplayMismatch(
+                f"{self.name} is not written: the batch was begun before, and its tasks"
+                " had other rows then, so these may be in already"
+            )
+        )
+        return _result(found, Outcome.DIFFERS)
+
+    def _raise_or_warn(self, error: ReplayMismatch) -> None:
         if self._on_mismatch == "fail":
             raise error
         _log.warning("%s", error)
 
-    async def write(
-        self, producer: Producer, batches: AsyncIterable[pa.RecordBatch], put: Put
-    ) -> TaskResult:
-        """Write all rows and the marker in one transaction.
-
-        Raises:
-            AttemptFailed: as `run` does.
-            KafkaError: as `run` does.
-        """
-        digest = RowDigest()
-        try:
-            async with producer.transaction() as tx:
-                async for batch in batches:
-                    digest.add(batch)
-                    await put(tx, batch)
-                await self.mark(tx, digest)
-        except (Fenced, TransactionAborted, OutcomeUnknown) as error:
-            raise self._failed(error) from error
-        return TaskResult(rows=digest.rows, digest=str(digest), is_skipped=False)
-
-    async def mark(self, tx: Transaction, digest: RowDigest) -> None:
-        """Commit the marker in the transaction."""
-        marker = OffsetAndMetadata(self.name.version + 1, digest.metadata())
-        await tx.commit_offsets(
-            GroupMetadata(self.name.transactional_id), {self._marker_at: marker}
+    def _later(self, state: AppState, found: RowSum) -> TaskResult:
+        _log.warning(
+            "%s was skipped: batch %s was committed already. A query with a new "
+            "checkpoint counts from 0 again and needs another txnAppId",
+            self.name,
+            state.later_than(self.name.version),
         )
+        return _result(found, Outcome.LATER)
 
     def _failed(self, error: KafkaError) -> KafkaError:
         if isinstance(error, OutcomeUnknown):
@@ -316,6 +384,46 @@ class TaskAttempt:
             )
         cause = error.__cause__ if isinstance(error.__cause__, KafkaError) else error
         return AttemptFailed(f"{self.name} has committed nothing: {cause}")
+
+
+async def _begun(
+    batches: AsyncIterable[pa.RecordBatch],
+) -> AsyncIterator[pa.RecordBatch]:
+    """Wait for the first batch, and return an iterator over all of them."""
+    source = aiter(batches)
+    first = await anext(source, None)
+
+    async def all_of() -> AsyncIterator[pa.RecordBatch]:
+        if first is not None:
+            yield first
+        async for batch in source:
+            yield batch
+
+    return all_of()
+
+
+def _result(
+    found: RowSum,
+    outcome: Outcome,
+    *,
+    expected: RowSum | None = None,
+    held: DetachedTransaction | None = None,
+) -> TaskResult:
+    return TaskResult(
+        rows=found.rows,
+        digest=f"{found.digest:016x}",
+        is_skipped=outcome not in {Outcome.WRITTEN, Outcome.HELD},
+        outcome=outcome,
+        found=found,
+        expected=expected,
+        held=held,
+    )
+
+
+def _is_of_attempt(error: KafkaError) -> bool:
+    """Whether an error says what became of the attempt: another one can be made."""
+    kinds = Fenced, TransactionAborted, OutcomeUnknown
+    return isinstance(error, kinds) or _is_fenced(error)
 
 
 def _is_fenced(error: BaseException | None) -> bool:

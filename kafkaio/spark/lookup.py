@@ -2,8 +2,10 @@
 
 `Lookup` is synchronous, as Spark's calls are. One call of it is one coroutine on the
 event loop of this process (`kafkaio.spark.runtime`), on the client that is kept there.
-Each attempt ends after ``kafka.request.timeout.ms``, whatever the brokers do, and
-``fetchOffset.numRetries`` more follow an attempt that failed in a way that may pass.
+Each attempt ends after ``kafka.default.api.timeout.ms``, or if that is not set after
+``kafka.request.timeout.ms``, whatever the brokers do: connecting and all requests
+together. ``fetchOffset.numRetries`` more follow an attempt that failed in a way that
+may pass.
 
 Requests that do not depend on each other are in flight together: a micro-batch is
 planned in one round trip where the partitions are those that are known.
@@ -14,6 +16,7 @@ logs as they were found last. The client stays in its process.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
@@ -21,12 +24,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
-import anyio
-
 from kafkaio._runtime.group import TaskGroup
-from kafkaio.errors import KafkaError, UnknownTopicOrPartition
+from kafkaio.errors import AdminErrors, KafkaError, UnknownTopicOrPartition
 from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained
+from kafkaio.spark.errors import explained, listed
 from kafkaio.spark.offsets import (
     Moment,
     lookups,
@@ -36,10 +37,10 @@ from kafkaio.spark.offsets import (
     resolved,
 )
 from kafkaio.spark.options import IsolationLevel, ReadOptions
-from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from kafkaio.types import OffsetAndTimestamp, TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.client.client import Client
+    from kafkaio.client import Client
     from kafkaio.client.cluster import FoundTopic
 
 __all__ = ["Ends", "Lookup", "ends_of"]
@@ -84,10 +85,10 @@ class Lookup:
             ConfigurationError: a bound does not fit the partitions.
         """
 
-        async def ask(client: Client) -> tuple[_Offsets, _Offsets]:
-            partitions = await self._partitions(client)
-            start = await self._bound(client, partitions, is_start=True)
-            end = await self._bound(client, partitions, is_start=False)
+        async def ask(asker: _Asker) -> tuple[_Offsets, _Offsets]:
+            partitions = await self._partitions(asker)
+            start = await self._bound(asker, partitions, is_start=True)
+            end = await self._bound(asker, partitions, is_start=False)
             return start, end
 
         return self._ask("looking up the offsets to read", ask)
@@ -100,9 +101,9 @@ class Lookup:
             ConfigurationError: likewise.
         """
 
-        async def ask(client: Client) -> _Offsets:
-            partitions = await self._partitions(client)
-            return await self._bound(client, partitions, is_start=True)
+        async def ask(asker: _Asker) -> _Offsets:
+            partitions = await self._partitions(asker)
+            return await self._bound(asker, partitions, is_start=True)
 
         return self._ask("looking up the offsets to start at", ask)
 
@@ -124,25 +125,23 @@ class Lookup:
             DataSourceError: the cluster cannot be asked, or has no such topic.
         """
 
-        async def ask(client: Client) -> _Offsets:
-            found = await self._latest(client, known)
+        async def ask(asker: _Asker) -> _Offsets:
+            found = await self._latest(asker, known)
             for _ in range(_LOOKS):
                 latest = found.latest
                 went_back = any(end < known.get(tp, 0) for tp, end in latest.items())
                 if not went_back and not remade(topic_ids, found.topic_ids):
                     break
-                await anyio.sleep(self._pause())
-                found = await self._latest(client, known)
+                await asyncio.sleep(self._pause())
+                found = await self._latest(asker, known)
             self._found, self._found_at = found, time.monotonic()
             return found.latest
 
         return self._ask("looking up the latest offsets", ask)
 
-    async def _latest(self, client: Client, known: Collection[TopicPartition]) -> Ends:
+    async def _latest(self, asker: _Asker, known: Collection[TopicPartition]) -> Ends:
         """Return the ends of all partitions that there are now."""
-        ends = await _found_ends(
-            client, known, lambda: self._partitions(client), self._options
-        )
+        ends = await asker.found_ends(known, lambda: self._partitions(asker))
         return Ends(*ends, dict(self.topic_ids))
 
     def ends(
@@ -168,8 +167,8 @@ class Lookup:
                     {tp: latest[tp] for tp in partitions},
                 )
 
-        async def ask(client: Client) -> tuple[_Offsets, _Offsets]:
-            found = await ends_of(client, partitions, topic_ids, self._options)
+        async def ask(asker: _Asker) -> tuple[_Offsets, _Offsets]:
+            found = await asker.both_ends(partitions, topic_ids, self._pause())
             self.topic_ids |= found.topic_ids
             return found.earliest, found.latest
 
@@ -178,41 +177,46 @@ class Lookup:
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit offsets to a group without members, for tools that show its lag.
 
+        Partitions that do not exist any more are left out.
+
         Raises:
             DataSourceError: the group coordinator refused them.
         """
 
-        async def ask(client: Client) -> None:
-            await _commit(client, group, offsets)
+        async def ask(asker: _Asker) -> None:
+            await asker.commit(group, offsets)
 
         self._ask(f"committing offsets to group {group!r}", ask)
 
-    def _ask(self, what: str, ask: Callable[[Client], Awaitable[T]]) -> T:
+    def _ask(self, what: str, ask: Callable[[_Asker], Awaitable[T]]) -> T:
         with explained(what):
             return runtime.run(self._attempts(ask))
 
-    async def _attempts(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+    async def _attempts(self, ask: Callable[[_Asker], Awaitable[T]]) -> T:
         config = self._options.client_config(in_task=False)
-        left = self._options.offset_retries or 0
+        level = self._options.isolation_level
+        left = self._options.offset_retries
         while True:
+            began = time.monotonic()
             try:
-                return await ask(await runtime.client(config))
+                client = await runtime.client(config)
+                return await ask(_Asker(client, level, began))
             except KafkaError as error:
                 if not left or not error.retriable:
                     raise
             left -= 1
-            await anyio.sleep(self._pause())
+            await asyncio.sleep(self._pause())
 
     def _pause(self) -> float:
         return _pause_of(self._options)
 
-    async def _partitions(self, client: Client) -> list[TopicPartition]:
+    async def _partitions(self, asker: _Asker) -> list[TopicPartition]:
         """Return the partitions to read."""
         topics = self._options.topics
         if topics.partitions:
-            there, topic_ids = await _existing(client, topics.partitions)
+            there, topic_ids = await asker.existing(topics.partitions)
             if missing := set(topics.partitions) - there:
-                names = ", ".join(map(name_of, sorted(missing)))
+                names = listed(map(name_of, sorted(missing)))
                 raise UnknownTopicOrPartition(
                     f"no such partition: {names}",
                     code=_UNKNOWN_TOPIC,
@@ -224,10 +228,10 @@ class Lookup:
             # The connector looks for the pattern anywhere in the name; the client would
             # match whole names.
             is_wanted = re.compile(topics.pattern).search
-            found = await _topics(client, _ANY_NAME)
+            found = await asker.topics(_ANY_NAME)
             found = {topic: each for topic, each in found.items() if is_wanted(topic)}
         else:
-            found = await _topics(client, topics.names)
+            found = await asker.topics(topics.names)
         self.topic_ids |= _ids_of(found)
         return [
             TopicPartition(topic, number)
@@ -236,17 +240,16 @@ class Lookup:
         ]
 
     async def _bound(
-        self, client: Client, partitions: Collection[TopicPartition], *, is_start: bool
+        self, asker: _Asker, partitions: Collection[TopicPartition], *, is_start: bool
     ) -> _Offsets:
         """Return the offset of each partition at the start or end of the read."""
         bound = self._options.starting if is_start else self._options.ending
-        level = self._options.isolation_level
         wanted = lookups(bound, partitions, "start" if is_start else "end")
-        offsets, missing = resolved(bound, await _offsets(client, wanted, level))
+        offsets, missing = resolved(bound, await asker.offsets(wanted))
         if missing:
             if is_start and not self._options.latest_if_no_timestamp:
                 raise no_record(bound, missing)
-            offsets |= await _ends(client, missing, "latest", level)
+            offsets |= await asker.ends(missing, "latest")
         return offsets
 
 
@@ -274,6 +277,7 @@ async def ends_of(
 
     Those that do not exist are left out. Topics that have another id than they should
     have are looked up again a few times: a broker may learn of them later than others.
+    It takes no longer than one call of the client may.
 
     Args:
         client: asks.
@@ -281,94 +285,13 @@ async def ends_of(
         topic_ids: the ids that their topics should have.
         options: of the read.
     """
-    now: dict[str, UUID] = {}
-
-    async def find() -> set[TopicPartition]:
-        nonlocal now
-        there, now = await _existing(client, partitions)
-        return there
-
-    ends = await _found_ends(client, partitions, find, options)
-    for _ in range(_LOOKS):
-        if not remade(topic_ids, now):
-            break
-        await anyio.sleep(_pause_of(options))
-        ends = await _found_ends(client, partitions, find, options)
-    return Ends(*ends, now)
-
-
-async def _found_ends(
-    client: Client,
-    expected: Collection[TopicPartition],
-    find: Callable[[], Awaitable[Collection[TopicPartition]]],
-    options: ReadOptions,
-) -> tuple[_Offsets, _Offsets]:
-    """Return the ends of partitions that have to be found.
-
-    The ends of those that are expected are looked up at the same time. They count if
-    these are the partitions; if not, or if that look-up fails, because a partition is
-    gone perhaps, the ends are looked up afterwards.
-
-    Raises:
-        KafkaError: the partitions or their ends cannot be looked up.
-    """
-    level = options.isolation_level
-    early: list[tuple[_Offsets, _Offsets]] = []
-    failures: list[KafkaError] = []
-    partitions: Collection[TopicPartition] = ()
-
-    async def look_early() -> None:
-        with suppress(KafkaError):
-            early.append(await _both_ends(client, expected, level))
-
-    async with TaskGroup() as tasks:
-        if expected:
-            tasks.start_soon(look_early)
-        # What leaves the block in another way would be in an exception group.
-        try:
-            partitions = await find()
-        except KafkaError as error:
-            failures.append(error)
-        if set(partitions) != set(expected):
-            # A look-up of what is gone would be repeated until its time is over.
-            tasks.cancel_scope.cancel()
-    if failures:
-        raise failures[0]
-    if early and set(partitions) == set(expected):
-        return early[0]
-    return await _both_ends(client, partitions, level)
+    asker = _Asker(client, options.isolation_level, time.monotonic())
+    return await asker.both_ends(partitions, topic_ids, _pause_of(options))
 
 
 def _pause_of(options: ReadOptions) -> float:
     """Seconds between two attempts to look something up."""
-    pause = options.offset_retry_interval_ms
-    return (1_000 if pause is None else pause) / 1_000
-
-
-async def _existing(
-    client: Client, partitions: Collection[TopicPartition]
-) -> tuple[set[TopicPartition], dict[str, UUID]]:
-    """Return those of some partitions that exist, and the ids of their topics."""
-    names = sorted({tp.topic for tp in partitions})
-    found = await _topics(client, names, skips_unknown=True)
-    there = {
-        TopicPartition(topic, number)
-        for topic, each in found.items()
-        for number in each.partitions
-    }
-    return there & set(partitions), _ids_of(found)
-
-
-async def _topics(
-    client: Client,
-    topics: Collection[str] | re.Pattern[str],
-    *,
-    skips_unknown: bool = False,
-) -> dict[str, FoundTopic]:
-    """Return ids and partitions of topics, with one request."""
-    from kafkaio.client.client import cluster_of
-
-    return await cluster_of(client).topics_for(topics, skips_unknown=skips_unknown)
+    return options.offset_retry_interval_ms / 1_000
 
 
 def _ids_of(topics: Mapping[str, FoundTopic]) -> dict[str, UUID]:
@@ -379,73 +302,162 @@ def _ids_of(topics: Mapping[str, FoundTopic]) -> dict[str, UUID]:
     }
 
 
-async def _both_ends(
-    client: Client,
-    partitions: Collection[TopicPartition],
-    isolation_level: IsolationLevel,
-) -> tuple[_Offsets, _Offsets]:
-    """Return the earliest and the latest offsets, which are looked up together."""
-    found: dict[str, _Offsets] = {}
-    failures: list[KafkaError] = []
+class _Asker:
+    """Asks a client several things, which together take no longer than one call may.
 
-    async def look(end: Literal["earliest", "latest"]) -> None:
-        try:
-            found[end] = await _ends(client, partitions, end, isolation_level)
-        except KafkaError as error:
-            failures.append(error)
-            tasks.cancel_scope.cancel()
+    Args:
+        client: a started client.
+        level: what the latest offset is.
+        began: when the time began to count, by the monotonic clock.
+    """
 
-    async with TaskGroup() as tasks:
-        tasks.start_soon(look, "earliest")
-        tasks.start_soon(look, "latest")
-    if failures:
-        raise failures[0]
-    return found["earliest"], found["latest"]
+    def __init__(self, client: Client, level: IsolationLevel, began: float) -> None:
+        self._client = client
+        self._level = level
+        self._deadline = began + client.config.default_api_timeout_ms / 1000
 
+    @property
+    def _left(self) -> float:
+        """Seconds for the next call; it ends at once when there are none left."""
+        return max(0.001, self._deadline - time.monotonic())
 
-async def _ends(
-    client: Client,
-    partitions: Iterable[TopicPartition],
-    end: Literal["earliest", "latest"],
-    isolation_level: IsolationLevel,
-) -> _Offsets:
-    found = await _offsets(client, dict.fromkeys(partitions, end), isolation_level)
-    return {tp: answer.offset for tp, answer in found.items() if answer is not None}
+    async def topics(
+        self,
+        topics: Collection[str] | re.Pattern[str],
+        *,
+        skips_unknown: bool = False,
+    ) -> dict[str, FoundTopic]:
+        """Return ids and partitions of topics, with one request."""
+        from kafkaio.client.client import cluster_of
 
+        return await cluster_of(self._client).topics_for(
+            topics, self._left, skips_unknown=skips_unknown
+        )
 
-async def _offsets(
-    client: Client,
-    moments: Mapping[TopicPartition, Moment],
-    isolation_level: IsolationLevel,
-) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    if not moments:
-        return {}
-    return await client.offsets(moments, isolation_level=isolation_level)
+    async def existing(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[set[TopicPartition], dict[str, UUID]]:
+        """Return those of some partitions that exist, and the ids of their topics."""
+        wanted = set(partitions)
+        names = sorted({tp.topic for tp in wanted})
+        found = await self.topics(names, skips_unknown=True)
+        there = {
+            TopicPartition(topic, number)
+            for topic, each in found.items()
+            for number in each.partitions
+        }
+        return there & wanted, _ids_of(found)
 
+    async def both_ends(
+        self,
+        partitions: Collection[TopicPartition],
+        topic_ids: Mapping[str, UUID],
+        pause: float,
+    ) -> Ends:
+        """Return the earliest and the latest offsets of those that exist."""
+        now: dict[str, UUID] = {}
 
-async def _commit(
-    client: Client, group: str, offsets: Mapping[TopicPartition, int]
-) -> None:
-    # Loaded where `commitGroupId` is set.
-    from kafkaio.client.destinations import GroupCoordinator
-    from kafkaio.consumer.commits.messages import commit_request
-    from kafkaio.protocol.broker_errors import broker_error
-    from kafkaio.types import GroupMetadata
+        async def find() -> set[TopicPartition]:
+            nonlocal now
+            there, now = await self.existing(partitions)
+            return there
 
-    request = commit_request(
-        GroupMetadata(group), {tp: OffsetAndMetadata(n) for tp, n in offsets.items()}
-    )
-    topics = {tp.topic for tp in offsets}
-    if any(client.cluster.topic_id(topic) is None for topic in topics):
-        # After it the client knows the topics.
-        await client.offsets(dict.fromkeys(offsets, "earliest"))
-    for topic in request.topics:
-        # From version 10 on it has the place of the name.
-        if (topic_id := client.cluster.topic_id(topic.name)) is not None:
-            topic.topic_id = topic_id
-    reply = await client.request(request, GroupCoordinator(group))
-    for answer in reply.topics:
-        for partition in answer.partitions:
-            if partition.error_code:
-                name = f"{answer.name}-{partition.partition_index}"
-                raise broker_error(partition.error_code, f"commit {name} to {group!r}")
+        ends = await self.found_ends(partitions, find)
+        for _ in range(_LOOKS):
+            if not remade(topic_ids, now):
+                break
+            await asyncio.sleep(pause)
+            ends = await self.found_ends(partitions, find)
+        return Ends(*ends, now)
+
+    async def found_ends(
+        self,
+        expected: Collection[TopicPartition],
+        find: Callable[[], Awaitable[Collection[TopicPartition]]],
+    ) -> tuple[_Offsets, _Offsets]:
+        """Return the ends of partitions that have to be found.
+
+        The ends of those that are expected are looked up at the same time. They count
+        if these are the partitions; if not, or if that look-up fails, because a
+        partition is gone perhaps, the ends are looked up afterwards.
+        """
+        early: list[tuple[_Offsets, _Offsets]] = []
+        failures: list[KafkaError] = []
+        partitions: Collection[TopicPartition] = ()
+
+        async def look_early() -> None:
+            with suppress(KafkaError):
+                early.append(await self.ends_of_both_sides(expected))
+
+        async with TaskGroup() as tasks:
+            if expected:
+                tasks.start_soon(look_early)
+            # What leaves the block in another way would be in an exception group.
+            try:
+                partitions = await find()
+            except KafkaError as error:
+                failures.append(error)
+            if set(partitions) != set(expected):
+                # A look-up of what is gone would be repeated until its time is over.
+                tasks.cancel_scope.cancel()
+        if failures:
+            raise failures[0]
+        if early and set(partitions) == set(expected):
+            return early[0]
+        return await self.ends_of_both_sides(partitions)
+
+    async def ends_of_both_sides(
+        self, partitions: Collection[TopicPartition]
+    ) -> tuple[_Offsets, _Offsets]:
+        """Return the earliest and the latest offsets, which are looked up together."""
+        found: dict[str, _Offsets] = {}
+        failures: list[KafkaError] = []
+
+        async def look(end: Literal["earliest", "latest"]) -> None:
+            try:
+                found[end] = await self.ends(partitions, end)
+            except KafkaError as error:
+                failures.append(error)
+                tasks.cancel_scope.cancel()
+
+        async with TaskGroup() as tasks:
+            tasks.start_soon(look, "earliest")
+            tasks.start_soon(look, "latest")
+        if failures:
+            raise failures[0]
+        return found["earliest"], found["latest"]
+
+    async def ends(
+        self, partitions: Iterable[TopicPartition], end: Literal["earliest", "latest"]
+    ) -> _Offsets:
+        found = await self.offsets(dict.fromkeys(partitions, end))
+        return {tp: answer.offset for tp, answer in found.items() if answer is not None}
+
+    async def offsets(
+        self, moments: Mapping[TopicPartition, Moment]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        if not moments:
+            return {}
+        return await self._client.offsets(
+            moments, isolation_level=self._level, timeout=self._left
+        )
+
+    async def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit the offsets of those partitions that exist.
+
+        Of a topic that was just deleted they would be tried for the whole time.
+        """
+        # Loaded where `commitGroupId` is set.
+        from kafkaio.admin import Admin
+
+        there, _ = await self.existing(offsets)
+        if not there:
+            return
+        offsets = {tp: offset for tp, offset in offsets.items() if tp in there}
+        async with Admin(self._client) as admin:
+            try:
+                await admin.alter_consumer_group_offsets(
+                    group, offsets, timeout=self._left
+                )
+            except AdminErrors as errors:
+                raise errors.exceptions[0] from errors

@@ -27,7 +27,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from kafkaio.errors import ConfigurationError
-from kafkaio.spark.options import (
+from kafkaio.spark.bounds import (
     EARLIEST,
     LATEST,
     AtOffsets,
@@ -35,6 +35,7 @@ from kafkaio.spark.options import (
     AtTimes,
     Bound,
 )
+from kafkaio.spark.errors import listed
 from kafkaio.types import OffsetAndTimestamp, OffsetRange, TopicPartition
 
 __all__ = [
@@ -76,7 +77,7 @@ def name_of(partition: TopicPartition) -> str:
 
 
 def _names_of(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(map(name_of, sorted(partitions)))
+    return listed(map(name_of, sorted(partitions)))
 
 
 # JSON.

@@ -11,7 +11,6 @@ is copied.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -27,7 +26,14 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from kafkaio.errors import OffsetOutOfRange, UnknownTopicOrPartition
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained, lost
+from kafkaio.spark.errors import (
+    explained,
+    listed,
+    lost,
+    plainly,
+    plainly_each,
+    warn_lost,
+)
 from kafkaio.spark.lookup import Lookup, ends_of
 from kafkaio.spark.offsets import (
     another_topic,
@@ -49,8 +55,6 @@ if TYPE_CHECKING:
     from kafkaio.client.client import Client
 
 __all__ = ["KafkaReader", "TaskPartition", "partitions_of", "read_task", "report"]
-
-_log = logging.getLogger("kafkaio.spark")
 
 
 class TaskPartition(InputPartition):  # type: ignore[misc]  # pyspark is not followed
@@ -90,6 +94,7 @@ class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not fol
 
     __reduce__ = shipped
 
+    @plainly
     def partitions(self) -> list[TaskPartition]:
         """Return the tasks. Spark calls it in the planner process.
 
@@ -113,7 +118,7 @@ class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not fol
             DataSourceError: records cannot be read.
         """
         if isinstance(partition, TaskPartition):
-            return read_task(self._options, self._columns, partition)
+            return plainly_each(read_task(self._options, self._columns, partition))
         return iter(())  # Spark's stand-in where there are no tasks
 
 
@@ -137,15 +142,14 @@ def partitions_of(
 
 
 def report(options: ReadOptions, losses: list[str]) -> None:
-    """Raise an error for records that were lost, or log a warning for each.
+    """Raise an error for records that were lost, or log one warning for all.
 
     Raises:
         DataLost: there are some, and ``failOnDataLoss`` is true.
     """
     if losses and options.fail_on_data_loss:
         raise lost(losses)
-    for loss in losses:
-        _log.warning("records may have been lost: %s", loss)
+    warn_lost(losses)
 
 
 def read_task(
@@ -165,7 +169,7 @@ def read_task(
     asked, wanted = arrow_schemas(columns)
     batches = _batches(options, asked, partition)
     try:
-        with explained(f"reading {', '.join(map(_span, partition.task))}"):
+        with explained(f"reading {listed(map(_span, partition.task))}"):
             while (batch := runtime.run(_next(batches))) is not None:
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=wanted)
     finally:
@@ -225,9 +229,9 @@ async def _there(
     earliest, latest, now = await ends_of(client, partitions, topic_ids, options)
     others = remade(topic_ids, now)
     ranges = [r for r in ranges if r.partition.topic not in others]
-    for loss in (
+    losses = [
         *(another_topic(topic, topic_ids, now) for topic in others),
         *outside(ranges, earliest, latest),
-    ):
-        _log.warning("records may have been lost: %s", loss)
+    ]
+    warn_lost(losses, {tp.topic for tp in partitions})
     return inside(ranges, earliest, latest)

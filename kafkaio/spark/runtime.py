@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from kafkaio.client import Client
     from kafkaio.config import ClientConfig, ProducerConfig
     from kafkaio.producer import Producer
+    from kafkaio.spark.kept import KeptProducers
 
-__all__ = ["client", "freeze", "producer", "run"]
+__all__ = ["client", "freeze", "producer", "run", "transactional"]
 
 T = TypeVar("T")
 
@@ -102,12 +103,17 @@ class _Home:
         self.loop = asyncio.new_event_loop()
         self.clients = _Shelf()
         self.producers = _Shelf()
+        # Made when first needed: most workers have no transactions.
+        self.transactional: KeptProducers | None = None
 
     def end(self) -> None:
         """Close what is kept, and the loop; nothing in a process that was forked."""
         loop = self.loop
         if self.pid != os.getpid() or loop.is_closed() or loop.is_running():
             return
+        if self.transactional is not None:
+            with contextlib.suppress(Exception):
+                loop.run_until_complete(self.transactional.close())
         loop.run_until_complete(self.clients.close())
         loop.run_until_complete(self.producers.close())
         loop.close()
@@ -178,8 +184,8 @@ async def client(config: ClientConfig) -> Client:
 async def producer(config: ProducerConfig) -> Producer:
     """Return a producer that has started; it stays open for the next task.
 
-    A transactional producer is not to be kept: another process may use its id next.
-    Nobody but this module closes it.
+    Not for transactional producers, which `transactional` keeps. Nobody but this module
+    closes it.
 
     Raises:
         KafkaError: it could not start, as `Producer.start` says.
@@ -187,6 +193,16 @@ async def producer(config: ProducerConfig) -> Producer:
     from kafkaio.producer import Producer
 
     return await _home().producers.take(config, lambda: Producer.from_config(config))
+
+
+def transactional() -> KeptProducers:
+    """Return the producers with transactional ids that this thread keeps."""
+    home = _home()
+    if home.transactional is None:
+        from kafkaio.spark.kept import KeptProducers
+
+        home.transactional = KeptProducers()
+    return home.transactional
 
 
 def freeze() -> None:

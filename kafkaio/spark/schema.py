@@ -85,16 +85,21 @@ def _column(field: StructField) -> Column:
     source = _BY_FOLDED.get(field.name.lower())
     if source is None:
         # Loaded for mistakes alone.
-        import difflib
+        from kafkaio.config.unknown import nearest
 
-        near = difflib.get_close_matches(field.name.lower(), _BY_FOLDED, 1)
-        did = f" (did you mean {_BY_FOLDED[near[0]]!r}?)" if near else ""
+        near = nearest(field.name, _TYPES, 0.6)
+        did = f" (did you mean {near!r}?)" if near else ""
         raise ConfigurationError(f"no column {field.name!r}{did}; {_possible()}")
     form = field.dataType.simpleString()
     if form not in _TYPES[source]:
+        how = "; cast it on the DataFrame"
+        if source == "timestamp":
+            how += (
+                ": Spark has microseconds, and records have milliseconds; "
+                "unix_millis(timestamp) makes a number of it"
+            )
         raise ConfigurationError(
-            f"column {field.name!r} cannot be {form}; {_possible()}; cast it on the "
-            "DataFrame"
+            f"column {field.name!r} cannot be {form}; {_possible()}{how}"
         )
     if not field.nullable and source in _NULLABLE:
         raise ConfigurationError(

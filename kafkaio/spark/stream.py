@@ -32,7 +32,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from kafkaio.spark.errors import DataSourceError, lost
+from kafkaio.spark.errors import DataSourceError, lost, plainly, plainly_each
 from kafkaio.spark.lookup import Lookup
 from kafkaio.spark.offsets import (
     Ranges,
@@ -108,6 +108,7 @@ class KafkaStreamReader(
             return ReadMaxRows(most)
         return ReadAllAvailable() if least is None else ReadMinRows(least)
 
+    @plainly
     def initialOffset(self) -> _Json:
         """Return where a stream without a checkpoint starts.
 
@@ -119,6 +120,7 @@ class KafkaStreamReader(
             self._initial = to_json(self._lookup.start(), self._lookup.topic_ids)
         return self._initial
 
+    @plainly
     def latestOffset(self, start: _Json, limit: ReadLimit) -> _Json:
         """Return where the next micro-batch ends; ``start`` if there is none yet.
 
@@ -154,6 +156,7 @@ class KafkaStreamReader(
         """Return the latest offsets, from which progress tells the lag."""
         return None if self._latest is None else to_json(self._latest)
 
+    @plainly
     def partitions(self, start: _Json, end: _Json) -> list[TaskPartition]:
         """Return the tasks of a micro-batch: the same for the same offsets.
 
@@ -200,4 +203,4 @@ class KafkaStreamReader(
         Raises:
             DataSourceError: records cannot be read.
         """
-        return read_task(self._options, self._columns, partition)
+        return plainly_each(read_task(self._options, self._columns, partition))

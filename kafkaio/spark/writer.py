@@ -1,13 +1,17 @@
 """Writes rows of Spark to Kafka: `KafkaWriter` and `KafkaStreamWriter`.
 
-Spark pickles a writer to its executors, where each attempt of a task calls ``write``.
-``commit`` and ``abort`` run in the driver, in a process of their own, on a writer that
-has seen nothing of it: all that they know is what the tasks have returned.
+Spark asks for a writer in the driver for each batch and each micro-batch, and pickles
+it to its executors, where each attempt of a task calls ``write``. So the id of a *run*,
+which the writer gets when it is made, is known to all attempts of one execution of a
+write, and to no other execution of it. ``commit`` and ``abort`` run in the driver, in a
+process of their own, on a writer that has seen nothing of it: all that they know is
+what the tasks have returned.
 
-Nothing is committed by the driver. At least once (the default), a task has written its
-rows when ``write`` returns. With ``exactlyOnce``, each attempt commits a transaction of
-its own (`kafkaio.spark.exactly_once`). So ``commit`` does nothing; ``abort`` ends what
-tasks that did not return have left open, since readers would wait for it.
+At least once (the default), a task has written its rows when ``write`` returns, and
+``commit`` does nothing. With ``exactlyOnce``, each attempt commits a transaction of its
+own (`kafkaio.spark.exactly_once`). What a repetition has left open is judged by
+``commit`` (`kafkaio.spark.judgement`); ``abort`` ends it, and what tasks that did not
+return have left open, since readers would wait for it.
 
 Those processes live for one call. So what only tasks need is imported by the tasks.
 """
@@ -16,9 +20,11 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
@@ -30,7 +36,8 @@ from pyspark.sql.datasource import (
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import KafkaError, UsageError
 from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained
+from kafkaio.spark.errors import explained, plainly
+from kafkaio.spark.marker_state import Outcome, Report
 from kafkaio.spark.options import WriteOptions
 from kafkaio.spark.rows import RowColumns, pulled, write_rows
 from kafkaio.spark.shipping import shipped
@@ -39,8 +46,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from kafkaio.client import Client
     from kafkaio.producer import Transaction
-    from kafkaio.spark.exactly_once import TaskName
+    from kafkaio.producer.detached import DetachedTransaction
+    from kafkaio.spark.exactly_once import TaskName, TaskResult
+    from kafkaio.spark.judgement import VersionWrite
+    from kafkaio.spark.marker_stores import MarkerStore
 
 __all__ = ["KafkaStreamWriter", "KafkaWriter", "TaskDone"]
 
@@ -60,12 +71,35 @@ class TaskDone(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not fol
     Attributes:
         app: the application of its transaction; None without ``exactlyOnce``.
         rows: number of rows of its input.
-        is_skipped: whether an earlier attempt had committed them.
+        is_skipped: whether nothing was written, since rows were in.
+        version: the version that it wrote.
+        run: the run that it belongs to.
+        report: what the driver judges by; None without ``exactlyOnce``.
+        held: its transaction, if it was left open for the driver.
     """
 
     app: str | None
     rows: int
     is_skipped: bool = False
+    version: int = -1
+    run: str = ""
+    report: Report | None = None
+    held: DetachedTransaction | None = None
+
+    @classmethod
+    def of(cls, name: TaskName, run: str, result: TaskResult) -> TaskDone:
+        """Make the message of a task that wrote exactly once."""
+        held = result.held
+        report = Report(
+            name.task,
+            result.outcome,
+            result.found,
+            result.expected,
+            -1 if held is None else held.producer_id,
+        )
+        return cls(
+            name.app, result.rows, result.is_skipped, name.version, run, report, held
+        )
 
 
 class KafkaWriter(DataSourceArrowWriter):  # type: ignore[misc]  # as above
@@ -94,15 +128,17 @@ class KafkaWriter(DataSourceArrowWriter):  # type: ignore[misc]  # as above
         checked = WriteOptions.of(options, is_stream=False)
         return cls(_Sink.of(checked, schema, overwrite=overwrite))
 
+    @plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task; returns when they are acknowledged."""
         return self._sink.write(iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Do nothing: the tasks have committed."""
+        """Note that the batch is in; judge it, if it was begun before."""
+        self._sink.commit(messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """End what tasks that did not return have left open."""
+        """End what tasks have left open."""
         self._sink.abort(messages)
 
 
@@ -134,6 +170,7 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # a
         sink = _Sink.of(checked, schema, overwrite=overwrite, checkpoint=checkpoint)
         return cls(sink)
 
+    @plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task; returns when they are acknowledged."""
         return self._sink.write(iterator)
@@ -141,12 +178,13 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # a
     def commit(
         self, messages: Sequence[WriterCommitMessage | None], batchId: int
     ) -> None:
-        """Do nothing: the tasks have committed."""
+        """Judge the micro-batch, if it was begun before; else do nothing."""
+        self._sink.commit(messages)
 
     def abort(
         self, messages: Sequence[WriterCommitMessage | None], batchId: int
     ) -> None:
-        """End what tasks that did not return have left open."""
+        """End what tasks have left open."""
         self._sink.abort(messages)
 
 
@@ -157,11 +195,13 @@ class _Sink:
     Attributes:
         options: the options of the write.
         columns: which columns of the rows are written.
+        run: tells one execution of a write from all others.
         checkpoint: the query's checkpoint; None if it is not known.
     """
 
     options: WriteOptions
     columns: RowColumns
+    run: str
     checkpoint: str | None = None
 
     @classmethod
@@ -180,7 +220,8 @@ class _Sink:
                 "writeStream.foreachBatch(kafkaio.spark.foreach_batch_writer(...))"
             )
         types = {field.name: field.dataType.simpleString() for field in schema}
-        return cls(options, RowColumns.of(types, options.topic), checkpoint)
+        columns = RowColumns.of(types, options.topic)
+        return cls(options, columns, uuid4().hex, checkpoint)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
         runtime.freeze()
@@ -192,8 +233,63 @@ class _Sink:
                 return runtime.run(self._write(iterator))
             return runtime.run(self._write_once(iterator, self._name(context)))
 
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        done = [each for each in messages if isinstance(each, TaskDone)]
+        reports = [each.report for each in done if each.report is not None]
+        if not reports:
+            return
+        if self.options.is_stream and all(each.is_settled for each in reports):
+            return  # that it is in, the next micro-batch shows
+        if all(each.outcome is Outcome.LATER for each in reports):
+            return
+        with explained(f"committing batch {done[0].version} of {done[0].app!r}"):
+            runtime.run(self._settle(done, reports))
+
+    async def _settle(
+        self, done: Sequence[TaskDone], reports: Sequence[Report]
+    ) -> None:
+        client = await runtime.client(self.options.client_config())
+        held = {
+            each.report.task: each.held
+            for each in done
+            if each.report is not None and each.held is not None
+        }
+        await (await self._version(client, done[0])).commit(reports, held)
+
+    async def _version(self, client: Client, done: TaskDone) -> VersionWrite:
+        from kafkaio.spark.judgement import VersionName, VersionWrite
+
+        assert done.app is not None
+        return VersionWrite(
+            client,
+            VersionName(
+                app=done.app,
+                version=done.version,
+                run=done.run,
+                prefix=self.options.transactional_id_prefix,
+            ),
+            await self._markers(client),
+            is_strict=self.options.fails_on_mismatch,
+        )
+
+    async def _markers(self, client: Client) -> MarkerStore:
+        from kafkaio.spark.marker_stores import store_of
+
+        options = self.options
+        is_topic = options.marker_store == "topic"
+        return await store_of(
+            client,
+            topic=options.marker_topic if is_topic else None,
+            groups_at=options.groups_at,
+        )
+
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        unknown = [task for task, done in enumerate(messages) if done is None]
+        # A task that has left its transaction open, or has not told what it left.
+        unknown = [
+            task
+            for task, done in enumerate(messages)
+            if not isinstance(done, TaskDone) or done.held is not None
+        ]
         if not self.options.exactly_once or not unknown:
             return
         apps = [done.app for done in messages if isinstance(done, TaskDone)]
@@ -201,7 +297,7 @@ class _Sink:
         if app is None:
             return  # what is open is ended by the next attempt, or by its time-out
         prefix = self.options.transactional_id_prefix
-        from kafkaio.spark.exactly_once import transactional_id
+        from kafkaio.spark.marker_names import transactional_id
 
         ids = [transactional_id(prefix, app, task) for task in unknown]
         try:
@@ -239,16 +335,20 @@ class _Sink:
     async def _write_once(
         self, iterator: Iterator[pa.RecordBatch], name: TaskName
     ) -> TaskDone:
-        columns, marker_topic = self.columns, self.options.marker_topic
-        assert marker_topic is not None  # the options have checked that
+        columns, options = self.columns, self.options
         from kafkaio.spark.exactly_once import TaskAttempt
 
+        client = await runtime.client(options.client_config())
+        markers = await self._markers(client)
         attempt = TaskAttempt(
-            await runtime.client(self.options.client_config()),
+            client,
             name,
-            marker_topic=marker_topic,
-            config=self.options.producer_config(name.transactional_id),
-            on_mismatch="fail" if self.options.fails_on_mismatch else "warn",
+            marker_topic=markers.topic,
+            config=options.producer_config(name.transactional_id),
+            on_mismatch="fail" if options.fails_on_mismatch else "warn",
+            run=self.run,
+            markers=markers,
+            producers=runtime.transactional(),
         )
 
         async def put(tx: Transaction, batch: pa.RecordBatch) -> None:
@@ -256,14 +356,17 @@ class _Sink:
 
         chosen = (columns.chosen(batch) async for batch in pulled(iterator))
         result = await attempt.run(chosen, put)
-        return TaskDone(name.app, result.rows, result.is_skipped)
+        return TaskDone.of(name, self.run, result)
 
     async def _fence(self, ids: Sequence[str]) -> None:
-        client = await runtime.client(self.options.client_config())
+        began = time.monotonic()
+        most_ms = round(_ABORT_TIMEOUT * 1000)
+        client = await runtime.client(self.options.client_config(most_ms=most_ms))
         from kafkaio.admin import Admin
 
         async with Admin(client) as admin:
-            await admin.fence_producers(ids, timeout=_ABORT_TIMEOUT)
+            left = max(0.001, began + _ABORT_TIMEOUT - time.monotonic())
+            await admin.fence_producers(ids, timeout=left)
 
 
 def _query_id(checkpoint: str | None) -> str | None:

@@ -33,6 +33,7 @@ from kafkaio.types import (
     TopicPartition,
 )
 from tests.integration.committed import librdkafkas, settled
+from tests.support.patience import HANGS
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -71,7 +72,7 @@ async def consumed(servers: str, tp: TopicPartition, isolation: Any) -> list[Row
     """What a consumer reads of a partition, up to its end."""
     rows: list[Row] = []
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(HANGS),
         Consumer(
             servers,
             assign=[tp],
@@ -97,7 +98,7 @@ async def ranged(
         isolation_level=isolation,
         fetch_bytes=fetch_bytes,
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANGS):
         async for batch in reader:
             batch.validate(full=True)
             times = batch["timestamp"].cast(pa.int64()).to_pylist()
@@ -108,7 +109,7 @@ async def ranged(
 
 async def assert_random_ranges(servers: str, tp: TopicPartition, seed: int) -> None:
     """Ranges hold what a consumer reads between their offsets."""
-    async with Client(servers) as client, asyncio.timeout(90):
+    async with Client(servers) as client, asyncio.timeout(HANGS):
         for isolation in ("read_uncommitted", "read_committed"):
             whole, compared = await consumed(servers, tp, isolation), []
             while not compared:
@@ -230,7 +231,7 @@ async def test_a_compacted_topic(real_kafka: Kafka, topic: TopicFactory) -> None
     transactional_id = f"ranges-{uuid.uuid4()}"
     written = 0
     async with (
-        asyncio.timeout(90),
+        asyncio.timeout(HANGS),
         Producer(servers, transactional_id=transactional_id) as transactional,
         Producer(servers) as producer,
     ):
@@ -341,7 +342,7 @@ async def test_a_leader_that_is_killed(
         reader = read_ranges(client, ranges, fetch_bytes=1_000)
         found = []
         victim: int | None = None
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(HANGS):
             async for batch in reader:
                 rows = batch.to_pylist()
                 found += [(row["partition"], row["offset"]) for row in rows]
@@ -380,7 +381,7 @@ async def test_what_clients_look_up(real_kafka: Kafka, topic: TopicFactory) -> N
         assert not await client.partitions_for(re.compile("__.*"))
         with pytest.raises(UnknownTopicOrPartition):
             await client.partitions_for([name, name + "-absent"])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             both, ends = (first, second), [0, 0]
             while ends != [3, 0]:  # two records and, soon, a marker
                 places = (await client.offsets(dict.fromkeys(both, "latest"))).values()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafkaio import Client, TopicPartition
-from kafkaio.spark import LagListener, lag
+from kafkaio.spark import LagListener, lag, source_metrics
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.spark.reading import FAILURES, SOURCES, Reading
@@ -282,9 +282,13 @@ def test_a_micro_batch_that_failed_is_read_again(
 class Lags:
     def __init__(self) -> None:
         self.seen: list[tuple[str, dict[TopicPartition, int]]] = []
+        self.started_as = "query"
 
     def query_lag(self, query: str, lag: Mapping[TopicPartition, int]) -> None:
         self.seen.append((query, dict(lag)))
+
+    def started(self, kind: str, name: str, source: object) -> None:
+        self.started_as = kind
 
 
 def test_lag_is_reported_and_committed(
@@ -314,6 +318,12 @@ def test_lag_is_reported_and_committed(
         {tp: 0},
     ]
     assert lag(None) == {}
+    assert source_metrics(query.recentProgress[1]) == {
+        "minOffsetsBehindLatest": 2,
+        "maxOffsetsBehindLatest": 2,
+        "avgOffsetsBehindLatest": 2,
+    }
+    assert lags.started_as == "query"
     # Events come in a thread of Spark's, and may still be on their way.
     assert [each for _, each in lags.seen] == [{tp: 6}, {tp: 2}, {tp: 0}][
         : len(lags.seen)

@@ -1,31 +1,36 @@
 """The protocol of exactly once under a simulated scheduler of Spark.
 
-Everything is real but Spark: the attempts are `TaskAttempt`, on any Kafka. The
-scheduler runs the tasks of batch after batch, and does to them what Spark and its
-machines can do:
+Everything is real but Spark: the attempts are `TaskAttempt`, and the end of each run
+is `VersionWrite`, on any Kafka. The scheduler runs the tasks of batch after batch, and
+does to them what Spark and its machines can do:
 
 - the process of an attempt dies at any request, before or after it is sent; the last
   request may reach the broker long after that;
 - an attempt freezes in the middle, and goes on after another one has begun;
 - two attempts run at once (speculation);
 - the message of success is lost;
-- the driver dies in the middle of a batch or after it, with or without a call of
-  ``abort``, and runs the batch again, while attempts of its former life still run.
+- the driver dies in the middle of a batch, at any request of its commit, or after it,
+  with or without a call of ``abort``, and runs the batch again, with the same tasks or
+  with others, while attempts of its former life still run.
+
+A batch that was committed in part cannot be completed by other tasks: its driver says
+so, and it is repeated until the tasks are those that had committed.
 
 What is drawn comes from a seed. How attempts interleave depends on the event loop; on
 virtual time, and with the embedded broker, it is the same in each run.
 
-`WithoutMarker`, `OwnIds` and `MarkerFirst` are controls, which lack one thing each.
-They must show duplicates: else the simulation proves nothing.
+`WithoutMarker`, `OwnIds`, `MarkerFirst` and `WithoutOthers` are controls, which lack
+one thing each. They must show duplicates: else the simulation proves nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 from uuid import uuid4
 from zlib import crc32
 
@@ -37,16 +42,20 @@ from kafkaio.admin import Admin
 from kafkaio.client import Client
 from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.consumer import Consumer
-from kafkaio.errors import BrokerNotAvailable, RequestTimeout
+from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
 from kafkaio.producer import Producer, Transaction
 from kafkaio.protocol.message import Buffer
 from kafkaio.spark.exactly_once import (
     AttemptFailed,
     TaskAttempt,
     TaskName,
+    TaskResult,
     transactional_id,
 )
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio.spark.judgement import VersionName, VersionWrite
+from kafkaio.spark.marker_state import AppState, Report
+from kafkaio.spark.marker_stores import MarkerStore, store_of
+from kafkaio.types import TopicPartition
 
 __all__ = [
     "Cluster",
@@ -55,10 +64,15 @@ __all__ = [
     "Plan",
     "Verdict",
     "WithoutMarker",
+    "WithoutOthers",
     "batches_of",
     "read",
     "run",
 ]
+
+
+#: Runs of a batch after which it is given up: without it, controls go on for ever.
+MOST_RUNS = 60
 
 
 @dataclass(frozen=True)
@@ -89,11 +103,18 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much to do, and how often what goes wrong; times are in seconds."""
+    """How much to do, and how often what goes wrong; times are in seconds.
+
+    Attributes:
+        tasks: the numbers of tasks that a batch may have; each run draws one of them.
+        rows: the number of rows of a batch.
+        store: where markers are kept: ``topic`` or ``groups``.
+    """
 
     batches: int = 12
-    tasks: int = 4
-    rows: int = 40
+    tasks: tuple[int, ...] = (4,)
+    rows: int = 160
+    store: str = "topic"
     partitions: int = 4
     pause: float = 0.02
     dies: float = 0.35
@@ -101,6 +122,7 @@ class Plan:
     speculates: float = 0.25
     loses_success: float = 0.15
     restarts: float = 0.2
+    dies_in_commit: float = 0.3
 
 
 @dataclass
@@ -276,8 +298,8 @@ class _Mortal:
 class WithoutMarker(TaskAttempt):
     """Does not look whether the rows are in."""
 
-    async def marker(self) -> OffsetAndMetadata | None:
-        return None
+    async def begin(self, tx: Transaction) -> AppState:
+        return AppState.empty()
 
 
 class OwnIds(TaskAttempt):
@@ -293,17 +315,30 @@ class MarkerFirst(TaskAttempt):
 
     looked: asyncio.Event | None = None
     go_on: asyncio.Event | None = None
-    _early: OffsetAndMetadata | None = None
+    _early: AppState | None = None
 
     async def start(self, producer: Producer) -> None:
-        self._early = await super().marker()
+        await self.markers.prepare()
+        self._early = await self.markers.look(self.name.scope, self.name.version)
         if self.looked is not None and self.go_on is not None:
             self.looked.set()
             await self.go_on.wait()
         await super().start(producer)
 
-    async def marker(self) -> OffsetAndMetadata | None:
+    async def begin(self, tx: Transaction) -> AppState:
+        assert self._early is not None
         return self._early
+
+
+class WithoutOthers(TaskAttempt):
+    """Does not see that another run has begun the version, in other tasks."""
+
+    async def begin(self, tx: Transaction) -> AppState:
+        state = await super().begin(tx)
+        state.open, state.is_begun_elsewhere = {}, False
+        own = state.tasks.get(self.name.task)
+        state.tasks = {} if own is None else {self.name.task: own}
+        return state
 
 
 # ---- the scheduler -------------------------------------------------------------------
@@ -333,17 +368,22 @@ class _Scheduler:
     async def run(self) -> None:
         """Run all batches."""
         for version in range(self._plan.batches):
+            runs = 1
             while not await self._batch(version):
                 self.events["restarts"] += 1
-        await self._abort(range(self._plan.tasks))
+                if (runs := runs + 1) > MOST_RUNS:
+                    self.events["given up"] += 1
+                    break
+        await self._abort(range(max(self._plan.tasks)))
 
     async def _batch(self, version: int) -> bool:
         # Returns whether the driver has noted the batch as done.
         plan, rng = self._plan, self._rng
+        one = _Run(version, rng.choice(plan.tasks), uuid4().hex)
         is_restarted = rng.random() < plan.restarts
         tasks = [
-            self._group.create_task(self._task(version, number))
-            for number in range(plan.tasks)
+            self._group.create_task(self._task(one, number))
+            for number in range(one.tasks)
         ]
         if is_restarted and rng.random() < 0.5:
             # The driver dies in the middle; its executors may live on for a while.
@@ -354,7 +394,42 @@ class _Scheduler:
                 await self._abort(unknown)
             return False
         await asyncio.wait(tasks)
-        return not is_restarted
+        is_done = await self._commit(one, [task.result() for task in tasks])
+        return is_done and not is_restarted
+
+    async def _commit(self, run: _Run, results: Sequence[TaskResult]) -> bool:
+        """Do what the writer's `commit` does, in a process that may die of it."""
+        plan, rng = self._plan, self._rng
+        held = {number: it.held for number, it in enumerate(results) if it.held}
+        reports = [
+            Report(number, it.outcome, it.found, it.expected, _producer_of(it))
+            for number, it in enumerate(results)
+        ]
+        process = self._process(dies=plan.dies_in_commit, freezes=0.0)
+        self.events["judged"] += not all(each.is_settled for each in reports)
+        client = self._cluster.client(process.dial)
+
+        async def commit() -> None:
+            await client.start()
+            name = VersionName(app=self._app, version=run.version, run=run.id)
+            markers = await self._markers(client)
+            await VersionWrite(client, name, markers).commit(reports, held)
+
+        error = await self._outlived(process, asyncio.ensure_future(commit()), client)
+        if error is None:
+            return True
+        self.events[f"commit: {type(error).__name__}"] += 1
+        if not isinstance(error, _Dead | KafkaError):
+            raise error
+        if rng.random() < 0.7:
+            await self._abort(sorted(held))
+        return False
+
+    async def _markers(self, client: Client) -> MarkerStore:
+        if self._plan.store == "groups":
+            return await store_of(client, topic=None, groups_at=self._topic)
+        topic = f"{self._topic}-markers"
+        return await store_of(client, topic=topic, groups_at=None)
 
     async def _abort(self, tasks: Sequence[int]) -> None:
         """Do what the writer's `abort` does."""
@@ -364,46 +439,76 @@ class _Scheduler:
             async with self._cluster.admin() as admin:
                 await admin.fence_producers(ids, timeout=60)
 
-    async def _task(self, version: int, number: int) -> None:
+    async def _task(self, run: _Run, number: int) -> TaskResult:
         """Run attempts of a task until one has told of its success."""
         rng = self._rng
         while True:
-            running = [self._start(version, number)]
+            running = [self._start(run, number)]
             if rng.random() < self._plan.speculates:
                 self.events["speculated"] += 1
                 await asyncio.sleep(rng.random() * self._plan.pause * 3)
-                running.append(self._start(version, number))
+                running.append(self._start(run, number))
             while running:
                 done, _ = await asyncio.wait(
                     running, return_when=asyncio.FIRST_COMPLETED
                 )
-                if any(one.exception() is None for one in done):
-                    return  # the other one may go on
+                for one in done:
+                    if one.exception() is None:
+                        return one.result()  # the other one may go on
                 running = [one for one in running if one not in done]
 
-    def _start(self, version: int, number: int) -> asyncio.Future[None]:
+    def _start(self, run: _Run, number: int) -> asyncio.Future[TaskResult]:
         # Not a child of the task: it lives on when the driver dies.
         self.events["attempts"] += 1
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._group.create_task(self._live(version, number, done))
+        done: asyncio.Future[TaskResult] = asyncio.get_running_loop().create_future()
+        self._group.create_task(self._live(run, number, done))
         return done
 
+    def _process(self, *, dies: float, freezes: float) -> _Process:
+        rng = self._rng
+        return _Process(
+            self._cluster.dial,
+            dies_at=rng.randrange(1, 25) if rng.random() < dies else None,
+            is_sent=rng.random() < 0.5,
+            freezes_at=rng.randrange(1, 25) if rng.random() < freezes else None,
+            late=rng.random() * self._plan.pause * 10,
+        )
+
     async def _live(
-        self, version: int, number: int, done: asyncio.Future[None]
+        self, run: _Run, number: int, done: asyncio.Future[TaskResult]
     ) -> None:
         """Run one attempt in a process of its own."""
         plan, rng = self._plan, self._rng
-        dies, freezes = rng.random() < plan.dies, rng.random() < plan.freezes
-        process = _Process(
-            self._cluster.dial,
-            dies_at=rng.randrange(1, 20) if dies else None,
-            is_sent=rng.random() < 0.5,
-            freezes_at=rng.randrange(1, 20) if freezes else None,
-            late=rng.random() * plan.pause * 10,
-        )
+        process = self._process(dies=plan.dies, freezes=plan.freezes)
         loses = rng.random() < plan.loses_success
         client = self._cluster.client(process.dial)
-        work = asyncio.ensure_future(self._work(client, version, number))
+        work = asyncio.ensure_future(self._work(client, run, number))
+
+        def tell(error: BaseException | None) -> None:
+            if done.done():
+                return
+            if error is None:
+                done.set_result(work.result())
+            else:
+                done.set_exception(error)
+                done.exception()  # the driver may not ask any more
+
+        error = await self._outlived(process, work, client, tell, loses=loses)
+        if error is not None and not isinstance(
+            error, AttemptFailed | RequestTimeout | _Dead
+        ):
+            raise error
+
+    async def _outlived(
+        self,
+        process: _Process,
+        work: asyncio.Future[Any],
+        client: Client,
+        tell: Callable[[BaseException | None], None] | None = None,
+        *,
+        loses: bool = False,
+    ) -> BaseException | None:
+        """Wait for work in a process, or for its death; return why it failed."""
         death = asyncio.ensure_future(process.died.wait())
         await asyncio.wait([work, death], return_when=asyncio.FIRST_COMPLETED)
         error: BaseException | None = None
@@ -413,38 +518,37 @@ class _Scheduler:
             error = _Dead()
         elif work.exception() is not None:
             error = work.exception()
-            if not isinstance(error, AttemptFailed | RequestTimeout):
-                work.result()  # raises it
             self._count(error)
         elif loses:
             self.events["success lost"] += 1
             error = _Dead()
         death.cancel()
-        if not done.done():
-            if error is None:
-                done.set_result(None)
-            else:
-                done.set_exception(error)
-                done.exception()  # the driver may not ask any more
+        if tell is not None:
+            tell(error)
         await asyncio.wait([work, death])
         await client.close()
         await process.ended()
+        return error
 
     def _count(self, error: BaseException | None) -> None:
         self.events["fenced" if "taken over" in str(error) else "aborted"] += 1
 
-    async def _work(self, client: Client, version: int, number: int) -> None:
+    async def _work(self, client: Client, run: _Run, number: int) -> TaskResult:
         await client.start()
         attempt = self._attempt(
             client,
-            TaskName(app=self._app, version=version, task=number),
+            TaskName(app=self._app, version=run.version, task=number),
             marker_topic=self._topic,
             config=ProducerConfig.of(self._cluster.bootstrap_servers, {"linger_ms": 0}),
+            run=run.id,
+            markers=await self._markers(client),
         )
-        rows = range(self._plan.rows)
-        batches = batches_of([f"{version}-{number}-{row}" for row in rows])
+        rows = range(self._plan.rows)[number :: run.tasks]
+        batches = batches_of([f"{run.version}-{row}" for row in rows])
         result = await attempt.run(batches, self._put)
+        self.events[result.outcome.value] += 1
         self.events["skipped" if result.is_skipped else "committed"] += 1
+        return result
 
     async def _put(self, tx: Transaction, batch: pa.RecordBatch) -> None:
         for value in batch.column(0).to_pylist():
@@ -452,6 +556,19 @@ class _Scheduler:
             place = crc32(row) % self._plan.partitions
             _ = await tx.enqueue(self._topic, row, partition=place)
         await asyncio.sleep(self._rng.random() * self._plan.pause)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One execution of a batch's write."""
+
+    version: int
+    tasks: int
+    id: str
+
+
+def _producer_of(result: TaskResult) -> int:
+    return -1 if result.held is None else result.held.producer_id
 
 
 async def batches_of(
@@ -478,9 +595,8 @@ async def run(
     committed = await read(cluster, topic, plan.partitions, "read_committed")
     logged = await read(cluster, topic, plan.partitions, "read_uncommitted")
     wanted = {
-        f"{version}-{task}-{row}".encode()
+        f"{version}-{row}".encode()
         for version in range(plan.batches)
-        for task in range(plan.tasks)
         for row in range(plan.rows)
     }
     seen = Counter(committed)

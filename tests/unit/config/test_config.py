@@ -230,7 +230,7 @@ def test_defaults_are_those_of_the_java_client() -> None:
     [
         (ProducerConfig, {"lingr_ms": 1}, "unknown option 'lingr_ms'.*'linger_ms'"),
         (ProducerConfig, {"zzz": 1}, "unknown option 'zzz'$"),
-        (ProducerConfig, {"linger_ms": -1}, "linger_ms=-1 is not within"),
+        (ProducerConfig, {"linger_ms": -1}, "linger_ms=-1 is less than 0"),
         (ProducerConfig, {"linger_ms": True}, "linger_ms=True has the wrong type"),
         (ProducerConfig, {"linger_ms": "5"}, "wrong type"),
         (ProducerConfig, {"acks": 2}, "acks=2 is none of"),
@@ -252,7 +252,7 @@ def test_defaults_are_those_of_the_java_client() -> None:
         (ProducerConfig, {"linger_ms": None}, "wrong type: int or float is needed"),
         (ConsumerConfig, {"group_id": 5}, "str or None is needed"),
         (ProducerConfig, {"compression_lz4_level": "9"}, "wrong type"),
-        (ProducerConfig, {"compression_lz4_level": 99}, "not within 1 to 16"),
+        (ProducerConfig, {"compression_lz4_level": 99}, "is more than 16"),
         (ProducerConfig, {"delivery_timeout_ms": 1}, "less than linger_ms"),
         (ProducerConfig, {"acks": 1, "enable_idempotence": True}, "needs acks='all'"),
         (ProducerConfig, {"retries": 0, "enable_idempotence": True}, "retries > 0"),
@@ -475,7 +475,7 @@ PLAIN = {
             "keytab needs sasl_kerberos_principal",
         ),
         ({"sasl_password": 7}, r"sasl_password \(int\) has the wrong type"),
-        ({"sasl_scram_max_iterations": 4}, "is not within"),
+        ({"sasl_scram_max_iterations": 4}, "is less than 4096"),
     ],
 )
 def test_impossible_logins(given: dict[str, Any], message: str) -> None:

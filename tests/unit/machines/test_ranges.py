@@ -288,6 +288,61 @@ def test_every_range_is_read_once_and_in_order(
     assert ranges.is_done()
     for index, size in enumerate(sizes):
         assert seen[index] == [*range(10, 10 + size)]
+    for node, _, size in flights:
+        ranges.answered(node, size)
+    assert repr(ranges).endswith("| 0 bytes>")
+
+
+@given(
+    sizes=st.lists(st.integers(1, 4_000), min_size=1, max_size=30),
+    nodes=st.integers(1, 4),
+    seed=st.integers(0, 2**32),
+)
+def test_the_order_holds_while_all_leaders_answer(
+    sizes: list[int], nodes: int, seed: int
+) -> None:
+    """Nobody has to be passed over, and memory has a limit."""
+    dice = random.Random(seed)
+    ranges = ranges_of(sizes)
+    found: list[int] = []
+    flights: deque[tuple[int, list[RangeState], int]] = deque()
+    while not ranges.is_done():
+        choice = ranges.choose(lambda tp: tp.partition % nodes, nodes, 0.0)
+        for node, asked in choice.groups.items():
+            ask(ranges, node, asked)
+            flights.append((node, asked, ranges.total_bytes(asked)))
+        assert flights or ranges.turn()
+        if flights:
+            flights.rotate(dice.randrange(len(flights)))
+            node, asked, size = flights.popleft()
+            ranges.answered(node, size)
+            _fill(ranges, Answer(node, 0), asked, size, dice)
+        while dice.random() < 0.8 and (index := read(ranges)) is not None:
+            found.append(index)
+    assert found == sorted(found)
+
+
+def _fill(
+    ranges: Ranges,
+    answer: Answer,
+    asked: list[RangeState],
+    size: int,
+    dice: random.Random,
+) -> None:
+    """Answer as a broker does: until the bytes are used up, one batch at least."""
+    for each in asked:
+        each.request = None
+        count = min(each.within.end - each.next_offset, size // 100)
+        if answer.left and dice.random() < 0.2:
+            count = 0  # its first batch does not fit
+        if not answer.left:
+            count = max(count, 1)
+        if count:
+            part = Records(each.next_offset, each.next_offset + count)
+            ranges.landed(each, part, answer, part.end, 100 * count)
+            size -= 100 * count
+        else:
+            each.is_tight = True
 
 
 def _answer(

@@ -10,6 +10,7 @@ import pytest
 
 from kafkaio._machines.sequence import Identity
 from kafkaio._machines.transaction import (
+    OVER,
     PROBE_WITHIN,
     PROBES_FOR_TRUST,
     TRANSITIONS,
@@ -162,6 +163,19 @@ def failed() -> TransactionMachine:
     return machine
 
 
+def detaching() -> TransactionMachine:
+    machine = written()
+    machine.detach()
+    return machine
+
+
+def detached() -> TransactionMachine:
+    machine = detaching()
+    machine.drained(101.0)
+    machine.detached(ERROR)
+    return machine
+
+
 IN: Final[dict[State, Callable[[], TransactionMachine]]] = {
     State.UNINITIALISED: lambda: TransactionMachine(60.0),
     State.INITIALISING: initialising,
@@ -173,6 +187,8 @@ IN: Final[dict[State, Callable[[], TransactionMachine]]] = {
     State.UNKNOWN: ending,
     State.BUMPING: bumping,
     State.SEALING: sealing,
+    State.DETACHING: detaching,
+    State.DETACHED: detached,
     State.FENCED: fenced,
     State.FAILED: failed,
 }
@@ -195,6 +211,7 @@ CALLS: Final[
     "doom": (lambda m: m.doom(200.0, OTHER, has_harm=True), (Event.DOOM,)),
     "commit": (lambda m: m.commit(), (Event.COMMIT,)),
     "abort": (lambda m: m.abort(), (Event.ABORT,)),
+    "detach": (lambda m: m.detach(), (Event.DETACH,)),
     "drained": (lambda m: m.drained(200.0), (Event.EMPTY, Event.DRAINED)),
     "end_lost": (lambda m: m.end_lost(), (Event.END_LOST,)),
     "end_unsupported": (lambda m: m.end_unsupported(OTHER), (Event.DENIED,)),
@@ -531,6 +548,35 @@ def test_probes_that_are_answered_at_once_are_left_out_until_a_write_is_slow() -
     assert probes()
 
 
+def test_a_coordinator_that_is_far_away_is_not_probed() -> None:
+    machine = ready()
+
+    def probes(seconds: float) -> bool:
+        """Run a transaction; return whether it began with a probe."""
+        machine.begin(100.0, TV2)
+        machine.want_partitions(100.0, [A])
+        is_probed = isinstance(machine.request, Probe)
+        if is_probed:
+            machine.probed(100.0 + seconds, is_at_once=True)
+        machine.sending(100.0, [A])
+        machine.commit()
+        machine.drained(100.0)
+        assert machine.identity is not None
+        following = Identity(FIRST.producer_id, machine.identity.epoch + 1)
+        machine.end_answered(100.0, following, None, ErrorCode.NONE)
+        return is_probed
+
+    assert not probes(0.02)  # there is no transaction before
+    # One that took long may have been an accident.
+    assert [probes(0.02), probes(0.02), probes(0.001)] == [True] * 3
+    assert [probes(0.03), probes(0.02), probes(0.03)] == [True] * 3
+    assert not probes(0.02)
+    machine.first_answered(0.034)  # as long as the line takes
+    assert not probes(0.02)
+    machine.first_answered(0.036)
+    assert [probes(0.02) for _ in range(4)] == [True] * 3 + [False]
+
+
 def test_a_lost_commit_that_the_coordinator_cannot_take_has_an_unknown_outcome() -> (
     None
 ):
@@ -541,7 +587,7 @@ def test_a_lost_commit_that_the_coordinator_cannot_take_has_an_unknown_outcome()
     assert machine.state is State.FAILED
 
 
-@pytest.mark.parametrize("state", [State.FENCED, State.FAILED])
+@pytest.mark.parametrize("state", OVER)
 def test_an_answer_after_the_end_of_the_producer_changes_nothing(state: State) -> None:
     machine = IN[state]()
     before = slots(machine)
@@ -553,7 +599,7 @@ def test_an_answer_after_the_end_of_the_producer_changes_nothing(state: State) -
 
 @pytest.mark.parametrize(
     "state",
-    [s for s in State if s not in {State.FENCED, State.FAILED, State.UNKNOWN}],
+    [s for s in State if s not in {*OVER, State.UNKNOWN}],
 )
 def test_an_answer_that_nobody_asked_for_raises_and_changes_nothing(
     state: State,
@@ -574,6 +620,100 @@ def test_an_answer_that_nobody_asked_for_raises_and_changes_nothing(
         with pytest.raises(InternalError):
             call()
         assert slots(machine) == before
+
+
+# ---- an end that is left to another process ------------------------------------------
+
+
+@BOTH
+def test_a_transaction_is_detached_when_all_is_answered(protocol: Protocol) -> None:
+    machine = written(protocol)
+    machine.detach()
+    assert not machine.is_detachable
+    # What waits to be sent goes on: its partition is added.
+    if protocol is TV1:
+        request = AddPartitions(FIRST, (B,))
+        assert machine.want_partitions(101.0, [B]) == (Send(request),)
+    assert machine.drained(102.0) == ()
+    if protocol is TV1:
+        assert not machine.is_detachable
+        with pytest.raises(InternalError):
+            machine.detached(ERROR)
+        machine.added(103.0)
+    assert machine.is_detachable
+    assert machine.detached(ERROR) == (NOWHERE,)
+    assert (machine.state, machine.cause) == (State.DETACHED, ERROR)
+    assert (machine.request, machine.identity) == (None, FIRST)
+
+
+def test_a_detached_producer_sends_nothing_any_more() -> None:
+    machine = detached()
+    assert machine.fail(OTHER) == ()
+    assert machine.fence(OTHER) == ()
+    assert machine.want_partitions(200.0, [B]) == ()
+    assert machine.doom(200.0, OTHER, has_harm=True) == ()
+    assert not machine.expired(200.0)
+    assert (machine.state, machine.cause) == (State.DETACHED, ERROR)
+
+
+def test_a_record_that_fails_while_it_is_detached_dooms_it() -> None:
+    machine = detaching()
+    machine.drained(101.0)
+    assert machine.doom(101.0, ERROR) == (DropUnsent(),)
+    assert not machine.is_detachable
+    assert machine.abort() == (DropUnsent(),)
+    assert machine.drained(102.0) == (NOWHERE, Send(End(FIRST, TV2, is_commit=False)))
+
+
+def test_a_detach_that_is_given_up_aborts() -> None:
+    machine = detaching()
+    machine.drained(101.0)
+    assert machine.abort() == (DropUnsent(),)
+    assert machine.drained(102.0) == (NOWHERE, Send(End(FIRST, TV2, is_commit=False)))
+
+
+# ---- whether the identity is still valid ---------------------------------------------
+
+
+@BOTH
+def test_without_a_transaction_before_a_commit_of_nothing_tells(
+    protocol: Protocol,
+) -> None:
+    machine = ready(protocol)
+    end = machine.recheck()
+    assert end == End(FIRST, protocol, is_commit=True)
+    assert machine.rechecked(end, ErrorCode.INVALID_TXN_STATE, None)
+    for code in (47, 49, 53, 90):
+        assert not machine.rechecked(end, code, None)
+    # TV2 would have committed something that is open, and bumped the epoch.
+    assert machine.rechecked(end, 0, FIRST) is (protocol is TV1)
+
+
+def test_tv2_tells_by_the_end_before() -> None:
+    machine = ending()
+    answer(machine, 0, NEXT)
+    end = machine.recheck()
+    assert end == End(FIRST, TV2, is_commit=True)
+    assert not machine.rechecked(end, 90, None)
+    assert not machine.rechecked(end, ErrorCode.INVALID_TXN_STATE, None)
+    assert not machine.rechecked(end, 0, Identity(8, 0))
+    assert machine.rechecked(end, 0, NEXT)
+    # Its markers are written: the next transaction does not ask again.
+    assert machine.begin(102.0, TV2) == (Admit(None),)
+
+
+def test_tv1_tells_by_the_same_commit() -> None:
+    machine = ending(TV1)
+    answer(machine, 0)
+    end = machine.recheck()
+    assert end == End(FIRST, TV1, is_commit=True)
+    assert machine.rechecked(end, 0, None)
+
+
+@pytest.mark.parametrize("state", [s for s in State if s is not State.READY])
+def test_nothing_is_asked_beside_a_transaction(state: State) -> None:
+    with pytest.raises(InternalError):
+        IN[state]().recheck()
 
 
 # ---- changes of protocol, and the ways out -------------------------------------------

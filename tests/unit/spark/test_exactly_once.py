@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ import pytest
 
 from kafkaio.client import Client
 from kafkaio.config import ProducerConfig
-from kafkaio.errors import BrokerNotAvailable, RequestTimeout, UnknownTopicOrPartition
+from kafkaio.errors import BrokerNotAvailable, RequestTimeout
 from kafkaio.producer import Transaction
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
@@ -28,15 +27,22 @@ from kafkaio.spark.exactly_once import (
     TaskName,
     TaskResult,
 )
+from kafkaio.spark.judgement import VersionName, VersionWrite
+from kafkaio.spark.marker_groups import GroupMarkers
+from kafkaio.spark.marker_log import TopicMarkers
+from kafkaio.spark.marker_state import AppState, Marker, Outcome, Report, RowSum
+from kafkaio.spark.marker_stores import MarkerStore
 from kafkaio.testing import Broker
 from kafkaio.testing.broker.faults import disconnect_before_write, drop, error
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio.types import TopicPartition
 from tests.spark.torture_protocol import (
     Cluster,
     MarkerFirst,
     OwnIds,
+    Plan,
     Verdict,
     WithoutMarker,
+    WithoutOthers,
     batches_of,
     read,
     run,
@@ -49,15 +55,17 @@ NAME = TaskName(app="orders", version=7, task=3)
 ROWS = [f"row {number}" for number in range(25)]
 VALUES = [row.encode() for row in ROWS]
 MARKER_AT = TopicPartition("out", 0)
+STORES = ["topic", "groups"]
 
 
 class World:
     """A cluster with the topic ``out``, and the processes that write to it."""
 
-    def __init__(self, broker: Broker, stack: AsyncExitStack) -> None:
+    def __init__(self, broker: Broker, stack: AsyncExitStack, store: str) -> None:
         self.broker = broker
         self.cluster = Cluster(broker.bootstrap_servers, broker.dial)
         self._stack = stack
+        self._store = store
 
     async def client(self) -> Client:
         return await self._stack.enter_async_context(self.cluster.client())
@@ -66,33 +74,76 @@ class World:
         self,
         name: TaskName = NAME,
         kind: type[TaskAttempt] = TaskAttempt,
-        topic: str = "out",
         on_mismatch: Any = "fail",
+        run: str = "run",
         **options: Any,
     ) -> TaskAttempt:
         """An attempt in a process of its own."""
         servers = self.broker.bootstrap_servers
+        client = await self.client()
         return kind(
-            await self.client(),
+            client,
             name,
-            marker_topic=topic,
+            marker_topic="out",
             config=ProducerConfig.of(servers, {"linger_ms": 0, **options}),
             on_mismatch=on_mismatch,
+            run=run,
+            markers=self.markers(client),
         )
+
+    def markers(self, client: Client) -> MarkerStore:
+        if self._store == "groups":
+            return GroupMarkers(client, "out")
+        return TopicMarkers(client, "markers")
 
     async def write(self, rows: Iterable[str] = ROWS, **attempt: Any) -> TaskResult:
         """Run an attempt from begin to end."""
         made = await self.attempt(**attempt)
         return await made.run(batches_of(list(rows)), put)
 
-    async def marker(self, name: TaskName = NAME) -> OffsetAndMetadata | None:
+    async def state(self, name: TaskName = NAME) -> AppState:
+        """What the markers say, as a driver sees them."""
+        markers = self.markers(await self.client())
+        return await markers.look(name.scope, name.version)
+
+    async def marker(self, name: TaskName = NAME) -> Marker | None:
+        await until(lambda: not self.broker.control.open_transactions())
+        found = (await self.state(name)).tasks.get(name.task)
+        return None if found is None else replace(found, timestamp=-1)
+
+    async def end(
+        self,
+        results: list[TaskResult],
+        run: str = "run",
+        *,
+        is_strict: bool = True,
+        version: int = 7,
+    ) -> None:
+        """Do what the driver does when all tasks have reported."""
         client = await self.client()
-        return (await client.committed(name.transactional_id, [MARKER_AT]))[MARKER_AT]
+        name = VersionName(app="orders", version=version, run=run)
+        end = VersionWrite(client, name, self.markers(client), is_strict=is_strict)
+        reports = [
+            Report(
+                task,
+                each.outcome,
+                each.found,
+                each.expected,
+                -1 if each.held is None else each.held.producer_id,
+            )
+            for task, each in enumerate(results)
+        ]
+        held = {task: each.held for task, each in enumerate(results) if each.held}
+        await end.commit(reports, held)
+
+    async def cluster_sees(self, isolation: str) -> list[bytes | None]:
+        """What readers see at this moment."""
+        return sorted(await read(self.cluster, "out", 2, isolation), key=str)
 
     async def seen(self, isolation: str = "read_committed") -> list[bytes | None]:
         """What readers see once no transaction is open."""
         await until(lambda: not self.broker.control.open_transactions())
-        return sorted(await read(self.cluster, "out", 2, isolation), key=str)
+        return await self.cluster_sees(isolation)
 
 
 async def put(tx: Transaction, batch: pa.RecordBatch) -> None:
@@ -101,7 +152,11 @@ async def put(tx: Transaction, batch: pa.RecordBatch) -> None:
 
 
 def in_world(
-    body: Callable[[World], Awaitable[T]], *, level: int = 2, **options: Any
+    body: Callable[[World], Awaitable[T]],
+    *,
+    level: int = 2,
+    store: str = "topic",
+    **options: Any,
 ) -> T:
     """Run a test on virtual time, in front of an embedded broker."""
 
@@ -113,7 +168,7 @@ def in_world(
             **options,
         )
         async with asyncio.timeout(3600), AsyncExitStack() as stack, broker:
-            return await body(World(broker, stack))
+            return await body(World(broker, stack, store))
 
     with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
         return runner.run(main())
@@ -141,19 +196,19 @@ def digest_of(rows: list[str]) -> RowDigest:
 # ---- one attempt ---------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("level", [1, 2])
-def test_rows_and_marker_are_committed(level: int) -> None:
+def test_rows_and_marker_are_committed(level: int, store: str) -> None:
     async def body(world: World) -> None:
         result = await world.write()
         digest = digest_of(ROWS)
-        assert result == TaskResult(rows=25, digest=str(digest), is_skipped=False)
+        assert (result.rows, result.digest) == (25, str(digest))
+        assert result.outcome is Outcome.WRITTEN
+        assert not result.is_skipped
         assert await world.seen() == sorted(VALUES)
-        marker = await world.marker()
-        assert marker is not None
-        assert (marker.offset, marker.metadata) == (8, digest.metadata())
-        assert json.loads(marker.metadata)["rows"] == 25
+        assert await world.marker() == Marker(7, "run", digest.found)
 
-    in_world(body, level=level)
+    in_world(body, level=level, store=store)
 
 
 def test_the_names_do_not_have_the_attempt() -> None:
@@ -162,15 +217,40 @@ def test_the_names_do_not_have_the_attempt() -> None:
     assert str(name) == "task 2 of batch 1 of 'a'"
 
 
-def test_the_identity_is_taken_before_the_marker_is_read() -> None:
+def test_what_an_attempt_asks_comes_in_its_order() -> None:
+    """Five round trips: what a task costs where the way to the cluster is long."""
+
     async def body(world: World) -> None:
-        await world.write()
-        asked = [
-            one.api
-            for one in world.broker.requests
-            if one.api in {ApiKey.INIT_PRODUCER_ID, ApiKey.OFFSET_FETCH}
+        attempt = await world.attempt()
+        await attempt.run(batches_of(ROWS), put)
+        name = TaskName(app="orders", version=8, task=3)
+        config = ProducerConfig.of(world.broker.bootstrap_servers, {"linger_ms": 0})
+        again = TaskAttempt(
+            attempt.client,
+            name,
+            marker_topic="out",
+            config=config,
+            run="next",
+            markers=attempt.markers,
+        )
+        await until(lambda: not world.broker.control.open_transactions())
+        before = len(world.broker.requests)
+        await again.run(batches_of(ROWS), put)
+        asked = [one.api for one in world.broker.requests][before:]
+        steps = {
+            ApiKey.INIT_PRODUCER_ID,
+            ApiKey.PRODUCE,
+            ApiKey.FETCH,
+            ApiKey.END_TXN,
+        }
+        assert set(asked) <= steps | {ApiKey.FIND_COORDINATOR, ApiKey.API_VERSIONS}
+        in_order = [api for api in asked if api in steps]
+        assert in_order[:3] == [
+            ApiKey.INIT_PRODUCER_ID,
+            ApiKey.PRODUCE,
+            ApiKey.FETCH,
         ]
-        assert asked == [ApiKey.INIT_PRODUCER_ID, ApiKey.OFFSET_FETCH]
+        assert in_order[-1] == ApiKey.END_TXN
 
     in_world(body)
 
@@ -178,10 +258,8 @@ def test_the_identity_is_taken_before_the_marker_is_read() -> None:
 def test_a_task_without_rows_has_a_marker() -> None:
     async def body(world: World) -> None:
         assert (await world.write([])).rows == 0
-        marker = await world.marker()
-        assert marker is not None
-        assert marker.offset == 8
-        with pytest.raises(ReplayMismatch, match='"rows": 25'):
+        assert await world.marker() == Marker(7, "run", RowSum())
+        with pytest.raises(ReplayMismatch, match="25 rows, digest"):
             await world.write()
 
     in_world(body)
@@ -207,7 +285,6 @@ def test_an_input_that_fails_leaves_nothing() -> None:
         attempt = await world.attempt()
         with pytest.raises(ZeroDivisionError):
             await attempt.run(broken(), put)
-        assert not world.broker.control.open_transactions()
         assert await world.seen() == []
         assert await world.marker() is None
         assert not (await world.write()).is_skipped
@@ -224,22 +301,7 @@ def test_rows_that_are_refused_leave_nothing() -> None:
         assert await world.seen() == []
         assert not (await world.write()).is_skipped
 
-    in_world(body)
-
-
-def test_a_marker_topic_that_is_missing() -> None:
-    async def body(world: World) -> None:
-        with pytest.raises(UnknownTopicOrPartition, match="nowhere"):
-            await world.write(topic="nowhere")
-
-    in_world(body, auto_create_topics=False)
-
-
-def test_a_missing_topic_is_created_as_by_any_producer() -> None:
-    async def body(world: World) -> None:
-        assert (await world.write(topic="markers")).rows == 25
-
-    in_world(body)
+    in_world(body, store="groups")
 
 
 def test_a_client_is_used_again() -> None:
@@ -249,7 +311,14 @@ def test_a_client_is_used_again() -> None:
         count = len(first.client.statistics().connections)
         name = TaskName(app="orders", version=8, task=3)
         config = ProducerConfig.of(world.broker.bootstrap_servers, {"linger_ms": 0})
-        second = TaskAttempt(first.client, name, marker_topic="out", config=config)
+        second = TaskAttempt(
+            first.client,
+            name,
+            marker_topic="out",
+            config=config,
+            run="run",
+            markers=first.markers,
+        )
         await second.run(batches_of(ROWS), put)
         assert len(first.client.statistics().connections) == count
 
@@ -318,21 +387,6 @@ def test_a_later_marker_says_that_rows_are_in_but_not_which(
     assert "batch 9 was committed already" in record.getMessage()
 
 
-@pytest.mark.parametrize("metadata", ["", "hello", "[]", "7"])
-def test_a_marker_of_somebody_else(metadata: str) -> None:
-    class Foreign(TaskAttempt):
-        async def marker(self) -> OffsetAndMetadata | None:
-            return OffsetAndMetadata(8, metadata)
-
-    async def body(world: World) -> None:
-        with pytest.raises(
-            ReplayMismatch, match=re.escape(metadata or "nothing noted")
-        ):
-            await world.write(kind=Foreign)
-
-    in_world(body)
-
-
 def test_a_commit_whose_readers_wait_is_seen() -> None:
     async def body(world: World) -> None:
         world.broker.control.delay_markers(5)
@@ -396,6 +450,176 @@ def test_a_cluster_that_is_away(caplog: pytest.LogCaptureFixture) -> None:
 
     in_world(body)
     assert caplog.records
+
+
+# ---- a repetition by another run -----------------------------------------------------
+
+
+def of_task(task: int, tasks: int, version: int = 7) -> tuple[TaskName, list[str]]:
+    return TaskName(app="orders", version=version, task=task), ROWS[task::tasks]
+
+
+async def run_of(
+    world: World, run: str, tasks: int, only: Iterable[int] | None = None, **more: Any
+) -> list[TaskResult]:
+    """Run tasks of a version, one after the other."""
+    results = []
+    for task in range(tasks) if only is None else only:
+        name, rows = of_task(task, tasks)
+        results.append(await world.write(rows, name=name, run=run, **more))
+    return results
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("tasks", [1, 2, 3, 5])
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_a_version_that_is_in_is_not_written_again_by_other_tasks(
+    tasks: int, store: str, is_ended: bool
+) -> None:
+    # Without the end, the driver died before it noted that the version is in.
+    async def body(world: World) -> None:
+        first = await run_of(world, "one", 2)
+        if is_ended:
+            await world.end(first, "one")
+        again = await run_of(world, "two", tasks)
+        assert await world.cluster_sees("read_committed") == sorted(VALUES)
+        await world.end(again, "two")
+        assert await world.seen() == sorted(VALUES)
+        done = (await world.state()).done
+        assert done is not None
+        assert done.rows == digest_of(ROWS).found
+        third = await run_of(world, "three", 4)
+        assert {each.outcome for each in third} == {Outcome.DONE}
+        await world.end(third, "three")
+        assert await world.seen() == sorted(VALUES)
+
+    in_world(body, store=store)
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("only", [[0], [1], [0, 2], [2, 3]])
+def test_a_version_that_is_in_in_part_is_completed_by_the_same_tasks(
+    only: list[int], store: str
+) -> None:
+    async def body(world: World) -> None:
+        await run_of(world, "one", 4, only)
+        again = await run_of(world, "two", 4)
+        verified = [n for n, it in enumerate(again) if it.outcome is Outcome.VERIFIED]
+        assert verified == only
+        await world.end(again, "two")
+        assert await world.seen() == sorted(VALUES)
+
+    in_world(body, store=store)
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_a_version_that_is_in_in_part_is_not_doubled_by_other_tasks(
+    store: str, is_strict: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(world: World) -> None:
+        await run_of(world, "one", 2, [0])
+        again = await run_of(world, "two", 4)
+        assert Outcome.HELD in {each.outcome for each in again}
+        if is_strict:
+            with pytest.raises(ReplayMismatch, match=r"25 rows.*13 rows"):
+                await world.end(again, "two")
+        else:
+            await world.end(again, "two", is_strict=False)
+        assert await world.seen() == sorted(VALUES[0::2])
+        assert not world.broker.control.open_transactions()
+        if is_strict:
+            # The tasks that had begun it can complete it.
+            third = await run_of(world, "three", 2)
+            await world.end(third, "three")
+            assert await world.seen() == sorted(VALUES)
+        else:
+            done = (await world.state()).done
+            assert done is not None
+            assert done.rows == digest_of(ROWS[0::2]).found
+
+    in_world(body, store=store)
+    assert is_strict or "other rows" in caplog.text
+
+
+def test_a_repetition_commits_by_itself_what_needs_no_judgement() -> None:
+    async def body(world: World) -> None:
+        await run_of(world, "one", 4, [0, 1])
+        again = await run_of(world, "two", 4, [0, 1])
+        await until(lambda: not world.broker.control.open_transactions())
+        again += await run_of(world, "two", 4, [2, 3])
+        outcomes = [each.outcome for each in again]
+        assert outcomes == [Outcome.VERIFIED] * 2 + [Outcome.WRITTEN] * 2
+        assert await world.seen() == sorted(VALUES)
+
+    in_world(body)
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_an_attempt_of_a_dead_driver_is_fenced_before_a_repetition_is_committed(
+    store: str,
+) -> None:
+    async def body(world: World) -> None:
+        gate = Gate()
+        name, rows = of_task(3, 4)
+        attempt = await world.attempt(name=name, run="one")
+        async with asyncio.TaskGroup() as group:
+            early = group.create_task(failing(attempt, rows, gate.put))
+            await gate.reached.wait()
+            # The next driver has fewer tasks: none of them has this id.
+            again = await run_of(world, "two", 2)
+            assert {each.outcome for each in again} == {Outcome.HELD}
+            await world.end(again, "two")
+            gate.opened.set()
+        assert "has committed nothing" in str(early.result())
+        assert await world.seen() == sorted(VALUES)
+
+    in_world(body, store=store)
+
+
+async def failing(attempt: TaskAttempt, rows: list[str], put: Put) -> AttemptFailed:
+    with pytest.raises(AttemptFailed) as caught:
+        await attempt.run(batches_of(rows), put)
+    return caught.value
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_what_was_left_open_too_long_is_repeated(store: str) -> None:
+    async def body(world: World) -> None:
+        await run_of(world, "one", 2, [1])
+        again = await run_of(world, "two", 2, transaction_timeout_ms=1000)
+        assert [each.outcome for each in again] == [Outcome.HELD, Outcome.VERIFIED]
+        await until(lambda: not world.broker.control.open_transactions())
+        with pytest.raises(AttemptFailed, match="has to be repeated"):
+            await world.end(again, "two")
+        third = await run_of(world, "three", 2)
+        await world.end(third, "three")
+        assert await world.seen() == sorted(VALUES)
+
+    in_world(body, store=store)
+
+
+@pytest.mark.parametrize("counts", [(2, 4), (4, 2), (1, 3), (3, 1)])
+@pytest.mark.parametrize("on_mismatch", ["fail", "warn"])
+def test_attempts_without_a_driver_do_not_double(
+    counts: tuple[int, int], on_mismatch: str
+) -> None:
+    async def body(world: World) -> None:
+        before, after = counts
+        await run_of(world, "", before)
+        for task in range(after):
+            name, rows = of_task(task, after)
+            try:
+                result = await world.write(
+                    rows, name=name, run="", on_mismatch=on_mismatch
+                )
+            except ReplayMismatch:
+                assert on_mismatch == "fail"
+            else:
+                assert result.is_skipped
+        assert await world.seen() == sorted(VALUES)
+
+    in_world(body, store="groups")
 
 
 # ---- why each step is there ----------------------------------------------------------
@@ -472,11 +696,13 @@ def test_a_marker_that_is_read_too_early_doubles(
 # ---- a scheduler that does all that Spark can do -------------------------------------
 
 
-def simulated(seed: int, attempt: type[TaskAttempt] = TaskAttempt) -> Verdict:
+def simulated(
+    seed: int, attempt: type[TaskAttempt] = TaskAttempt, **plan: Any
+) -> Verdict:
     async def main() -> Verdict:
         async with Broker(memory_transport=True, topics={"out": 4}) as broker:
             cluster = Cluster(broker.bootstrap_servers, broker.dial)
-            return await run(cluster, "out", seed, attempt=attempt)
+            return await run(cluster, "out", seed, plan=Plan(**plan), attempt=attempt)
 
     with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
         return runner.run(main())
@@ -493,9 +719,9 @@ def _quiet() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_quiet")
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_every_row_once_under_any_schedule(seed: int) -> None:
-    verdict = simulated(seed)
+    verdict = simulated(seed, batches=8)
     assert (verdict.duplicates, verdict.missing) == (0, 0)
     # Else nothing was tried.
     assert verdict.logged > verdict.wanted
@@ -505,10 +731,31 @@ def test_every_row_once_under_any_schedule(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_quiet")
 def test_the_schedules_find_that_there_is_no_marker() -> None:
-    assert simulated(0, WithoutMarker).duplicates > 0
+    assert simulated(0, WithoutMarker, batches=4).duplicates > 0
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_quiet")
 def test_the_schedules_find_ids_of_attempts() -> None:
-    assert simulated(0, OwnIds).duplicates > 0
+    assert simulated(0, OwnIds, batches=6, store="groups").duplicates > 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_quiet")
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("seed", range(3))
+def test_every_row_once_whatever_the_number_of_tasks(seed: int, store: str) -> None:
+    verdict = simulated(
+        seed, tasks=(1, 2, 4, 5), restarts=0.5, batches=6, rows=60, store=store
+    )
+    assert (verdict.duplicates, verdict.missing) == (0, 0)
+    assert verdict.events["judged"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_quiet")
+def test_the_schedules_find_runs_that_do_not_see_one_another() -> None:
+    verdict = simulated(
+        1, WithoutOthers, tasks=(1, 2, 4, 5), restarts=0.7, batches=6, rows=60
+    )
+    assert verdict.duplicates > 0

@@ -118,25 +118,25 @@ def test_no_request_waits_for_another(
 
     def together(name: str) -> None:
         """Make a function of the module wait until all of them have been called."""
-        original = getattr(lookup, name)
+        original = getattr(lookup._Asker, name)
 
         async def waits(*args: Any, **kwargs: Any) -> object:
-            asked.add(f"{name} {args[2] if name == '_ends' else ''}".strip())
+            asked.add(f"{name} {args[2] if name == 'ends' else ''}".strip())
             if len(asked) == 3:
                 whole.set()
             async with asyncio.timeout(30):
                 await whole.wait()
             return await original(*args, **kwargs)
 
-        monkeypatch.setattr(lookup, name, waits)
+        monkeypatch.setattr(lookup._Asker, name, waits)
 
-    together("_topics")
-    together("_ends")
+    together("topics")
+    together("ends")
     if is_repeated:
         served.reader().partitions(start, end)
     else:
         reader.latestOffset(start, ReadAllAvailable())
-    assert asked == {"_topics", "_ends earliest", "_ends latest"}
+    assert asked == {"topics", "ends earliest", "ends latest"}
 
 
 def test_what_available_now_reads_later(

@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 
 from kafkaio.config import ConsumerConfig
+from kafkaio.config.login_properties import TokenRequest
+from kafkaio.config.msk import MskFacts
 from kafkaio.errors import ConfigurationError
+from kafkaio.spark.bounds import AtOffsets, AtTime, AtTimes, Topics
+from kafkaio.spark.declaration import SparkOption
+from kafkaio.spark.kafka_properties import KafkaProperties
 from kafkaio.spark.options import (
-    OPTIONS,
-    AtOffsets,
-    AtTime,
-    AtTimes,
-    KafkaProperties,
-    Option,
     ReadOptions,
-    Topics,
     WriteOptions,
+    every_option,
     includes_headers,
 )
 from kafkaio.types import TopicPartition
@@ -121,14 +120,20 @@ def test_words_for_bounds() -> None:
         ({"startingOffsets": '{"t":{"0":-1}}'}, "-1 for t-0 is the latest"),
         ({"endingOffsets": "earliest"}, "cannot end at the earliest"),
         ({"endingOffsets": '{"t":{"0":-2}}'}, "-2 for t-0 is the earliest"),
-        ({"startingOffsets": '{"t":{"0":-3}}'}, "-3 for t-0 is less than -2"),
+        ({"startingOffsets": '{"t":{"0":-3}}'}, "-3 for t-0 is not between -2"),
         ({"startingOffsets": '{"t":{"x":1}}'}, "JSON such as earliest, latest or"),
         ({"startingOffsets": '{"t":{"0":true}}'}, "JSON such as"),
         ({"startingOffsets": '{"t":[0]}'}, "JSON such as"),
         ({"startingOffsets": "{}"}, "JSON such as"),
-        ({"startingOffsetsByTimestamp": '{"t":{"0":-1}}'}, "-1 for t-0 is less than 0"),
-        ({"startingTimestamp": "noon"}, "startingTimestamp='noon' is no whole number"),
-        ({"startingOffsetsByTimestampStrategy": "x"}, "neither error nor latest"),
+        (
+            {"startingOffsetsByTimestamp": '{"t":{"0":-1}}'},
+            "-1 for t-0 is not between 0",
+        ),
+        ({"startingTimestamp": "noon"}, "startingTimestamp='noon' is not an integer"),
+        (
+            {"startingOffsetsByTimestampStrategy": "x"},
+            "is not one of 'error', 'latest'",
+        ),
         (
             {"startingOffsets": '{"t":{"0":5}}', "endingOffsets": '{"t":{"1":5}}'},
             "name different partitions: only one of them has t-0, t-1",
@@ -221,15 +226,57 @@ def test_ranges_that_were_split_are_not_bundled() -> None:
     ("text", "seconds"),
     [
         *[("250", 0.25), ("250ms", 0.25), ("15m", 900), ("1min", 60), ("2H", 7200)],
-        *[("1d", 86400), ("3 s", None), ("", None), ("1.5s", None), ("-1s", None)],
+        *[("1d", 86400), ("3 s", None), ("s", None), ("1.5s", None), ("-1s", None)],
     ],
 )
 def test_durations(text: str, seconds: float | None) -> None:
     if seconds is None:
-        with pytest.raises(ConfigurationError, match="is no duration such as"):
+        with pytest.raises(ConfigurationError, match="is not a duration such as"):
             stream(maxTriggerDelay=text)
     else:
         assert stream(maxTriggerDelay=text).max_trigger_delay == seconds
+
+
+NANOSECONDS = "1735689600000000000"
+GREATEST = str(2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("startingTimestamp", NANOSECONDS, "=1735689600000000000 is a time in nanosec"),
+        ("startingTimestamp", NANOSECONDS, "such as 1735689600000 (int(moment.timest"),
+        (
+            "endingTimestamp",
+            NANOSECONDS[:-3],
+            "is a time in microseconds, it seems: mi",
+        ),
+        (
+            "endingTimestamp",
+            NANOSECONDS[:-3],
+            "such as 1735689600000 (int(moment.times",
+        ),
+        ("startingTimestamp", "2025-02-01", "such as 1738368000000 (int(moment.times"),
+        ("startingTimestamp", "2025-02-01 01:00:00+01:00", "such as 1738368000000 ("),
+        ("startingTimestamp", "1.5e9", "milliseconds since the Unix epoch are needed"),
+        ("startingTimestamp", "-1", "startingTimestamp=-1 is less than 0"),
+        (
+            "startingOffsetsByTimestamp",
+            f'{{"t":{{"0":{NANOSECONDS}}}}}',
+            "1735689600000000000 for t-0 is a time in nanoseconds, it seems: milli",
+        ),
+    ],
+)
+def test_times_of_another_unit(name: str, value: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        batch(**{name: value})
+    assert message in str(caught.value)
+
+
+def test_times_far_in_the_future() -> None:
+    year_9999 = 253_402_300_799_999
+    assert batch(endingTimestamp=str(year_9999)).ending == AtTime(year_9999)
+    assert batch(endingTimestamp=GREATEST).ending == AtTime(2**63 - 1)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +285,7 @@ def test_durations(text: str, seconds: float | None) -> None:
         ({"minPartitions": "0"}, "minPartitions=0 is less than 1"),
         ({"minPartitions": "3000000000"}, "is more than 2147483647"),
         ({"maxRecordsPerPartition": "-1"}, "maxRecordsPerPartition=-1 is less than 1"),
-        ({"maxOffsetsPerTrigger": "many"}, "'many' is no whole number"),
+        ({"maxOffsetsPerTrigger": "many"}, "'many' is not an integer"),
         ({"failOnDataLoss": "no"}, "failOnDataLoss='no' is neither true nor false"),
         ({"commitGroupId": " "}, "commitGroupId is empty"),
         (
@@ -272,8 +319,8 @@ def test_headers_in_a_write_need_no_option(caplog: pytest.LogCaptureFixture) -> 
 def test_whether_there_are_headers() -> None:
     assert includes_headers({"INCLUDEHEADERS": "true"})
     assert not includes_headers({})
-    with pytest.raises(ConfigurationError, match="neither true nor false"):
-        includes_headers({"includeHeaders": "1"})
+    with pytest.raises(ConfigurationError, match="includeHeaders='yes' is neither"):
+        includes_headers({"includeHeaders": "yes"})
 
 
 # ---- names ---------------------------------------------------------------------------
@@ -283,8 +330,8 @@ def test_whether_there_are_headers() -> None:
     ("name", "message"),
     [
         ("startingOffset", "did you mean 'startingOffsets'?"),
-        ("bootstrap_servers", "unknown option 'bootstrap_servers' of a batch read"),
-        ("qqq", "unknown option 'qqq' of a batch read (options of Kafka's own client"),
+        ("bootstrap_servers", "unknown option 'bootstrap_servers' of a read"),
+        ("qqq", "unknown option 'qqq' of a read (options of Kafka's own client"),
         ("topic", "topic is an option of a batch write or stream write, not of a"),
         ("exactlyOnce", "exactlyOnce is an option of a batch write or stream write"),
         ("path", "Kafka has topics and no paths"),
@@ -315,27 +362,26 @@ def test_what_spark_adds_to_a_stream_is_accepted() -> None:
     assert found.topic == "t"
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_every_option_is_in_the_guide(option: Option) -> None:
+@pytest.mark.parametrize("option", every_option(), ids=lambda option: option.name)
+def test_every_option_is_in_the_guide(option: SparkOption) -> None:
     guide = Path(__file__).parents[3] / "docs" / "guide" / "spark.md"
     assert row(option) in guide.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_an_empty_value_is_an_error_that_names_the_option(option: Option) -> None:
+@pytest.mark.parametrize("option", every_option(), ids=lambda option: option.name)
+def test_an_empty_value_is_an_error_that_names_the_option(option: SparkOption) -> None:
     with pytest.raises(ConfigurationError, match=option.name):
-        option.read(option.name, "")
+        option.read("")
 
 
-def row(option: Option) -> str:
+def row(option: SparkOption) -> str:
     """The row of an option in the guide's table."""
     cells = []
     for use in ("read", "write"):
         found = [kind for kind in ("batch", "stream") if f"{kind} {use}" in option.uses]
         cells.append("all" if len(found) == 2 else found[0] if found else "-")
-    default = "-" if option.default == "-" else option.default
     doc = option.doc.replace("|", r"\|")
-    return f"| `{option.name}` | {' | '.join(cells)} | {default} | {doc} |"
+    return f"| `{option.name}` | {' | '.join(cells)} | {option.default} | {doc} |"
 
 
 # ---- kafka.* -------------------------------------------------------------------------
@@ -399,7 +445,7 @@ def test_the_client_of_a_read() -> None:
     config = options.client_config(in_task=False)
     assert config.bootstrap_servers == (("host", 9092),)
     assert config.client_id == "kafkaio-spark"
-    # No call takes longer than a request may.
+    # No call takes longer than a request may, unless the option for calls is set.
     assert config.default_api_timeout_ms == 5000
     assert options.client_config(in_task=True) == config
     assert hash(config) == hash(options.client_config(in_task=True))
@@ -412,7 +458,7 @@ def test_time_limits_of_tasks() -> None:
     assert options.client_config(in_task=False).default_api_timeout_ms == 30_000
     both = batch(**poll, **kafka("default.api.timeout.ms", "900"))
     assert both.client_config(in_task=True).default_api_timeout_ms == 900
-    assert both.client_config(in_task=False).default_api_timeout_ms == 30_000
+    assert both.client_config(in_task=False).default_api_timeout_ms == 900
 
 
 def test_retries_of_planning() -> None:
@@ -568,12 +614,62 @@ def test_properties_are_values() -> None:
         one.resolved(ConsumerConfig, {"bootstrap.servers": "host"})
 
 
+MSK = {
+    "kafka.security.protocol": "SASL_SSL",
+    "kafka.sasl.mechanism": "AWS_MSK_IAM",
+    "kafka.sasl.client.callback.handler.class": (
+        "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+    ),
+}
+IAM = "software.amazon.msk.auth.iam.IAMLoginModule required"
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_msk_in_texts(
+    is_whole: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Checked in the driver without the variables, made in each process."""
+    jaas = f'{IAM} awsRoleArn="arn" awsRoleExternalId="${{env:KAFKAIO_TEST_WORD}}";'
+    if is_whole:
+        (tmp_path / "jaas").write_text(jaas.replace("${env:KAFKAIO_TEST_WORD}", "a1"))
+        jaas = f"${{dir:{tmp_path}:jaas}}"
+    servers = {"kafka.bootstrap.servers": "${env:KAFKAIO_TEST_SERVERS}"}
+    given = {**servers, **MSK, "kafka.sasl.jaas.config": jaas}
+    read = ReadOptions.of({**given, "subscribe": "t"}, is_stream=True)
+    write = WriteOptions.of({**given, "topic": "t"}, is_stream=False)
+    monkeypatch.setenv("KAFKAIO_TEST_WORD", "a1")
+    host = "b-1.x.kafka.eu-west-1.amazonaws.com:9098"
+    monkeypatch.setenv("KAFKAIO_TEST_SERVERS", host)
+    for config in (
+        pickle.loads(pickle.dumps(read)).client_config(in_task=True),
+        pickle.loads(pickle.dumps(write)).producer_config(),
+        pickle.loads(pickle.dumps(write)).client_config(),
+    ):
+        request = config.sasl_oauth_token_provider
+        assert isinstance(request, TokenRequest)
+        assert request.msk == MskFacts(
+            region="eu-west-1", role_arn="arn", role_external_id="a1"
+        )
+
+
+def test_an_unknown_provider() -> None:
+    given = {
+        **MSK,
+        "kafka.sasl.mechanism": "OAUTHBEARER",
+        "kafka.sasl.login.callback.handler.class": "com.azure.Token",
+    }
+    del given["kafka.sasl.client.callback.handler.class"]
+    with pytest.raises(ConfigurationError, match="it has ClientAssertion, ClientCred"):
+        batch(**given)
+
+
 # ---- writing -------------------------------------------------------------------------
 
 
 def test_the_defaults_of_a_write() -> None:
     found = batch_write(topic=" t ")
-    assert found.topic == found.marker_topic == "t"
+    assert found.topic == "t"
+    assert found.marker_topic is None
     assert not found.exactly_once
     assert found.transactional_id_prefix == "kafkaio"
     assert found.fails_on_mismatch
@@ -604,6 +700,25 @@ def test_exactly_once_in_a_stream() -> None:
     assert longer.producer_config("x").transaction_timeout_ms == 60_000
 
 
+@pytest.mark.parametrize(
+    ("options", "topic", "groups_at"),
+    [
+        ({"topic": "t"}, "kafkaio-markers", "t"),
+        ({}, "kafkaio-markers", None),
+        ({"transactionalIdPrefix": "p", "topic": "t"}, "p-markers", "t"),
+        ({"topic": "t", "markerTopic": "m"}, "m", None),
+        ({"topic": "t", "markerStore": "groups"}, "t", "t"),
+        ({"topic": "t", "markerStore": "groups", "markerTopic": "m"}, "m", "m"),
+        ({"topic": "m", "markerStore": "groups", "markerTopic": "m"}, "m", "m"),
+    ],
+)
+def test_where_markers_are_kept(
+    options: dict[str, str], topic: str, groups_at: str | None
+) -> None:
+    found = stream_write(exactlyOnce="true", **options)
+    assert (found.marker_topic, found.groups_at) == (topic, groups_at)
+
+
 def test_exactly_once_in_a_batch() -> None:
     found = batch_write(topic="t", exactlyOnce="true", txnAppId="app", txnVersion="7")
     assert (found.app, found.version) == ("app", 7)
@@ -614,7 +729,16 @@ def test_exactly_once_in_a_batch() -> None:
     [
         (False, {"txnAppId": "a"}, "txnAppId and txnVersion need exactlyOnce=true"),
         (True, {"txnVersion": "1"}, "txnAppId and txnVersion need exactlyOnce=true"),
-        (True, {"exactlyOnce": "true"}, "needs a topic for its markers"),
+        (
+            True,
+            {"exactlyOnce": "true", "markerStore": "groups"},
+            "needs a topic for its markers",
+        ),
+        (
+            True,
+            {"exactlyOnce": "true", "topic": "t", "markerTopic": "t"},
+            "is the topic that is written to",
+        ),
         (
             True,
             {"exactlyOnce": "true", "topic": "t", "txnVersion": "1"},
@@ -626,7 +750,7 @@ def test_exactly_once_in_a_batch() -> None:
             "needs txnAppId and txnVersion",
         ),
         (False, {"topic": " "}, "topic is empty"),
-        (False, {"onReplayMismatch": "retry"}, "neither fail nor warn"),
+        (False, {"onReplayMismatch": "retry"}, "is not one of 'fail', 'warn'"),
         (False, {"kafka.acks": "2"}, "acks"),
         (
             True,

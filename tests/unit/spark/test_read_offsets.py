@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaio.errors import ConfigurationError
+from kafkaio.spark.bounds import AtOffsets, AtTime, AtTimes
 from kafkaio.spark.offsets import (
     TriggerDelay,
     another_topic,
@@ -28,7 +29,6 @@ from kafkaio.spark.offsets import (
     topic_ids_of,
     without,
 )
-from kafkaio.spark.options import AtOffsets, AtTime, AtTimes
 from kafkaio.types import OffsetAndTimestamp, OffsetRange, TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

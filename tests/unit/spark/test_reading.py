@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
@@ -21,14 +21,17 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from kafkaio import Admin, Client, NewTopic, Producer, TopicPartition
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.spark import lag, runtime
 from kafkaio.spark.errors import DataLost, DataSourceError
+from kafkaio.spark.lookup import Lookup
 from kafkaio.spark.options import ReadOptions
 from kafkaio.spark.reader import KafkaReader, TaskPartition, read_task
 from kafkaio.spark.schema import Column, default_schema
 from kafkaio.spark.source import KafkaSource
 from kafkaio.spark.stream import KafkaStreamReader
 from kafkaio.testing import Broker
+from kafkaio.testing.broker.faults import error
 from kafkaio.types import OffsetRange
 
 COLUMNS = [Column("offset", "offset", "bigint"), Column("value", "value", "string")]
@@ -115,6 +118,14 @@ def test_a_task_whose_records_are_gone(servers: str) -> None:
     assert list(read_task(lenient, COLUMNS, task)) == []
     both = task_of(OffsetRange(T0, 8, 35), OffsetRange(T1, 9, 10))
     assert values(read_task(lenient, COLUMNS, both)) == ["16", "18", "19"]
+
+
+def test_an_error_names_the_first_ranges_of_a_task(servers: str) -> None:
+    task = task_of(*(OffsetRange(T0, n, n + 1) for n in range(30, 40)))
+    with pytest.raises(DataSourceError) as caught:
+        list(read_task(options(servers), COLUMNS, task))
+    text = str(caught.value)
+    assert "t-0 from 34 to 35, and 5 more failed: OffsetOutOfRange" in text
 
 
 def test_a_batch_of_what_the_log_does_not_have(
@@ -352,6 +363,27 @@ def test_a_commit_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None
         reader.commit({"t": {"0": 3}})
     assert "committing offsets to group 'g' failed: BrokerNotAvailable" in caplog.text
     runtime._home().end()
+
+
+def test_a_commit_that_fails_for_several_partitions_is_logged(
+    serving: Callable[..., dict[str, str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    given = serving(OffsetCommit=error(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    reader = stream(given["kafka.bootstrap.servers"], commitGroupId="g")
+    with caplog.at_level(logging.WARNING, "kafkaio.spark"):
+        reader.commit({"t": {"0": 5, "1": 5}})
+    assert "committing offsets to group 'g' failed: Authorization" in caplog.text
+
+
+def test_offsets_of_a_deleted_topic_are_not_committed(servers: str) -> None:
+    stream(servers, commitGroupId="g").commit({"gone": {"0": 3}, "t": {"0": 5}})
+
+
+def test_of_many_topics_one_is_missing(servers: str) -> None:
+    there, gone = [T0, T1], [TopicPartition("gone", 0), TopicPartition("t", 7)]
+    earliest, latest = Lookup(options(servers)).ends([*there, *gone], {})
+    assert earliest == {T0: 0, T1: 0}
+    assert latest == {T0: 10, T1: 10}
 
 
 def test_the_source_makes_readers(servers: str) -> None:

@@ -1,0 +1,47 @@
+"""The names of tasks, and of what is kept for them in Kafka."""
+
+from __future__ import annotations
+
+from kafkaio._dataclass import dataclass
+
+__all__ = ["TaskName", "marker_scope", "transactional_id"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskName:
+    """Which rows: those of one task in one version of an application's output.
+
+    Attributes:
+        app: who writes: ``txnAppId``, or the id of the streaming query.
+        version: which of its batches: ``txnVersion``, or the number of the micro-batch.
+        task: number of the task in the batch.
+        prefix: the first part of all names, for the rights of the principal.
+    """
+
+    app: str
+    version: int
+    task: int
+    prefix: str = "kafkaio"
+
+    def __str__(self) -> str:
+        return f"task {self.task} of batch {self.version} of {self.app!r}"
+
+    @property
+    def transactional_id(self) -> str:
+        """The transactional id, and the group of the marker where groups keep it."""
+        return transactional_id(self.prefix, self.app, self.task)
+
+    @property
+    def scope(self) -> str:
+        """What the names of all tasks of the application begin with."""
+        return marker_scope(self.prefix, self.app)
+
+
+def marker_scope(prefix: str, app: str) -> str:
+    """Return what the names of all tasks of an application begin with."""
+    return f"{prefix}-{app}"
+
+
+def transactional_id(prefix: str, app: str, task: int | str) -> str:
+    """Return the transactional id of a task, which is also its marker's group."""
+    return f"{marker_scope(prefix, app)}-{task}"

@@ -1,0 +1,409 @@
+"""What the markers of an application say, and what follows from it; without I/O.
+
+The words: an *application* writes *versions* (batches), each by *tasks*. Spark may
+execute the write of a version several times: each execution is a *run*, with a random
+id that all its attempts know and no other run has. Two runs of a version may divide the
+same rows among other tasks.
+
+Markers, in the order of one log:
+
+- *begun*: a transaction of a task is open, and of which run it is;
+- *rows*: a transaction of the task was committed, with these rows;
+- *verified*: a run had the same rows for a task that another run had committed;
+- *done*: the whole version is in.
+
+`decide` says what an attempt does, after it has fenced the other attempts of its task
+and its own *begun* is in the log. Of two attempts of different runs, one has its
+*begun* later in the log, and sees the other: as open, or committed, or aborted. So at
+most one run writes a version without having seen another one. Every other run *repairs*
+it: its tasks leave their transactions open (`Decision.HOLD`), and the driver judges
+(`judge`) when it knows the rows of all its tasks, before anything becomes visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final
+
+from kafkaio._dataclass import dataclass
+
+__all__ = [
+    "AppState",
+    "Begun",
+    "Decision",
+    "Judgement",
+    "Marker",
+    "Outcome",
+    "Report",
+    "RowSum",
+    "Verdict",
+    "decide",
+    "judge",
+    "may_commit",
+    "ours_lost",
+    "to_commit",
+    "to_fence",
+]
+
+_MODULUS: Final = 2**64
+
+
+@dataclass(frozen=True, slots=True)
+class RowSum:
+    """How many rows, and the sum of their hashes (`kafkaio.spark.digest`).
+
+    Attributes:
+        rows: the number of rows.
+        digest: the sum of their hashes.
+        way: how the hashes are computed.
+    """
+
+    rows: int = 0
+    digest: int = 0
+    way: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.rows} rows, digest {self.digest:016x}"
+
+    def is_same(self, other: RowSum) -> bool:
+        """Whether both are the same rows, as far as they can be compared.
+
+        Digests that were computed in different ways cannot: then the numbers of rows
+        decide.
+        """
+        if self.rows != other.rows:
+            return False
+        return self.way != other.way or self.digest == other.digest
+
+    @classmethod
+    def total(cls, parts: Iterable[RowSum]) -> RowSum:
+        """Add up the rows of several tasks; their division does not matter."""
+        rows, digest, ways = 0, 0, set[int]()
+        for part in parts:
+            rows += part.rows
+            digest = (digest + part.digest) % _MODULUS
+            if part.rows:
+                ways.add(part.way)
+        # Hashes of different ways make no sum: a way that no other total has.
+        way = ways.pop() if len(ways) == 1 else (0 if ways else 1)
+        return cls(rows, digest, way)
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """That rows are in: those of a task, or those of a whole version.
+
+    Attributes:
+        version: of which version they are.
+        run: the run that committed them.
+        rows: which rows; None if the marker does not say.
+        timestamp: when it was written, in milliseconds since the Unix epoch.
+    """
+
+    version: int
+    run: str
+    rows: RowSum | None
+    timestamp: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """That a transaction of a task is open.
+
+    Attributes:
+        version: which version it writes.
+        run: of which run it is.
+        producer_id: the id of its producer.
+        timestamp: when it began, in milliseconds since the Unix epoch.
+    """
+
+    version: int
+    run: str
+    producer_id: int
+    timestamp: int = -1
+
+
+@dataclass(slots=True, kw_only=True)
+class AppState:
+    """What the markers of an application say.
+
+    Attributes:
+        done: the last version that is in as a whole.
+        tasks: the rows that each task committed last.
+        verified: the version and the run that verified the rows of a task last.
+        open: the transactions that are open.
+        is_begun_elsewhere: whether another run has begun the version that was asked
+            about. It is for stores that do not know all open transactions.
+        is_refused: whether a task of the version that was asked about had other rows
+            than those that it has committed.
+    """
+
+    done: Marker | None
+    tasks: dict[int, Marker]
+    verified: dict[int, tuple[int, str]]
+    open: dict[int, Begun]
+    is_begun_elsewhere: bool = False
+    is_refused: bool = False
+
+    @classmethod
+    def empty(cls) -> AppState:
+        """Return the state of an application that has no markers."""
+        return cls(done=None, tasks={}, verified={}, open={})
+
+    def of_others(self, version: int, run: str) -> dict[int, Marker]:
+        """The tasks of a version that other runs have committed."""
+        return {
+            task: marker
+            for task, marker in self.tasks.items()
+            if marker.version == version and marker.run != run
+        }
+
+    def later_than(self, version: int) -> int | None:
+        """A later version that has been written; None if there is none."""
+        versions = [marker.version for marker in self.tasks.values()]
+        if self.done is not None:
+            versions.append(self.done.version)
+        latest = max(versions, default=-1)
+        return latest if latest > version else None
+
+
+class Decision(Enum):
+    """What an attempt of a task does with its rows."""
+
+    #: Write them and commit: no other run has begun the version.
+    WRITE = "write"
+    #: Compare them with those that this run has committed for the task already.
+    COMPARE = "compare"
+    #: Compare them with those that another run has committed for the task.
+    VERIFY = "verify"
+    #: Write them, and leave the commit to the driver.
+    HOLD = "hold"
+    #: Count them: the whole version is in.
+    DONE = "done"
+    #: Count them: a later version was written, so this one is in.
+    LATER = "later"
+    #: Write nothing: another task of the version had other rows than before.
+    REFUSE = "refuse"
+
+
+def decide(state: AppState, task: int, version: int, run: str) -> Decision:
+    """Say what an attempt of a task does.
+
+    Args:
+        state: the markers, read after this attempt fenced the others of its task, and
+            at least up to its own *begun*.
+        task: number of the task.
+        version: the version that it writes.
+        run: the run that it belongs to.
+    """
+    if state.later_than(version) is not None:
+        return Decision.LATER
+    if state.done is not None and state.done.version == version:
+        return Decision.DONE
+    own = state.tasks.get(task)
+    if own is not None and own.version == version:
+        if own.run == run:
+            return Decision.COMPARE
+        if _has_rows(own):
+            return Decision.VERIFY
+        # A task without rows committed nothing that could be doubled.
+    if state.is_refused:
+        return Decision.REFUSE
+    if _has_others(state, version, run):
+        return Decision.HOLD
+    return Decision.WRITE
+
+
+def _has_others(state: AppState, version: int, run: str) -> bool:
+    return (
+        state.is_begun_elsewhere
+        or bool(state.of_others(version, run))
+        or any(
+            begun.version == version and begun.run != run
+            for begun in state.open.values()
+        )
+    )
+
+
+def may_commit(state: AppState, task: int, version: int, run: str) -> bool:
+    """Whether a task of a repairing run may commit by itself.
+
+    It may if the run has verified all rows of the version that others have committed:
+    so they are rows of other tasks of this very run. And nothing of another run may
+    still be committed. A long repetition with the same tasks gets on by this without
+    holding all its transactions open until its end.
+
+    Args:
+        state: the markers, read after the task has written its rows.
+        task: number of the task.
+        version: the version that it writes.
+        run: the run that it belongs to.
+    """
+    if state.is_begun_elsewhere or state.is_refused:
+        return False
+    if state.later_than(version) is not None:
+        return False
+    if state.done is not None and state.done.version == version:
+        return False
+    if any(
+        begun.version == version and begun.run != run for begun in state.open.values()
+    ):
+        return False
+    return all(
+        other == task or state.verified.get(other) == (version, run)
+        for other in state.of_others(version, run)
+    )
+
+
+class Outcome(Enum):
+    """What became of the rows of a task."""
+
+    #: Committed by the attempt.
+    WRITTEN = "written"
+    #: Committed by an earlier attempt of the same run.
+    REPEATED = "repeated"
+    #: Committed by another run, in the same task.
+    VERIFIED = "verified"
+    #: Not written: another run has committed other rows in this task.
+    DIFFERS = "differs"
+    #: Written, in a transaction that is left open.
+    HELD = "held"
+    #: Not written: the whole version was in.
+    DONE = "done"
+    #: Not written: a later version was in.
+    LATER = "later"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a task tells the driver.
+
+    Attributes:
+        task: number of the task.
+        outcome: what became of its rows.
+        rows: its rows.
+        expected: the rows of the whole version, if it was in.
+        producer_id: the producer whose transaction it has left open; -1 for none.
+    """
+
+    task: int
+    outcome: Outcome
+    rows: RowSum
+    expected: RowSum | None = None
+    producer_id: int = -1
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its rows need no judgement."""
+        return self.outcome in {Outcome.WRITTEN, Outcome.REPEATED, Outcome.LATER}
+
+
+def to_fence(state: AppState, version: int, run: str) -> list[int]:
+    """The tasks whose open transactions other runs could still commit."""
+    return sorted(
+        task
+        for task, begun in state.open.items()
+        if begun.version <= version and begun.run != run
+    )
+
+
+def to_commit(
+    state: AppState, version: int, run: str, reports: Mapping[int, Report]
+) -> list[int]:
+    """The tasks whose transactions the driver has to commit.
+
+    A task whose rows another run has committed meanwhile is none of them: a late
+    attempt of that run fenced the one that was left open.
+    """
+    others = state.of_others(version, run)
+    return sorted(
+        task
+        for task, report in reports.items()
+        if report.outcome is Outcome.HELD
+        and ((marker := others.get(task)) is None or not _has_rows(marker))
+    )
+
+
+def ours_lost(
+    state: AppState, version: int, run: str, reports: Mapping[int, Report]
+) -> list[int]:
+    """The tasks whose transactions are to be committed, and are not open any more."""
+    return [
+        task
+        for task in to_commit(state, version, run, reports)
+        if (begun := state.open.get(task)) is None
+        or begun.run != run
+        or begun.producer_id != reports[task].producer_id
+    ]
+
+
+def _has_rows(marker: Marker) -> bool:
+    return marker.rows is None or marker.rows.rows > 0
+
+
+class Verdict(Enum):
+    """What the driver does with a repetition."""
+
+    #: Commit what its tasks hold: it completes what other runs have committed.
+    COMMIT = "commit"
+    #: Drop what its tasks hold: the version is in, in these or in other tasks.
+    COMPLETE = "complete"
+    #: Drop what its tasks hold: its rows and those that are in do not go together.
+    MISMATCH = "mismatch"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict, and what it is founded on.
+
+    Attributes:
+        verdict: what the driver does.
+        committed: the rows of the version that are in.
+        repeated: the rows of the repetition.
+    """
+
+    verdict: Verdict
+    committed: RowSum
+    repeated: RowSum
+
+
+def judge(
+    state: AppState, version: int, run: str, reports: Mapping[int, Report]
+) -> Judgement:
+    """Judge a repetition, when all its tasks have reported.
+
+    Args:
+        state: the markers, read after everything of other runs was fenced.
+        version: the version.
+        run: the run.
+        reports: what its tasks have told, by their numbers: all of them.
+    """
+    repeated = RowSum.total(report.rows for report in reports.values())
+    present = [each for each in state.tasks.values() if each.version == version]
+    committed = RowSum.total(each.rows or RowSum() for each in present)
+    done = state.done
+    if done is not None and done.version == version and done.rows is not None:
+        committed = done.rows
+    elif _completes(state, version, run, reports):
+        return Judgement(Verdict.COMMIT, committed, repeated)
+    is_same = committed.is_same(repeated)
+    verdict = Verdict.COMPLETE if is_same else Verdict.MISMATCH
+    return Judgement(verdict, committed, repeated)
+
+
+def _completes(
+    state: AppState, version: int, run: str, reports: Mapping[int, Report]
+) -> bool:
+    """Whether a run has the rows of others in the same tasks, and no other ones."""
+    if any(report.outcome is Outcome.DIFFERS for report in reports.values()):
+        return False
+    for task, marker in state.of_others(version, run).items():
+        if not _has_rows(marker):
+            continue
+        report = reports.get(task)
+        if report is None or report.outcome not in {Outcome.VERIFIED, Outcome.HELD}:
+            return False
+        if marker.rows is None or not marker.rows.is_same(report.rows):
+            return False
+    return True
