@@ -43,7 +43,6 @@ from itertools import accumulate
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
-    Any,
     Literal,
     NamedTuple,
     Self,
@@ -653,28 +652,31 @@ def _topic_names(chunk: _Chunk) -> pa.Array:
     return _repeated(runs, pa.string())
 
 
-def _repeated(runs: Iterable[tuple[object, int]], kind: pa.DataType) -> pa.Array:
+def _repeated(runs: Sequence[tuple[object, int]], kind: pa.DataType) -> pa.Array:
     """Return an array of values, each a number of times."""
-    merged: list[list[Any]] = []
-    for value, count in runs:
-        if merged and merged[-1][0] == value:
-            merged[-1][1] += count
-        else:
-            merged.append([value, count])
-    if len(merged) == 1:
-        [(value, count)] = merged
-        return pa.repeat(pa.scalar(value, kind), count)
-    ends = pa.array(accumulate(count for _, count in merged), pa.int32())
-    values = pa.array([value for value, _ in merged], kind)
+    if len({value for value, _ in runs}) == 1:
+        count = sum(count for _, count in runs)
+        return pa.repeat(pa.scalar(runs[0][0], kind), count)
+    values = pa.array([value for value, _ in runs], kind)
+    ends = pa.array([*accumulate(count for _, count in runs)], pa.int32())
     return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
+
+
+def _numbers(runs: Sequence[tuple[int, int]]) -> pa.Array:
+    """Return an array of 32-bit numbers, each a number of times."""
+    if len({value for value, _ in runs}) == 1:
+        return _repeated(runs, pa.int32())
+    parts = [
+        value.to_bytes(4, sys.byteorder, signed=True) * count for value, count in runs
+    ]
+    return _fixed(pa.int32(), b"".join(parts), 4)
 
 
 def _partition_form(field: pa.Field) -> _Form | None:
     if field.type != pa.int32():
         return None
-    return lambda chunk: _repeated(
-        ((place.partition.partition, place.rows) for place in chunk.places),
-        pa.int32(),
+    return lambda chunk: _numbers(
+        [(place.partition.partition, place.rows) for place in chunk.places]
     )
 
 
@@ -711,9 +713,7 @@ def _run_form(number: int, field: pa.Field) -> _Form | None:
     if field.type != pa.int32():
         return None
 
-    return lambda chunk: _repeated(
-        ((run[number], run[0]) for run in chunk.runs), pa.int32()
-    )
+    return lambda chunk: _numbers([(run[number], run[0]) for run in chunk.runs])
 
 
 def _headers_form(field: pa.Field) -> _Form | None:
@@ -867,7 +867,8 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
             before.setdefault(part.state, part.state.accepted)
             length = columns.length
             is_sound = self._gather(part, runs)
-            places.append(_Place(part.within.partition, start, columns.length - length))
+            if rows := columns.length - length:
+                places.append(_Place(part.within.partition, start, rows))
             fetcher.accept(part)
             if not is_sound:
                 # The network may be the cause: what is corrupt is fetched once more.

@@ -143,6 +143,22 @@ class TestRequests:
         ]
         assert {row["leader_epoch"] for row in rows} == {0}
 
+    async def test_a_range_without_records_between_others(
+        self, cluster: FakeCluster, logs: FakeLogs
+    ) -> None:
+        logs.log(*MANY[3]).marker(7, commit=True)
+        ranges = [
+            OffsetRange(MANY[0], 0, 2),
+            OffsetRange(MANY[3], 5, 6),
+            OffsetRange(TopicPartition("other", 0), 1, 3),
+        ]
+        for kind in (pa.string(), pa.dictionary(pa.int16(), pa.string())):
+            async with client_of(cluster) as client:
+                reader = read_ranges(client, ranges, schema=pa.schema({"topic": kind}))
+                [batch] = [batch async for batch in reader]
+            batch.validate(full=True)
+            assert batch["topic"].to_pylist() == ["many", "many", "other", "other"]
+
     async def test_a_batch_that_does_not_fit_beside_others(self) -> None:
         """A broker sends a large batch of the first partition alone."""
         async with Broker(topics={"t": 8}, memory_transport=True) as broker:
