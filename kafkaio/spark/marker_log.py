@@ -31,6 +31,7 @@ from kafkaio.errors import (
     ConfigurationError,
     KafkaError,
     RecordTooLarge,
+    RequestTimeout,
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
@@ -512,14 +513,35 @@ class TopicMarkers:
         return made.offset
 
     async def _write(self, records: list[tuple[bytes, bytes | None]]) -> None:
+        """Write markers outside a transaction, within the time of one call.
+
+        Raises:
+            RequestTimeout: they were not acknowledged in time; they may be written.
+            KafkaError: a marker was not written.
+        """
         if not records:
             return
-        async with Producer(self._client, linger_ms=0) as producer:
-            for key, value in records:
-                _ = await producer.enqueue(
-                    self.topic, value, key=key, partition=_PARTITION
-                )
-            await producer.flush()
+        limit_ms = self._client.config.default_api_timeout_ms
+        producer = Producer(self._client, linger_ms=0, max_block_ms=limit_ms)
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                await producer.start()
+                sent = [
+                    await producer.enqueue(
+                        self.topic, value, key=key, partition=_PARTITION
+                    )
+                    for key, value in records
+                ]
+                for each in sent:
+                    await each
+        except TimeoutError as error:
+            if isinstance(error, KafkaError):
+                raise
+            raise RequestTimeout(
+                f"markers in {self.topic!r} were not acknowledged within {limit_ms} ms"
+            ) from None
+        finally:
+            await producer.close(timeout=0)
 
 
 def _knows(state: AppState, name: TaskName) -> bool:
