@@ -24,6 +24,7 @@ nox.options.sessions = [
     "types",
     "docs",
     "codegen",
+    "package",
     "unit",
     "crowded",
     "uvloop",
@@ -161,6 +162,20 @@ def codegen(session: nox.Session) -> None:
     groups(session, "lint")
     is_to_write = "--write" in session.posargs
     session.run("python", "-m", "codegen", *([] if is_to_write else ["--check"]))
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """What the wheel and the source archive hold; at night with the compiled codec."""
+    run_package(session)
+
+
+def run_package(session: nox.Session, **env: str) -> None:
+    """Build both as a release does, and look into them."""
+    session.install("uv")
+    session.install("-e", ".", env=WITHOUT_COMPILER)  # brings the dependencies
+    groups(session, "portable")
+    session.run("pytest", "tests/package", *session.posargs, env=env)
 
 
 #: Half the time on two cores; each worker collects for itself, so a few are enough.
@@ -458,6 +473,13 @@ def on_aws(session: nox.Session) -> None:
     session.run("pytest", "tests/aws", *session.posargs)
 
 
+def on_tables(session: nox.Session) -> None:
+    """Run the how-to on tables with its libraries, which take 650 MB."""
+    install(session, "[arrow]")
+    groups(session, "test", "tables")
+    session.run("pytest", "tests/tables", *session.posargs)
+
+
 def on_franz_go(session: nox.Session) -> None:
     """Run the tests of franz-go on the embedded broker; needs Go, and fetches them."""
     install(session)
@@ -695,10 +717,12 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "torture-exactly-once": lambda s: run_torture(s, *COPY_TORTURES),
     "codec-python": lambda s: run_unit(s, "python", "tests/unit"),
     "coverage": coverage,
+    "package": partial(run_package, KAFKAIO_COMPILED="1"),
     "power-cut": power_cut,
     "franz-go": on_franz_go,
     "gssapi": on_kerberos,
     "aws": on_aws,
+    "tables": on_tables,
     "fuzz": lambda s: run_fuzz(s, "--seconds", "3300"),
     "fuzz-meaning": lambda s: run_fuzz_meaning(s, "--seconds", "3300"),
     "sanitize": sanitize,

@@ -1,11 +1,15 @@
-"""Builds the optional compiled codec; everything else is in pyproject.toml.
+"""Builds the optional compiled codec and what an index shows of the README.
+
+Everything else is in pyproject.toml.
 
 Without a C compiler, or with KAFKAIO_NO_EXTENSION=1, the install goes on with the
 pure-Python codec: `kafkaio.accelerated` is then False.
 """
 
 import os
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -15,6 +19,9 @@ SOURCE = "kafkaio/_records/_speedups.pyx"
 PARTS = sorted(str(path) for path in Path(SOURCE).parent.glob("*.pxi"))
 # GCC and Clang; MSVC's own default is its best level.
 OPTIONS = [] if sys.platform == "win32" else ["-O3"]
+# CPython's own flags ask for debug information, which is six times the size of the
+# module. Whoever sets CFLAGS (a sanitizer, a debugger) keeps theirs.
+IS_STRIPPED = sys.platform == "linux" and not os.environ.get("CFLAGS")
 
 
 class OptionalBuildExt(build_ext):
@@ -42,10 +49,29 @@ def extensions() -> list[Extension]:
         "kafkaio._records._speedups",
         [SOURCE],
         depends=PARTS,
-        extra_compile_args=OPTIONS,
+        extra_compile_args=[*OPTIONS, "-g0"] if IS_STRIPPED else OPTIONS,
+        extra_link_args=["-Wl,--strip-all"] if IS_STRIPPED else [],
         optional=True,
     )
     return cythonize([extension])
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuildExt})
+def description() -> str:
+    """Return the README with absolute links, for the page of an index.
+
+    A link of a release leads to the files of its tag, else to the main branch.
+    """
+    project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
+    version = Path("kafkaio/_version.py").read_text("utf-8")
+    found = re.search(r'__version__ = "([\d.]+)"', version)
+    tree = f"{project['urls']['Source']}/blob/{f'v{found[1]}' if found else 'main'}/"
+    readme = Path("README.md").read_text("utf-8")
+    return re.sub(r"\]\((?!\w+:|#)", f"]({tree}", readme)
+
+
+setup(
+    ext_modules=extensions(),
+    cmdclass={"build_ext": OptionalBuildExt},
+    long_description=description(),
+    long_description_content_type="text/markdown",
+)

@@ -93,7 +93,7 @@ class Pipe(asyncio.Protocol):
 
     def _pass_on(self) -> None:
         self._is_timed = False
-        far = self.other and self.other._transport
+        far = None if self.other is None else self.other._transport
         while self._held and self._held[0][0] <= self._loop.time():
             _, data = self._held.popleft()
             if far is not None and not far.is_closing():

@@ -10,6 +10,11 @@ Processor time is that of the driver's JVM and of all Python processes, from /pr
 memory of Python is the largest sum of proportional set sizes (PSS) of the processes
 that the JVM has started, seen in a round of its own.
 
+The groups ``far`` and ``once`` are 20 ms away from the broker, by a proxy that delays
+what passes (`benchmarks.delay`). The group ``small`` has micro-batches of 12,000 rows.
+Beside it stands a source that reads nothing (`benchmarks.nothing`): it takes what Spark
+takes for its own Python processes.
+
 The group ``start`` needs no Spark. It compares what a planning process imports of
 kafkaio with ``import pyspark.worker``.
 """
@@ -27,8 +32,8 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,6 +41,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import psutil
 import pyarrow as pa
 
+from benchmarks.delay import add_listeners
+from benchmarks.nothing import NothingSource
 from kafkaio import Producer
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.topics import NewTopic, make_topic, remove_topics
@@ -45,8 +52,21 @@ from tests.spark.sessions import Sessions, Settings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-GROUPS = ("start", "read", "parquet", "available", "copy", "micro", "write", "pure")
+GROUPS = (
+    *("start", "read", "parquet", "available", "copy", "micro", "write", "pure"),
+    *("small", "wide", "far", "once"),
+)
 PARTITIONS = 4
+#: Of the topic ``wide``.
+WIDE = 200
+#: Records of the topic ``wide``.
+WIDE_RECORDS = 10_000
+#: The micro-batches of the group ``small``: their number, and the rows of each.
+SMALL, SMALL_ROWS = 20, 12_000
+#: The micro-batches of the group ``once``.
+ONCE, ONCE_ROWS = 10, 2_000
+#: Seconds of a round trip to a broker that is far away.
+FAR = 0.020
 VALUE_BYTES = 100
 #: The connector with larger fetches.
 TUNED = {
@@ -70,6 +90,7 @@ class Case(NamedTuple):
     Attributes:
         run: what is timed; its result goes to ``check``.
         check: raises if the result is wrong; not timed.
+        bars: against the case that it is compared with.
     """
 
     run: Callable[[], object]
@@ -77,6 +98,8 @@ class Case(NamedTuple):
     bars: Bars = Bars()
     #: Bars against the second case: the connector, tuned.
     tuned: Bars = Bars()
+    #: The case that it is compared with; the first by default.
+    base: str = ""
 
 
 class Cost(NamedTuple):
@@ -114,6 +137,7 @@ class Bench:
     ) -> None:
         self.spark = spark
         self.servers: str = args.bootstrap
+        self.far = {"kafka.bootstrap.servers": args.far}
         self.topic: str = args.topic
         self.records: int = args.records
         self.written = max(args.records // 2, 1)
@@ -132,8 +156,14 @@ class Bench:
         return row.rows, row.size
 
     def is_total(self, found: object) -> None:
-        expected = (self.records, self.records * VALUE_BYTES)
-        assert found == expected, (found, expected)
+        self.is_total_of(self.records)(found)
+
+    def is_total_of(self, records: int) -> Callable[[object], None]:
+        def check(found: object) -> None:
+            expected = (records, records * VALUE_BYTES)
+            assert found == expected, (found, expected)
+
+        return check
 
     def parquet(self, frame: DataFrame) -> str:
         target = str(self.directory / "parquet")
@@ -144,21 +174,23 @@ class Bench:
     def is_parquet(self, target: object) -> None:
         self.is_total(self.total(self.spark.read.parquet(str(target))))
 
-    def stream(self, source: str, records: int = 0) -> list[int]:
-        """Read the topic as a stream; return the number of rows of each batch."""
+    def stream(self, source: str, records: int = 0, **options: str) -> list[int]:
+        """Read a topic as a stream; return the number of rows of each batch."""
         found: list[int] = []
 
         def count(batch: DataFrame, _: int) -> None:
             found.append(self.total(batch)[0])
 
-        read = self._stream(source, records)
+        read = self._stream(source, records, **options)
         self._await(read.writeStream.foreachBatch(count))
         return found
 
-    def is_stream(self, batches: int) -> Callable[[object], None]:
+    def is_stream(
+        self, batches: int, records: int | None = None
+    ) -> Callable[[object], None]:
         def check(found: object) -> None:
             assert isinstance(found, list)
-            assert sum(found) == self.records, found
+            assert sum(found) == (self.records if records is None else records), found
             assert batches - 1 <= len(found) <= batches + 1, found
 
         return check
@@ -169,6 +201,17 @@ class Bench:
         write = rows.writeStream.format(source)
         self._await(write.options(**self._target(target)))
         return target
+
+    def copy_far(self, source: str, **options: str) -> str:
+        """Copy the topic ``once`` in small micro-batches, all of it far away."""
+        target = self.new_topic()
+        rows = self._stream(source, ONCE_ROWS, subscribe="once", **self.far)
+        write = rows.select("key", "value").writeStream.format(source)
+        self._await(write.options(**{**self._target(target), **self.far, **options}))
+        return target
+
+    def is_copy_far(self, target: object) -> None:
+        self._is_written(str(target), ONCE * ONCE_ROWS)
 
     def is_copy(self, target: object) -> None:
         self._is_written(str(target), self.records)
@@ -199,8 +242,11 @@ class Bench:
     def _target(self, topic: str) -> dict[str, str]:
         return {"kafka.bootstrap.servers": self.servers, "topic": topic}
 
-    def _stream(self, source: str, records: int) -> DataFrame:
-        given = self._given({"startingOffsets": "earliest"})
+    def _stream(self, source: str, records: int, **options: str) -> DataFrame:
+        if source == "nothing":
+            made = self.spark.readStream.format(source).options(**options)
+            return made.option("limit", str(records)).load()
+        given = self._given({"startingOffsets": "earliest", **options})
         if records:
             given["maxOffsetsPerTrigger"] = str(records)
         return self.spark.readStream.format(source).options(**given).load()
@@ -335,6 +381,8 @@ def cases(group: str, b: Bench) -> dict[str, Case]:
             "kafkaio": Case(lambda: b.write("kafkaio"), b.is_written, Bars(0.55, 0.65)),
             "kafkaio, exactlyOnce": Case(b.write_once, b.is_written, Bars(0.65, 0.65)),
         }
+    if group in NEW_GROUPS:
+        return NEW_GROUPS[group](b)
     assert group == "pure"
     return {
         "connector": Case(lambda: b.total(b.read("kafka")), total),
@@ -342,6 +390,66 @@ def cases(group: str, b: Bench) -> dict[str, Case]:
             lambda: b.total(b.read("kafkaio")), total, Bars(1.2)
         ),
     }
+
+
+def small_cases(b: Bench) -> dict[str, Case]:
+    rows = SMALL * SMALL_ROWS
+    made = {"rows": str(rows), "size": str(VALUE_BYTES)}
+
+    def run(source: str, **options: str) -> Case:
+        check = b.is_stream(SMALL, rows)
+        return Case(lambda: b.stream(source, SMALL_ROWS, **options), check)
+
+    return {
+        "connector": run("kafka", subscribe="small"),
+        "kafkaio": run("kafkaio", subscribe="small")._replace(bars=Bars(1.1)),
+        "Python, reads nothing": run("nothing", **made),
+    }
+
+
+def wide_cases(b: Bench) -> dict[str, Case]:
+    """Reads of 200 partitions, in batches and in a stream."""
+    return far_cases(b, {})
+
+
+def far_cases(b: Bench, where: Mapping[str, str] | None = None) -> dict[str, Case]:
+    """The same; what is read of each partition is bundled into two tasks."""
+    given = {"subscribe": "wide", **(b.far if where is None else where)}
+    bundled = {**given, "minRecordsPerTask": str(WIDE_RECORDS // 2)}
+    total, stream = b.is_total_of(WIDE_RECORDS), b.is_stream(1, WIDE_RECORDS)
+    bar = Bars(0.7)
+    return {
+        "connector": Case(lambda: b.total(b.read("kafka", **given)), total),
+        "kafkaio, bundled": Case(
+            lambda: b.total(b.read("kafkaio", **bundled)), total, bar
+        ),
+        "connector, stream": Case(lambda: b.stream("kafka", **given), stream),
+        "kafkaio, stream": Case(
+            lambda: b.stream("kafkaio", **given), stream, bar, base="connector, stream"
+        ),
+    }
+
+
+def once_cases(b: Bench) -> dict[str, Case]:
+    least = "kafkaio, at least once"
+    return {
+        "connector": Case(lambda: b.copy_far("kafka"), b.is_copy_far),
+        least: Case(lambda: b.copy_far("kafkaio"), b.is_copy_far),
+        "kafkaio, exactlyOnce": Case(
+            lambda: b.copy_far("kafkaio", exactlyOnce="true"),
+            b.is_copy_far,
+            Bars(1.3),
+            base=least,
+        ),
+    }
+
+
+NEW_GROUPS: Mapping[str, Callable[[Bench], dict[str, Case]]] = {
+    "small": small_cases,
+    "wide": wide_cases,
+    "far": far_cases,
+    "once": once_cases,
+}
 
 
 def beside(value: float, bar: float | None) -> str:
@@ -367,7 +475,7 @@ class Summary(NamedTuple):
         middle, bars = self.middle, self.case.bars
         least = min(cost.wall for cost in self.rounds[1:])
         text = (
-            f"  {self.name:22} cold {self.rounds[0].wall:6.2f} | "
+            f"  {self.name:23} cold {self.rounds[0].wall:6.2f} | "
             f"wall {middle.wall:6.2f} (min {least:6.2f}) "
             f"x{beside(middle.wall / base.wall, bars.wall)}| "
             f"cpu {middle.jvm:6.2f} + {middle.python:5.2f} "
@@ -389,9 +497,10 @@ def run_group(group: str, args: argparse.Namespace) -> None:
             master="local[2]",
             memory=args.heap,
             java_options="",
-            unix_sockets=group == "micro",
+            unix_sockets=group in {"micro", "small"},
         )
         bench = Bench(s.get(settings), args, directory)
+        bench.spark.dataSource.register(NothingSource)
         chosen = cases(group, bench)
         rounds: dict[str, list[Cost]] = {name: [] for name in chosen}
         for _ in range(args.rounds + 1):
@@ -401,13 +510,24 @@ def run_group(group: str, args: argparse.Namespace) -> None:
     summaries = [
         Summary(name, case, rounds[name], memory[name]) for name, case in chosen.items()
     ]
-    base = summaries[0].middle
+    first = summaries[0].name
+    middles = {summary.name: summary.middle for summary in summaries}
     tuned = next((s.middle for s in summaries if s.name.endswith("tuned")), None)
     print(f"{group}: {args.records} records, {args.rounds} warm rounds", flush=True)
     for summary in summaries:
+        base = middles[summary.case.base or first]
         print(summary.line(base, tuned), flush=True)
     if args.json is not None:
-        result = {"group": group, "records": args.records, "rounds": rounds}
+        result = {
+            "group": group,
+            "records": args.records,
+            "rounds": rounds,
+            "medians": middles,
+            "ratios": {
+                s.name: s.middle.wall / middles[s.case.base or first].wall
+                for s in summaries
+            },
+        }
         with args.json.open("a") as out:
             print(json.dumps(result), file=out)
 
@@ -505,6 +625,14 @@ def importable(name: str) -> bool:
 # ---- the command ---------------------------------------------------------------------
 
 
+#: The topics of the groups that do not read ``--topic``: partitions and records.
+TOPICS = {
+    "small": (PARTITIONS, SMALL * SMALL_ROWS),
+    "wide": (WIDE, WIDE_RECORDS),
+    "once": (PARTITIONS, ONCE * ONCE_ROWS),
+}
+
+
 async def fill(servers: str, topic: str, records: int) -> None:
     """Write records with keys of 8 bytes and random values."""
     blob = os.urandom(VALUE_BYTES * 50_000)
@@ -535,6 +663,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="appends every round to this file")
     parser.add_argument("--in-group", help=argparse.SUPPRESS)
     parser.add_argument("--bootstrap", help=argparse.SUPPRESS)
+    parser.add_argument("--far", help=argparse.SUPPRESS)
     parser.add_argument("--broker-pid", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--topic", default="bench", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -543,16 +672,35 @@ def main() -> int:
         return 0
     if unknown := set(args.groups) - set(GROUPS):
         parser.error(f"no such group: {', '.join(sorted(unknown))}")
-    with Kafka(fast=False, heap="1g") as kafka:
+    groups = args.groups or GROUPS
+    with Kafka(fast=False, heap="1g") as kafka, far_away(kafka) as args.far:
         args.bootstrap = kafka.bootstrap_servers
-        kafka.create_topic_blocking(args.topic, PARTITIONS)
-        asyncio.run(fill(args.bootstrap, args.topic, args.records))
-        for group in args.groups or GROUPS:
+        topics = {args.topic: (PARTITIONS, args.records), **TOPICS}
+        for topic, (partitions, records) in topics.items():
+            kafka.create_topic_blocking(topic, partitions)
+            asyncio.run(fill(args.bootstrap, topic, records))
+        for group in groups:
             if group == "start":
                 run_start(args)
             else:
                 own_process(group, args, kafka)
     return 0
+
+
+@contextmanager
+def far_away(kafka: Kafka) -> Iterator[str]:
+    """Restart a broker with a listener that is far away, for so long; its address."""
+    [route] = asyncio.run(add_listeners(kafka, [FAR]))
+    program = str(Path(__file__).with_name("delay.py"))
+    command = [sys.executable, program, "--proxy", json.dumps([route])]
+    proxying = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603 - ours
+    try:
+        assert proxying.stdout is not None
+        proxying.stdout.readline()  # it serves
+        yield f"127.0.0.1:{route[1]}"
+    finally:
+        proxying.kill()
+        proxying.wait()
 
 
 def own_process(group: str, args: argparse.Namespace, kafka: Kafka) -> None:
@@ -561,7 +709,7 @@ def own_process(group: str, args: argparse.Namespace, kafka: Kafka) -> None:
     command = [sys.executable, "-m", "benchmarks.spark", "--in-group", group]
     command += ["--bootstrap", args.bootstrap, "--broker-pid", str(broker)]
     command += ["--records", str(args.records), "--rounds", str(args.rounds)]
-    command += ["--heap", args.heap, "--topic", args.topic]
+    command += ["--heap", args.heap, "--topic", args.topic, "--far", args.far]
     if args.json is not None:
         command += ["--json", str(args.json)]
     environment = plain_environment()

@@ -18,16 +18,41 @@ name           type                                            null if
                binary; only if asked for
 =============  ==============================================  ======================
 
-`read_ranges` reads ranges of offsets without a consumer, and with any choice of columns
-and of their forms.
+`read_table` reads topics whole, or between two offsets or times, and needs no event
+loop; `read_batches` does so batch by batch, for libraries that take Arrow's readers.
+`read_table_async` and `read_batches_async` are the same for coroutines. `read_ranges`
+reads ranges of offsets, as these do, on a client. None of them needs a consumer or a
+group.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import closing
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from itertools import accumulate
+from types import TracebackType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    Unpack,
+)
+from uuid import UUID
 
 from kafkaio._arguments import count_of, level_of, partition_of, type_name
 from kafkaio._records.batch import (
@@ -48,7 +73,9 @@ from kafkaio._records.batch import (
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    ClosedError,
     CorruptRecord,
+    OffsetOutOfRange,
     RecordTooLarge,
     UsageError,
 )
@@ -63,15 +90,26 @@ except ImportError as _error:
     ) from _error
 
 if TYPE_CHECKING:
+    from kafkaio._machines.ranges import RangeState
     from kafkaio.client import Client
+    from kafkaio.client.log_ranges import Edge, Selection
+    from kafkaio.config import ClientConfig, ClientOptions
     from kafkaio.fetching.ranges import RangeFetcher, RangePart
 
 __all__ = [
+    "Bound",
+    "ColumnChoice",
+    "Place",
     "RangeReader",
     "Rows",
     "TableBuilder",
+    "TopicReader",
     "batches_to_table",
+    "read_batches",
+    "read_batches_async",
     "read_ranges",
+    "read_table",
+    "read_table_async",
     "records_from_table",
     "records_to_table",
     "rows_from_table",
@@ -112,6 +150,8 @@ _LAYOUTS = {
 _AHEAD, _BYTES_AHEAD = 2**20, 32 * 2**20
 #: Bytes of records, decompressed, after which a batch of a range is handed out.
 _ENOUGH = 32 * 2**20
+#: Bytes of records up to which a batch goes on with the next range, if that is here.
+_SMALL = 2**20
 
 ColumnT = TypeVar("ColumnT")
 
@@ -299,20 +339,29 @@ def read_ranges(
     schema: pa.Schema | None = None,
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     fetch_bytes: int = 4 * 2**20,
+    topic_ids: Mapping[str, UUID] | None = None,
 ) -> RangeReader:
     """Read ranges of offsets of any partitions as Arrow, without a consumer or a group.
 
-    The ranges are read one after the other, in the order given; the records of each in
-    the order of their offsets. Each batch has records of one range, mostly those of one
-    answer to a fetch. The next fetch was sent when a batch is handed out: the broker
-    works while the caller does, even if the caller stops the event loop in between.
+    One request fetches many ranges of a leader, and all leaders are asked at the same
+    time. The next fetches were sent when a batch is handed out: the brokers work while
+    the caller does, even if the caller stops the event loop in between. A batch has
+    about what one answer has brought, of one range or of several; large answers come
+    as several batches.
+
+    The records of a range always come in the order of their offsets. The ranges come in
+    the order given while all leaders answer. If a leader does not answer for half a
+    second, or has nothing of a range yet, other ranges go first, and the late ones
+    follow when something of them comes. So a leader that is gone holds no others; sort
+    the table if the order of the ranges matters.
 
     A range ends when its end is reached. Compacted topics, aborted transactions and
     transaction markers leave offsets without records, so a range can have fewer records
     than offsets, or none. If the log does not reach the end yet, the reader waits.
 
     Leaders that move, connections that break and brokers that do not answer are
-    retried, for ``default_api_timeout_ms`` without progress. Checksums are checked.
+    retried, for ``default_api_timeout_ms`` without progress of any range. Checksums are
+    checked.
 
     Several readers on one client work side by side. The client must stay open, and
     belongs to the event loop that runs the reader.
@@ -344,7 +393,14 @@ def read_ranges(
         isolation_level: ``"read_committed"`` leaves out records of aborted
             transactions, and waits for the end of open ones.
         fetch_bytes: the most bytes of one answer, as they are sent; one batch that is
-            larger comes whole. Two answers at most are in memory.
+            larger comes whole. Of one leader two answers at most are in memory, and of
+            all leaders together ten.
+        topic_ids: the ids (KIP-516) that topics had when the ranges were chosen. If one
+            of these topics was deleted and made again since then, a step raises
+            UnknownTopicOrPartition, instead of reading other records at the same
+            offsets. Of topics without an id here, the reader notices only that they are
+            made again after it has begun to read them. Nothing is noticed with brokers
+            before 3.1, whose fetches name no ids.
 
     Returns:
         An asynchronous iterator. A step that raises or is cancelled has taken nothing:
@@ -354,7 +410,8 @@ def read_ranges(
         - `OffsetOutOfRange`: the log does not have the range (any more); it names the
           range, and what the log has;
         - `LogTruncated`: an unclean election lost what was read of the range (KIP-320);
-        - `UnknownTopicOrPartition`: there is no such topic or partition;
+        - `UnknownTopicOrPartition`: there is no such topic or partition, or the topic
+          was deleted and made again;
         - `RequestTimeout`: nothing came in time; the cause is the last failure;
         - `CorruptRecord`: a checksum is wrong, or records cannot be decoded; the
           records before it were handed out. Read the range from ``next_offset`` on to
@@ -378,11 +435,7 @@ def read_ranges(
     chosen = _RangeForm(_SCHEMA if schema is None else schema)
     reader = RangeReader(client, chosen)
     cluster = cluster_of(client)
-    limit = client.config.max_response_size
-    if count_of("fetch_bytes", fetch_bytes, 1) >= limit:
-        raise ArgumentValueError(
-            f"fetch_bytes={fetch_bytes} must be less than max_response_size={limit}"
-        )
+    _check_fetch_bytes(fetch_bytes, client.config)
     reader._begin(
         RangeFetcher(
             cluster,
@@ -390,10 +443,34 @@ def read_ranges(
             _ranges_of(ranges),
             isolation_level=level_of(isolation_level),
             fetch_bytes=fetch_bytes,
+            topic_ids=_topic_ids_of(topic_ids),
             borrower=reader,
         )
     )
     return reader
+
+
+def _check_fetch_bytes(fetch_bytes: int, config: ClientConfig) -> None:
+    limit = config.max_response_size
+    if count_of("fetch_bytes", fetch_bytes, 1) >= limit:
+        raise ArgumentValueError(
+            f"fetch_bytes={fetch_bytes} must be less than max_response_size={limit}"
+        )
+
+
+def _topic_ids_of(ids: object) -> dict[str, UUID]:
+    if ids is None:
+        return {}
+    if not isinstance(ids, Mapping):
+        raise ArgumentTypeError(
+            f"topic_ids must be a mapping of names to UUIDs, not {type_name(ids)}"
+        )
+    for name, topic_id in ids.items():
+        if not isinstance(name, str) or not isinstance(topic_id, UUID):
+            raise ArgumentTypeError(
+                f"topic_ids must map names to UUIDs; it has {name!r}: {topic_id!r}"
+            )
+    return dict(ids)
 
 
 def _ranges_of(ranges: object) -> list[OffsetRange]:
@@ -414,26 +491,54 @@ def _ranges_of(ranges: object) -> list[OffsetRange]:
     return found
 
 
-class _Chunk(NamedTuple):
-    """Records of one range that become a batch.
+class _Place(NamedTuple):
+    """Where some records of a chunk are from.
 
     Attributes:
-        columns: what was decoded.
-        start: the records are not before this offset.
-        partition: where they are from.
-        runs: number of records, timestamp type and leader epoch, batch by batch.
+        partition: their partition.
+        start: they are not before this offset.
+        rows: how many there are.
     """
 
-    columns: Columns
-    start: int
     partition: TopicPartition
-    runs: list[tuple[int, int, int]]
+    start: int
+    rows: int
 
     @property
     def name(self) -> str:
         """The place of the records, for messages."""
         topic, partition = self.partition
         return f"{topic}-{partition} from offset {self.start} on"
+
+
+class _Chunk(NamedTuple):
+    """Records of ranges that become a batch.
+
+    Attributes:
+        columns: what was decoded.
+        places: where the records are from, in their order.
+        runs: number of records, timestamp type and leader epoch, batch by batch.
+    """
+
+    columns: Columns
+    places: list[_Place]
+    runs: list[tuple[int, int, int]]
+
+    def name(self, array: pa.Array, accepts: Callable[[pa.Array], object]) -> str:
+        """The place of the records that a column cannot have, for messages.
+
+        Args:
+            array: one value for each record.
+            accepts: raises for values that the column cannot have.
+        """
+        start = 0
+        for place in self.places:
+            try:
+                accepts(array.slice(start, place.rows))
+            except pa.ArrowInvalid:
+                return place.name
+            start += place.rows
+        return self.places[0].name
 
 
 #: Makes one column.
@@ -507,38 +612,69 @@ def _bytes_form(field: pa.Field) -> _Form | None:
         made = _binary(column, columns.length, kind)
         if is_text:
             try:
-                made.validate(full=True)
+                _validate(made)
             except pa.ArrowInvalid as error:
                 raise ArgumentValueError(
-                    f"a {name} of {chunk.name} is not UTF-8; read the column as "
-                    f"binary: {error}"
+                    f"a {name} of {chunk.name(made, _validate)} is not UTF-8; read the "
+                    f"column as binary: {error}"
                 ) from error
         return made
 
     return make
 
 
+def _validate(array: pa.Array) -> None:
+    array.validate(full=True)
+
+
 def _topic_form(field: pa.Field) -> _Form | None:
     kind = field.type
     if kind == pa.string():
-        return lambda chunk: pa.repeat(chunk.partition.topic, chunk.columns.length)
+        return _topic_names
     if not pa.types.is_dictionary(kind) or kind.value_type != pa.string():
         return None
-    first = pa.scalar(0, kind.index_type)
 
     def make(chunk: _Chunk) -> pa.Array:
-        names = pa.array([chunk.partition.topic], pa.string())
-        indices = pa.repeat(first, chunk.columns.length)
+        # The dictionary of a batch has the topics of the batch.
+        numbers: dict[str, int] = {}
+        runs = [
+            (numbers.setdefault(place.partition.topic, len(numbers)), place.rows)
+            for place in chunk.places
+        ]
+        indices = _repeated(runs, kind.index_type)
+        names = pa.array(numbers, pa.string())
         return pa.DictionaryArray.from_arrays(indices, names, ordered=kind.ordered)
 
     return make
 
 
+def _topic_names(chunk: _Chunk) -> pa.Array:
+    runs = [(place.partition.topic, place.rows) for place in chunk.places]
+    return _repeated(runs, pa.string())
+
+
+def _repeated(runs: Iterable[tuple[object, int]], kind: pa.DataType) -> pa.Array:
+    """Return an array of values, each a number of times."""
+    merged: list[list[Any]] = []
+    for value, count in runs:
+        if merged and merged[-1][0] == value:
+            merged[-1][1] += count
+        else:
+            merged.append([value, count])
+    if len(merged) == 1:
+        [(value, count)] = merged
+        return pa.repeat(pa.scalar(value, kind), count)
+    ends = pa.array(accumulate(count for _, count in merged), pa.int32())
+    values = pa.array([value for value, _ in merged], kind)
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
+
+
 def _partition_form(field: pa.Field) -> _Form | None:
     if field.type != pa.int32():
         return None
-    return lambda chunk: pa.repeat(
-        pa.scalar(chunk.partition.partition, pa.int32()), chunk.columns.length
+    return lambda chunk: _repeated(
+        ((place.partition.partition, place.rows) for place in chunk.places),
+        pa.int32(),
     )
 
 
@@ -562,9 +698,10 @@ def _timestamp_form(field: pa.Field) -> _Form | None:
         try:
             return made.cast(kind)
         except pa.ArrowInvalid as error:
+            name = chunk.name(made, lambda part: part.cast(kind))
             raise ArgumentValueError(
-                f"a timestamp of {chunk.name} does not fit in microseconds; read the "
-                f"column in milliseconds: {error}"
+                f"a timestamp of {name} does not fit in microseconds; read the column "
+                f"in milliseconds: {error}"
             ) from error
 
     return make
@@ -574,18 +711,9 @@ def _run_form(number: int, field: pa.Field) -> _Form | None:
     if field.type != pa.int32():
         return None
 
-    def make(chunk: _Chunk) -> pa.Array:
-        runs = [(run[0], run[number]) for run in chunk.runs]
-        if len({value for _, value in runs}) == 1:
-            value = pa.scalar(runs[0][1], pa.int32())
-            return pa.repeat(value, chunk.columns.length)
-        parts = [
-            value.to_bytes(4, sys.byteorder, signed=True) * count
-            for count, value in runs
-        ]
-        return _fixed(pa.int32(), b"".join(parts), 4)
-
-    return make
+    return lambda chunk: _repeated(
+        ((run[number], run[0]) for run in chunk.runs), pa.int32()
+    )
 
 
 def _headers_form(field: pa.Field) -> _Form | None:
@@ -637,6 +765,10 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
         self._form = form
         self._columns = ColumnsBuilder(form.wanted)
         self._fetcher: RangeFetcher | None = None
+        # What was left when the reader ended.
+        self._left: list[OffsetRange] = []
+        # Whether a batch may have records of several ranges.
+        self._joins = True
         self._is_reading = False
 
     def _begin(self, fetcher: RangeFetcher) -> None:
@@ -669,6 +801,14 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
             self._is_reading = False
         raise StopAsyncIteration
 
+    def remaining(self) -> list[OffsetRange]:
+        """Return what was not handed out yet, in the order given; asks no broker.
+
+        A range that was begun starts at the offset after what was handed out of it.
+        After `aclose` it is what was left then.
+        """
+        return self._left if self._fetcher is None else self._fetcher.remaining()
+
     async def aclose(self) -> None:
         """End reading; what was fetched and not handed out is dropped.
 
@@ -681,6 +821,7 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
 
     def _end(self) -> None:
         if self._fetcher is not None:
+            self._left = self._fetcher.remaining()
             self._fetcher.close()
             self._fetcher = None
 
@@ -688,34 +829,66 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
         try:
             await part.prepare()
         except (CorruptRecord, RecordTooLarge):
-            fetcher.rewind()
+            fetcher.take_back(part.state, part.state.accepted)
             raise
 
     def _read(self, fetcher: RangeFetcher, part: RangePart) -> pa.RecordBatch | None:
         # Nothing is awaited here: a batch is handed out whole or not at all.
-        start = part.position
+        before: dict[RangeState, int] = {}
         try:
-            runs, is_sound = self._gather(part)
-            columns = self._columns.finish()
-            chunk = _Chunk(columns, start, part.within.partition, runs)
-            batch = self._form.batch(chunk) if columns.length else None
+            chunk = self._chunk(fetcher, part, before)
+            return self._form.batch(chunk) if chunk.columns.length else None
         except Exception:
             self._columns = ColumnsBuilder(self._form.wanted)
-            fetcher.rewind()
+            for each, accepted in before.items():
+                fetcher.take_back(each, accepted)
+            if len(before) > 1:
+                # Records of one range cannot be had in this form. The others can, if
+                # no batch has records of two ranges.
+                self._joins = False
+                return None
             raise
-        fetcher.accept()
-        if not is_sound:
-            # The network may be the cause: what is corrupt is fetched once more.
-            fetcher.rewind()
-        return batch
 
-    def _gather(self, part: RangePart) -> tuple[list[tuple[int, int, int]], bool]:
+    def _chunk(
+        self, fetcher: RangeFetcher, part: RangePart, before: dict[RangeState, int]
+    ) -> _Chunk:
+        """Decode parts, as long as they are here and small.
+
+        Args:
+            fetcher: has the parts.
+            part: the first of them.
+            before: gets the offsets that were accepted before of their ranges.
+        """
+        columns, places = self._columns, list[_Place]()
+        runs: list[tuple[int, int, int]] = []
+        following: RangePart | None = part
+        while following is not None:
+            part, start = following, following.position
+            before.setdefault(part.state, part.state.accepted)
+            length = columns.length
+            is_sound = self._gather(part, runs)
+            places.append(_Place(part.within.partition, start, columns.length - length))
+            fetcher.accept(part)
+            if not is_sound:
+                # The network may be the cause: what is corrupt is fetched once more.
+                fetcher.take_back(part.state, part.state.accepted)
+            is_over = not is_sound or not part.is_read or not self._joins
+            if is_over or columns.size >= _SMALL:
+                break
+            following = fetcher.following()
+        return _Chunk(columns.finish(), places, runs)
+
+    def _gather(self, part: RangePart, runs: list[tuple[int, int, int]]) -> bool:
         """Decode batches of a part until it is read, or until there are enough bytes.
 
+        Args:
+            part: the part.
+            runs: gets the runs of its batches.
+
         Returns:
-            The runs of the chunk, and whether no batch was corrupt.
+            Whether no batch was corrupt.
         """
-        columns, runs = self._columns, []
+        columns = self._columns
         tp, _, end = part.within
         try:
             while columns.size < _ENOUGH and (batch := part.next()) is not None:
@@ -731,8 +904,544 @@ class RangeReader(AsyncIterator[pa.RecordBatch]):
             if not columns.length:
                 part.locate(error)
                 raise
-            return runs, False
-        return runs, True
+            return False
+        return True
+
+
+# ---- topics --------------------------------------------------------------------------
+
+#: A place in a log: its beginning or its end, or the first record of a time or later.
+Place: TypeAlias = Literal["earliest", "latest"] | datetime | int
+#: Where to begin or to end: a place in all logs, or an offset or a place for each of
+#: some partitions.
+Bound: TypeAlias = Place | Mapping[TopicPartition, Place]
+#: Names of columns; or types by names; or a schema.
+ColumnChoice: TypeAlias = Union[  # as text, because the docs do without pyarrow
+    Sequence[str], Mapping[str, "pa.DataType | str | None"], "pa.Schema"
+]
+#: Most records of a batch, so that a reader that keeps one keeps little.
+_MOST_RECORDS = 131_072
+_FETCH_BYTES = 4 * 2**20
+#: Most topics that the name of a reader has.
+_SHOWN = 3
+_DEFAULTS = {
+    field.name: field
+    for field in [
+        *_SCHEMA_WITH_HEADERS,
+        pa.field("timestamp_type", pa.int32(), nullable=False),
+        pa.field("leader_epoch", pa.int32(), nullable=False),
+    ]
+}
+
+
+def read_table(  # noqa: PLR0913 - what is read, by name
+    servers: str | Sequence[str] | ClientConfig,
+    topic: str | TopicPartition | Iterable[str | TopicPartition],
+    *,
+    start: Bound = "earliest",
+    end: Bound = "latest",
+    columns: ColumnChoice | None = None,
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    fetch_bytes: int = _FETCH_BYTES,
+    **options: Unpack[ClientOptions],
+) -> pa.Table:
+    """Read topics as one Arrow table; blocks the caller, who needs no event loop.
+
+    Without ``start`` and ``end`` that is all that the topics hold now. The rows of a
+    partition are in the order of their offsets, and the partitions follow each other;
+    but if a leader is late, others go first, so sort the table where that matters. The
+    whole table is in memory.
+
+    The call works with an event loop of its own in a thread of its own. So it may be
+    made in any thread, also where an event loop runs, as in a notebook, which stands
+    still meanwhile. The thread and the connections end with the call. Ctrl+C ends it,
+    too.
+
+    A place in the logs is one of these:
+
+    - ``"earliest"``: the first record kept when reading comes to the partition;
+    - ``"latest"``: after the last record that can be read now: the high watermark, or
+      with ``read_committed`` the last stable offset;
+    - a datetime with a time zone: the first record kept with that timestamp or a later
+      one. Without such a record it is ``"latest"``;
+    - milliseconds since the Unix epoch: likewise. Numbers below 100,000,000,000 (March
+      1973) are refused: such a number is an offset by mistake.
+
+    A mapping gives some partitions an offset (an int), a word or a datetime each. The
+    others begin at ``"earliest"`` and end at ``"latest"``.
+
+    A time names one record of each log, and the log is read from there, or up to there,
+    in its own order. Where timestamps are not ascending, records from outside of the
+    times can be among the rows, and records from within be missing. The marker that
+    ends a transaction counts, too, and has the time at which it was written.
+
+    What is written after the call began is not read, with one exception: an offset to
+    end at that the log does not reach yet is waited for.
+
+    To connect takes ``default_api_timeout_ms`` at most, and so does looking up what is
+    to be read. Reading ends with `RequestTimeout` if nothing comes for that long.
+
+    Args:
+        servers: ``"host:port,host2:port"``, or a sequence of ``"host:port"``; or a
+            `kafkaio.ClientConfig`, for example ``ClientConfig.from_properties(...)``.
+        topic: the name of a topic, a TopicPartition, or any number of both.
+        start: the place of the first record.
+        end: the place of the first record that is not read any more.
+        columns: their names, in any order: those of `schema`, ``headers``,
+            ``timestamp_type`` and ``leader_epoch``. Or a mapping from names to types,
+            such as ``{"value": "string", "offset": None}``, where None is the type of
+            `schema`; or a pyarrow Schema. `read_ranges` has the types that a column
+            can have. What is not asked for is not decoded. The columns of `schema` by
+            default.
+        isolation_level: ``"read_committed"`` leaves out records of aborted and of open
+            transactions.
+        fetch_bytes: the most bytes of one answer, as they are sent; one batch that is
+            larger comes whole.
+        options: see `kafkaio.ClientConfig`.
+
+    Raises:
+        OffsetOutOfRange: an offset to begin at is not in the log (any more), or records
+            were deleted while their partition was being read.
+        UnknownTopicOrPartition: there is no such topic or partition, or the topic was
+            made again meanwhile. None is created.
+        BrokerNotAvailable: no server answered in time.
+        RequestTimeout: there was no answer in time; the cause is the last failure.
+        AuthenticationError: the servers refuse the client's identity.
+        AuthorizationError: the client may not read a topic.
+        KafkaError: a step of `read_ranges` raised it.
+        ConfigurationError: an option is unknown or impossible.
+        ArgumentTypeError: an argument has the wrong type. A `kafkaio.Client` is one: it
+            belongs to an event loop, so give it to `read_table_async`.
+        ArgumentValueError: a place is impossible, for example a datetime without a
+            time zone, or a partition that is not read; or there is no such column, or
+            it cannot have that type.
+    """
+    from kafkaio._runtime.blocking import BlockingIterator
+
+    home = _home_of(servers, options, is_blocking=True)
+    choice = _Choice(topic, start, end, columns, isolation_level)
+    reader = TopicReader(home, choice, fetch_bytes, None)
+    with closing(BlockingIterator(reader, choice.name)) as batches:
+        return pa.Table.from_batches([*batches], choice.schema)
+
+
+def read_batches(  # noqa: PLR0913 - what is read, by name
+    servers: str | Sequence[str] | ClientConfig,
+    topic: str | TopicPartition | Iterable[str | TopicPartition],
+    *,
+    start: Bound = "earliest",
+    end: Bound = "latest",
+    columns: ColumnChoice | None = None,
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    fetch_bytes: int = _FETCH_BYTES,
+    max_records: int = _MOST_RECORDS,
+    **options: Unpack[ClientOptions],
+) -> pa.RecordBatchReader:
+    """Read topics as a reader of Arrow batches; blocks those who read from it.
+
+    Libraries take it as a source: DuckDB, Polars, writers of Delta Lake and Iceberg,
+    datasets of pyarrow. The batches have the rows of `read_table`. The call returns
+    when it is known what is to be read: what is written later is not.
+
+    Memory is bounded, whatever the topics hold: a batch is made when it is asked for,
+    and the next fetches are under way meanwhile, as `read_ranges` says. A batch has
+    about 32 MiB of decompressed records at most; or one record batch of Kafka that is
+    larger.
+
+    The reader has a thread and connections of its own. They end when everything was
+    read, when reading fails, is interrupted by Ctrl+C, and when the reader is collected
+    (``del reader``). ``reader.close()`` does not end them: pyarrow does not tell the
+    source of it. Any thread may read, one at a time; other processes may not.
+
+    A step raises what `read_ranges` says. A library that reads through Arrow's C
+    interface raises an error of its own instead, with that text. Another step then
+    raises `ClosedError`, so that a failure is never taken for the end.
+
+    Args:
+        servers: as for `read_table`.
+        topic: as for `read_table`.
+        start: as for `read_table`.
+        end: as for `read_table`.
+        columns: as for `read_table`.
+        isolation_level: as for `read_table`.
+        fetch_bytes: as for `read_table`.
+        max_records: the most rows of a batch.
+        options: see `kafkaio.ClientConfig`.
+
+    Raises:
+        KafkaError: as for `read_table`, except what only a step can raise.
+    """
+    from kafkaio._runtime.blocking import BlockingIterator
+
+    home = _home_of(servers, options, is_blocking=True)
+    choice = _Choice(topic, start, end, columns, isolation_level)
+    reader = TopicReader(home, choice, fetch_bytes, max_records)
+    batches = BlockingIterator(reader, choice.name)
+    return pa.RecordBatchReader.from_batches(choice.schema, batches)
+
+
+async def read_table_async(  # noqa: PLR0913 - what is read, by name
+    servers: str | Sequence[str] | ClientConfig | Client,
+    topic: str | TopicPartition | Iterable[str | TopicPartition],
+    *,
+    start: Bound = "earliest",
+    end: Bound = "latest",
+    columns: ColumnChoice | None = None,
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    fetch_bytes: int = _FETCH_BYTES,
+    **options: Unpack[ClientOptions],
+) -> pa.Table:
+    """Read topics as one Arrow table, as `read_table` does, on the running event loop.
+
+    If the call is cancelled, what it opened is closed.
+
+    Args:
+        servers: as for `read_table`; or a client that was started, which stays open.
+        topic: as for `read_table`.
+        start: as for `read_table`.
+        end: as for `read_table`.
+        columns: as for `read_table`.
+        isolation_level: as for `read_table`.
+        fetch_bytes: as for `read_table`.
+        options: see `kafkaio.ClientConfig`; none with a client.
+
+    Raises:
+        KafkaError: as for `read_table`.
+    """
+    home = _home_of(servers, options)
+    choice = _Choice(topic, start, end, columns, isolation_level)
+    async with TopicReader(home, choice, fetch_bytes, None) as reader:
+        return pa.Table.from_batches([batch async for batch in reader], choice.schema)
+
+
+def read_batches_async(  # noqa: PLR0913 - what is read, by name
+    servers: str | Sequence[str] | ClientConfig | Client,
+    topic: str | TopicPartition | Iterable[str | TopicPartition],
+    *,
+    start: Bound = "earliest",
+    end: Bound = "latest",
+    columns: ColumnChoice | None = None,
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    fetch_bytes: int = _FETCH_BYTES,
+    max_records: int = _MOST_RECORDS,
+    **options: Unpack[ClientOptions],
+) -> TopicReader:
+    """Read topics as Arrow batches, as `read_batches` does, on the running event loop.
+
+    ``async with`` connects, looks up what is to be read, and closes in the end::
+
+        async with read_batches_async("localhost:9092", "orders") as batches:
+            async for batch in batches:
+                print(batch.num_rows)
+
+    Args:
+        servers: as for `read_table`; or a client that was started, which stays open.
+        topic: as for `read_table`.
+        start: as for `read_table`.
+        end: as for `read_table`.
+        columns: as for `read_table`.
+        isolation_level: as for `read_table`.
+        fetch_bytes: as for `read_table`.
+        max_records: the most rows of a batch.
+        options: see `kafkaio.ClientConfig`; none with a client.
+
+    Raises:
+        ConfigurationError: an option is unknown or impossible.
+        ArgumentTypeError: as for `read_table`.
+        ArgumentValueError: as for `read_table`.
+    """
+    home = _home_of(servers, options)
+    choice = _Choice(topic, start, end, columns, isolation_level)
+    return TopicReader(home, choice, fetch_bytes, max_records)
+
+
+class TopicReader(AsyncIterator[pa.RecordBatch]):
+    """Reads topics; `read_batches_async` makes one and describes it.
+
+    One task at a time may read from it. It has no task of its own. One that has its own
+    client, and is neither read to the end nor closed, gives a ResourceWarning.
+
+    Attributes:
+        schema: the schema of the batches.
+    """
+
+    def __init__(
+        self,
+        home: Client | ClientConfig,
+        choice: _Choice,
+        fetch_bytes: int,
+        max_records: int | None,
+    ) -> None:
+        from kafkaio.client.client import Client
+
+        self.schema: pa.Schema = choice.schema
+        self._choice = choice
+        self._home = home
+        self._has_own_client = not isinstance(home, Client)
+        self._client: Client | None = None
+        self._fetch_bytes = fetch_bytes
+        self._max_records = count_of("max_records", max_records, _MAX_INT32)
+        self._reader: RangeReader | None = None
+        self._rest: pa.RecordBatch | None = None
+        self._topic_ids: dict[str, UUID] = {}
+        self._starts: dict[TopicPartition, int] = {}
+        self._is_reading = False
+        self._is_closed = False
+        config = home.config if isinstance(home, Client) else home
+        _check_fetch_bytes(fetch_bytes, config)
+
+    async def start(self) -> None:
+        """Connect, and look up what is to be read. May be called again.
+
+        The first step does so otherwise. If the call fails or is cancelled, the
+        connections are closed, and the next call begins anew.
+
+        Raises:
+            ClosedError: the reader, or the client that was given, is closed.
+            UsageError: another task is reading.
+            KafkaError: as for `read_table`.
+        """
+        self._check()
+        if self._is_closed:
+            raise ClosedError(f"{self._choice.name} is closed")
+        self._is_reading = True
+        try:
+            await self._begin()
+        finally:
+            self._is_reading = False
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> pa.RecordBatch:
+        """Return the next batch, which has at least one record.
+
+        A step that raises or is cancelled has taken nothing: the next one goes on at
+        the same record.
+
+        Raises:
+            StopAsyncIteration: everything was read, or the reader was closed.
+            UsageError: another task is reading.
+            KafkaError: as for `read_ranges`; the first step also as `start`.
+        """
+        self._check()
+        self._is_reading = True
+        try:
+            return await self._next()
+        finally:
+            self._is_reading = False
+
+    async def aclose(self) -> None:
+        """End reading, and close the connections, unless they are of a client given.
+
+        May be called again. Takes as long as `kafkaio.Client.close`.
+
+        Raises:
+            UsageError: another task is reading.
+        """
+        self._check()
+        await self._end()
+
+    def _check(self) -> None:
+        if self._is_reading:
+            raise UsageError(f"another task is reading: {self._choice.name}")
+
+    async def _begin(self) -> RangeReader:
+        from kafkaio.client.client import Client, cluster_of
+        from kafkaio.client.log_ranges import LogRanges
+
+        if self._reader is not None:
+            return self._reader
+        home, choice = self._home, self._choice
+        client = home if isinstance(home, Client) else Client.from_config(home)
+        if self._has_own_client:
+            await client.start()
+        try:
+            within = client.config.default_api_timeout_ms / 1000
+            lookup = LogRanges(cluster_of(client), level_of(choice.level), within)
+            ranges = await lookup.find(choice.selection, choice.start, choice.end)
+            if self._has_own_client:
+                # Its view is new. One of another may be older than the topics.
+                view = client.cluster
+                ids = {name: view.topic_id(name) for name in choice.selection.names}
+                self._topic_ids = {name: each for name, each in ids.items() if each}
+            reader = self._read(client, ranges)
+        except BaseException:
+            if self._has_own_client:
+                await client.close()
+            raise
+        self._starts = {each.partition: each.start for each in ranges}
+        self._client, self._reader = client, reader
+        return reader
+
+    def _read(self, client: Client, ranges: Sequence[OffsetRange]) -> RangeReader:
+        return read_ranges(
+            client,
+            ranges,
+            schema=self.schema,
+            isolation_level=self._choice.level,
+            fetch_bytes=self._fetch_bytes,
+            topic_ids=self._topic_ids,
+        )
+
+    async def _next(self) -> pa.RecordBatch:
+        batch, self._rest = self._rest, None
+        while batch is None and not self._is_closed:
+            reader = await self._begin()
+            try:
+                batch = await anext(reader, None)
+            except OffsetOutOfRange as error:
+                await self._follow_retention(reader, error)
+            else:
+                break
+        if batch is None:
+            await self._end()
+            raise StopAsyncIteration
+        if batch.num_rows > self._max_records:
+            self._rest = batch.slice(self._max_records)
+            batch = batch.slice(0, self._max_records)
+        return batch
+
+    async def _follow_retention(
+        self, reader: RangeReader, error: OffsetOutOfRange
+    ) -> None:
+        """Go on where a log begins by now, if nothing of it was read yet.
+
+        A topic that loses its oldest records by retention could not be read to its end
+        otherwise, if that takes longer than its segments.
+
+        Raises:
+            OffsetOutOfRange: the error that was given. It is about an offset that the
+                user named, or about the middle of a log.
+        """
+        tp, position = TopicPartition(error.topic, error.partition), error.position
+        is_named = tp in self._choice.start.offsets
+        if is_named or self._starts.get(tp) != position or error.earliest <= position:
+            raise error
+        assert self._client is not None  # it has begun
+        left = [
+            each._replace(start=min(error.earliest, each.end))
+            if each.partition == tp
+            else each
+            for each in reader.remaining()
+        ]
+        await reader.aclose()
+        self._starts[tp] = error.earliest
+        self._reader = self._read(self._client, left)
+
+    async def _end(self) -> None:
+        self._is_closed = True
+        self._rest = None
+        if self._reader is not None:
+            await self._reader.aclose()
+        if self._client is not None and self._has_own_client:
+            await self._client.close()
+
+
+class _Choice:
+    """What is to be read, as a user has said it, and checked.
+
+    Attributes:
+        selection: the partitions.
+        start: where to begin.
+        end: where to end.
+        level: the isolation level.
+        schema: the columns.
+        name: of what reads it, for messages.
+    """
+
+    def __init__(
+        self,
+        topic: object,
+        start: object,
+        end: object,
+        columns: object,
+        level: Literal["read_uncommitted", "read_committed"],
+    ) -> None:
+        from kafkaio.client.log_ranges import check_edges, edge_of, selection_of
+        from kafkaio.client.offsets import EARLIEST, LATEST
+
+        self.selection: Selection = selection_of(topic)
+        self.start: Edge = edge_of("start", start, EARLIEST)
+        self.end: Edge = edge_of("end", end, LATEST)
+        check_edges(self.selection, self.start, self.end)
+        level_of(level)
+        self.level: Literal["read_uncommitted", "read_committed"] = level
+        self.schema: pa.Schema = _schema_of(columns)
+        names = sorted(self.selection.names)
+        more = ["..."] if len(names) > _SHOWN else []
+        self.name: str = f"the reader of {', '.join([*names[:_SHOWN], *more])}"
+
+
+def _home_of(
+    servers: object, options: Mapping[str, object], *, is_blocking: bool = False
+) -> Client | ClientConfig:
+    from kafkaio.client.client import Client
+    from kafkaio.config import ClientConfig
+
+    if is_blocking and isinstance(servers, Client):
+        raise ArgumentTypeError(
+            "servers must be addresses or a ClientConfig: a Client belongs to its "
+            "event loop, and this call has one of its own; give it to read_table_async "
+            "or read_batches_async"
+        )
+    if not isinstance(servers, Client | ClientConfig):
+        # The configuration checks what the servers are.
+        return ClientConfig.of(servers, options)  # type: ignore[arg-type]
+    if options:
+        raise ArgumentValueError(
+            f"{', '.join(options)}: a {type_name(servers)} has its options already"
+        )
+    return servers
+
+
+def _schema_of(columns: object) -> pa.Schema:
+    if columns is None:
+        return _SCHEMA
+    if not isinstance(columns, pa.Schema):
+        if isinstance(columns, str) or not isinstance(columns, Iterable):
+            raise ArgumentTypeError(
+                "columns must be a list of names, a mapping from names to types or a "
+                f"Schema of pyarrow, not {type_name(columns)}"
+            )
+        types = columns if isinstance(columns, Mapping) else {}
+        columns = [_field_of(name, types.get(name)) for name in columns]
+    schema = pa.schema(columns)
+    _RangeForm(schema)  # which refuses what there is not
+    return schema
+
+
+def _field_of(name: object, kind: object) -> pa.Field:
+    default = _DEFAULTS.get(name)
+    if default is None:
+        raise ArgumentValueError(
+            f"there is no column {name!r}; the columns are {', '.join(_DEFAULTS)}"
+        )
+    if kind is None:
+        return default
+    if isinstance(kind, str):
+        try:
+            kind = pa.type_for_alias(kind)
+        except ValueError as error:
+            raise ArgumentValueError(f"column {name!r}: {error}") from error
+    if not isinstance(kind, pa.DataType):
+        raise ArgumentTypeError(
+            f"column {name!r} must have a type of pyarrow or its name, not "
+            f"{type_name(kind)}"
+        )
+    return default.with_type(kind)
 
 
 def records_to_table(records: Sequence[Record], *, headers: bool = False) -> pa.Table:

@@ -132,12 +132,22 @@ def session(to: Settings):  # type: ignore[no-untyped-def]  # imported where it 
         # Repeated work must put the same rows into the same task.
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.warehouse.dir": str(to.directory / "warehouse"),
-        "spark.python.unix.domain.socket.enabled": "true",
     }
     builder = SparkSession.builder.master(to.master).appName(f"pipeline {to.name}")
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def stop() -> None:
+    """Stop the session, if a step has made one."""
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.getActiveSession()
+    if spark is not None:
+        spark.stop()
 
 
 def stream(to: Settings) -> None:
@@ -268,12 +278,15 @@ def run(args: argparse.Namespace, servers: str) -> None:
     to = Settings(
         servers, args.master, directory.absolute(), args.name, args.orders, args.seed
     )
-    for step in args.steps or STEPS:
-        print(f"{step} ({to.directory})", flush=True)
-        if step == "generate":
-            asyncio.run(generate(to))
-        else:
-            {"stream": stream, "backfill": backfill, "check": check}[step](to)
+    try:
+        for step in args.steps or STEPS:
+            print(f"{step} ({to.directory})", flush=True)
+            if step == "generate":
+                asyncio.run(generate(to))
+            else:
+                {"stream": stream, "backfill": backfill, "check": check}[step](to)
+    finally:
+        stop()
 
 
 if __name__ == "__main__":

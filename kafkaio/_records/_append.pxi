@@ -454,6 +454,7 @@ cdef class OpenBatches:
         Py_ssize_t start,
         Places places not None,
         int64_t most,
+        Py_ssize_t end=-1,
     ):
         """Take rows in, for as long as a batch is open for the next row."""
         cdef ViewedDestinations own = rows._destinations
@@ -465,13 +466,15 @@ cdef class OpenBatches:
         cdef int32_t number = -1
         cdef int32_t last = -2
         cdef bint is_sticky
-        if not 0 <= start <= rows.length or rows.length - start > places._length - places.count:
+        if end < 0:
+            end = rows.length
+        if not 0 <= start <= end <= rows.length or end - start > places._length - places.count:
             raise UsageError(f"there are no such rows from {start} on")
         if partition is not None:
             if not 0 <= partition <= 0x7FFFFFFF:
                 return 0
             fixed = partition
-        for row in range(start, rows.length):
+        for row in range(start, end):
             if self.taken >= most:
                 return row - start
             rows.load(row)
@@ -515,7 +518,7 @@ cdef class OpenBatches:
                 batch.slot = places.slot_of(batch.receipt)
                 batch.places = places
             places.put(batch.slot, index)
-        return rows.length - start
+        return end - start
 
     def are_plain(self, list values not None):
         """Whether an open batch could take each of these values."""

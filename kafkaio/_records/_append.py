@@ -307,7 +307,7 @@ class OpenBatches:
         receipt.count = writer.count
         return receipt, first, writer.count - first, timestamp
 
-    def take_rows(
+    def take_rows(  # noqa: PLR0913 - called once for thousands of rows
         self,
         topic: str | None,
         partition: int | None,
@@ -315,6 +315,7 @@ class OpenBatches:
         start: int,
         places: Places,
         most: int,
+        end: int = -1,
     ) -> int:
         """Take rows in, for as long as a batch is open for the next row.
 
@@ -327,6 +328,7 @@ class OpenBatches:
             start: the first row to take.
             places: where each row went is added here.
             most: no row is taken while ``taken`` is at least this.
+            end: the first row that is not to be taken; -1 for none.
 
         Returns:
             How many were taken.
@@ -334,12 +336,14 @@ class OpenBatches:
         Raises:
             UsageError: there are no such rows.
         """
+        if end < 0:
+            end = rows.length
         if (
-            not 0 <= start <= rows.length
-            or places.count + rows.length - start > len(places.slots) // 4
+            not 0 <= start <= end <= rows.length
+            or places.count + end - start > len(places.slots) // 4
         ):
             raise UsageError(f"there are no such rows from {start} on")
-        for row in range(start, rows.length):
+        for row in range(start, end):
             if self.taken >= most:
                 return row - start
             time, key, value, headers = rows.record(row)
@@ -356,7 +360,7 @@ class OpenBatches:
                 return row - start
             receipt, index, _ = delivery.place()
             places.add(receipt, index)
-        return rows.length - start
+        return end - start
 
     def are_plain(self, values: list[object]) -> bool:
         """Whether an open batch could take each of these values."""

@@ -465,6 +465,7 @@ _LOGGERS: Final[Mapping[str, logging.Logger]] = {
     "producer": PRODUCER,
     "consumer": CONSUMER,
     "admin": CLIENT,
+    "query": CLIENT,
 }
 
 

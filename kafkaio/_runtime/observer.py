@@ -106,7 +106,9 @@ class Observer:
         """A ``"client"``, ``"producer"``, ``"consumer"`` or ``"admin"`` has started.
 
         ``name`` is the ``group_id`` of a consumer that has one, else the ``client_id``.
-        One of the others with its own client is reported after that client.
+        One of the others with its own client is reported after that client. A
+        ``"query"`` of Spark is reported by ``kafkaio.spark.LagListener`` alone, in a
+        thread of the driver, with its name, or its id where it has none.
 
         ``source`` has ``statistics()``, with what an observer may read at any time:
         buffers, lags, connections. Keep a weak reference to it: an object that was

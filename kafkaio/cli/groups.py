@@ -15,7 +15,7 @@ from kafkaio.cli.output import Column, Table
 from kafkaio.cli.reset import add_reset
 from kafkaio.cli.session import Session
 from kafkaio.cli.values import chosen, has_pattern, partition_row
-from kafkaio.cli.watch import LOOK_SECONDS, Look, watch
+from kafkaio.cli.watch import Look, watch
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -214,9 +214,9 @@ async def watch_groups(
     """Show groups, their members and their lag again and again, until Ctrl+C."""
     async with session.admin() as admin:
 
-        async def look() -> Look:
-            found = await _listed(admin, patterns, timeout=LOOK_SECONDS, **options)
-            rows = await _watched(admin, found)
+        async def look(seconds: float) -> Look:
+            found = await _listed(admin, patterns, timeout=seconds, **options)
+            rows = await _watched(admin, found, seconds)
             return Look(rows, [Table(rows, _WATCHED)])
 
         await watch(session, look, interval=interval, rounds=rounds)
@@ -238,13 +238,13 @@ _WATCHED = (
 
 
 async def _watched(
-    admin: Admin, listed: Sequence[GroupListing]
+    admin: Admin, listed: Sequence[GroupListing], seconds: float
 ) -> list[dict[str, object]]:
     names = [it.group_id for it in listed if str(it.type) in {"classic", "consumer"}]
     described = await admin.describe_consumer_groups(
-        names, return_errors=True, timeout=LOOK_SECONDS
+        names, return_errors=True, timeout=seconds
     )
-    lags = await admin.lag(names, return_errors=True, timeout=LOOK_SECONDS)
+    lags = await admin.lag(names, return_errors=True, timeout=seconds)
     rows = []
     for each in listed:
         members = getattr(described.get(each.group_id), "members", None)

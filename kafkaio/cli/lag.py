@@ -15,7 +15,7 @@ from kafkaio.cli.named import not_of_consumers
 from kafkaio.cli.output import Column, Row, Table
 from kafkaio.cli.session import Session
 from kafkaio.cli.values import Seconds, chosen, has_pattern, partition_row
-from kafkaio.cli.watch import LOOK_SECONDS, Look, watch
+from kafkaio.cli.watch import Look, watch
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -147,9 +147,9 @@ class _View:
         empty = [name for name, it in found.items() if not getattr(it, "partitions", 0)]
         return {**found, **await not_of_consumers(self.admin, empty, unknown=True)}
 
-    async def look(self) -> Look:
+    async def look(self, seconds: float) -> Look:
         """Look once, for `watch`."""
-        found = await self.ask(LOOK_SECONDS)
+        found = await self.ask(seconds)
         errors = [each for each in found.values() if isinstance(each, Exception)]
         if errors:
             raise errors[0]

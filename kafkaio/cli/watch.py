@@ -21,10 +21,11 @@ from kafkaio.cli.output import Row, Table, drawn
 from kafkaio.cli.session import Session
 from kafkaio.errors import KafkaError, UsageError
 
-__all__ = ["LOOK_SECONDS", "Look", "watch"]
+__all__ = ["Look", "watch"]
 
-#: How long one look may take before the watch says that there is no answer.
-LOOK_SECONDS: Final = 5.0
+#: How long a look may take before the watch says that there is no answer. The first one
+#: ends the command if it fails, so it has all the time that a call has.
+_LOOK_SECONDS: Final = 5.0
 
 
 class Look(NamedTuple):
@@ -41,7 +42,7 @@ class Look(NamedTuple):
 
 async def watch(
     session: Session,
-    look: Callable[[], Awaitable[Look]],
+    look: Callable[[float], Awaitable[Look]],
     *,
     interval: float,
     rounds: int | None = None,
@@ -50,7 +51,7 @@ async def watch(
 
     Args:
         session: the command.
-        look: asks the cluster.
+        look: asks the cluster, for so many seconds at most.
         interval: seconds between two looks.
         rounds: how often to look; until Ctrl+C if None.
 
@@ -63,8 +64,9 @@ async def watch(
         while rounds is None or done < rounds:
             if done:
                 await anyio.sleep(interval)
+            limit = _LOOK_SECONDS if done else session.connection.timeout
             try:
-                screen.show(await look())
+                screen.show(await look(limit))
             except UsageError:
                 raise
             except (KafkaError, ExceptionGroup) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Self, Unpack
+from uuid import UUID
 
 from kafkaio._arguments import (
     check_group,
@@ -243,6 +244,43 @@ class Client(Closeable):
         """
         wanted = topics if isinstance(topics, re.Pattern) else topics_of(topics)
         return await self._cluster.partitions_for(wanted, self._within(timeout))
+
+    async def topic_ids(
+        self,
+        topics: str | Iterable[str],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, UUID]:
+        """Return the ids of topics (KIP-516); asks a broker, creates no topic.
+
+        A topic that is deleted and made again has another id. `kafkaio.arrow` takes ids
+        along with ranges of offsets, so that it reads no other topic's records.
+
+        Args:
+            topics: the name of a topic, or several names.
+            timeout: seconds; ``default_api_timeout_ms`` by default.
+
+        Returns:
+            The ids by the names of the topics, which are sorted. It is empty with
+            brokers before 2.8, which have no ids.
+
+        Raises:
+            UnknownTopicOrPartition: the cluster has no topic of a name given; raised
+                at once.
+            AuthorizationError: the client may not describe a topic given.
+            BrokerError: a name is illegal.
+            RequestTimeout: no broker answered in time.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: a name is empty.
+            ClosedError: the client is closed, or not started.
+        """
+        wanted = topics_of(topics)
+        found = await self._cluster.topics_for(wanted, self._within(timeout))
+        return {
+            name: topic.topic_id
+            for name, topic in found.items()
+            if topic.topic_id is not None
+        }
 
     async def offsets(
         self,

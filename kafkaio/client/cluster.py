@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 from weakref import ref
 
@@ -62,7 +62,7 @@ from kafkaio.protocol.message import Request, Response, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import TopicPartition
 
-__all__ = ["ClientStatistics", "Cluster"]
+__all__ = ["ClientStatistics", "Cluster", "FoundTopic"]
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
@@ -98,6 +98,18 @@ class ClientStatistics:
     coordinators: int
     metadata_age: float
     connections: tuple[ConnectionStatistics, ...]
+
+
+class FoundTopic(NamedTuple):
+    """A topic as a broker describes it.
+
+    Attributes:
+        topic_id: its id; None if the brokers (before 2.8) have none.
+        partitions: the numbers of its partitions, ascending.
+    """
+
+    topic_id: UUID | None
+    partitions: list[int]
 
 
 class Cluster:
@@ -514,6 +526,29 @@ class Cluster:
             RequestTimeout: no broker answered in time.
             ClosedError: the client is closed.
         """
+        found = await self.topics_for(topics, timeout)
+        return {name: topic.partitions for name, topic in found.items()}
+
+    async def topics_for(
+        self,
+        topics: Collection[str] | re.Pattern[str],
+        timeout: float | None = None,  # noqa: ASYNC109
+        *,
+        skips_unknown: bool = False,
+    ) -> dict[str, FoundTopic]:
+        """Return the ids and partitions of topics, as a broker knows them now.
+
+        Args:
+            topics: names; or a pattern of whole names, which matches no internal topic.
+            timeout: seconds; ``default_api_timeout_ms`` by default.
+            skips_unknown: leave out topics named that do not exist.
+
+        Returns:
+            What was found by the topics' names, sorted.
+
+        Raises:
+            KafkaError: as in `partitions_for`.
+        """
         names = None if isinstance(topics, re.Pattern) else frozenset(topics)
         if names is not None and not names:
             return {}  # an empty list stands for all topics in old versions
@@ -522,20 +557,25 @@ class Cluster:
             wanted = [MetadataRequestTopic(name=name) for name in sorted(names)]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         answer = await self.request(request, timeout=timeout)
-        found: dict[str, list[int]] = {}
+        found: dict[str, FoundTopic] = {}
         for topic in answer.topics:
             name = topic.name or ""
             if isinstance(topics, re.Pattern):
                 if topic.is_internal or topics.fullmatch(name) is None:
                     continue
             elif topic.error_code not in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
+                is_unknown = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if is_unknown and skips_unknown:
+                    continue
                 raise broker_error(
                     topic.error_code,
                     sentence(topic.error_code, f"look up topic {name!r}"),
                     api=request.API_KEY,
                     topic=name,
                 )
-            found[name] = sorted(part.partition_index for part in topic.partitions)
+            topic_id = topic.topic_id if topic.topic_id.int else None
+            numbers = sorted(part.partition_index for part in topic.partitions)
+            found[name] = FoundTopic(topic_id, numbers)
         return {name: found[name] for name in sorted(found)}
 
     async def check_topics(self, topics: Iterable[str], timeout: float) -> None:  # noqa: ASYNC109

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
+from kafkaio.config.msk import OPTIONS as MSK_OPTIONS
 from kafkaio.errors import ConfigurationError
 
 __all__ = ["LoginModule", "parse_jaas"]
@@ -28,6 +29,7 @@ _OPTIONS: Final = frozenset(
         *("username", "password", "tokenauth", "keyTab", "principal", "serviceName"),
         *("useKeyTab", "useTicketCache", "ticketCache", "storeKey", "debug"),
         *("clientId", "clientSecret", "scope"),
+        *MSK_OPTIONS,
     }
 )
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})

@@ -2,9 +2,9 @@
 
 ``sasl.jaas.config`` has user and password (KIP-85), and ``sasl.oauthbearer.*`` says
 where tokens come from (KIP-768, KIP-1139, KIP-1258; the names of librdkafka for the
-same). `read_login` turns them into options of kafkaio. What tokens need is a
-`TokenRequest`, of which the client makes a provider of ``kafkaio.security``: this
-package is below that one.
+same, and AWS's own for MSK). `read_login` turns them into options of kafkaio. What
+tokens need is a `TokenRequest`, of which the client makes a provider of
+``kafkaio.security``: this package is below that one.
 
 No error and no ``repr`` shows a secret. State: none; everything here is immutable.
 """
@@ -18,12 +18,30 @@ from typing import Final, Literal, TypeAlias
 from kafkaio._dataclass import dataclass
 from kafkaio.config.declaration import wrong_value
 from kafkaio.config.jaas import LoginModule, parse_jaas
+from kafkaio.config.msk import (
+    CLIENT_HANDLERS,
+    LOGIN_HANDLER,
+    LOGIN_MODULE,
+    MECHANISM,
+    MskFacts,
+    read_msk,
+)
 from kafkaio.errors import ConfigurationError
 
 __all__ = ["AssertionFacts", "TokenRequest", "read_login"]
 
+TokenKind: TypeAlias = Literal[
+    "client credentials",
+    "client assertion",
+    "JWT bearer",
+    "file",
+    "msk",
+    "unsecured",
+]
+
 _JAAS: Final = "sasl.jaas.config"
 _HANDLER: Final = "sasl.login.callback.handler.class"
+_CLIENT_HANDLER: Final = "sasl.client.callback.handler.class"
 _OAUTH: Final = "sasl.oauthbearer."
 _ASSERTION: Final = f"{_OAUTH}assertion."
 _PROVIDER: Final = "use sasl_oauth_token_provider instead"
@@ -32,29 +50,41 @@ _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     "OAuthBearerLoginModule": ("OAUTHBEARER",),
     "Krb5LoginModule": ("GSSAPI",),
+    LOGIN_MODULE: (MECHANISM,),
 }
 #: Java's handlers of OAUTHBEARER, without their packages: whether tokens are signed.
 _HANDLERS: Final = {
     "OAuthBearerLoginCallbackHandler": True,
     "OAuthBearerUnsecuredLoginCallbackHandler": False,
 }
-_MSK: Final = frozenset(
-    {
-        "IAMLoginModule",
-        "IAMClientCallbackHandler",
-        "IAMOAuthBearerLoginCallbackHandler",
-    }
-)
-_MSK_HINT: Final = (
-    "for AWS MSK, use sasl_mechanism='OAUTHBEARER' and "
-    "sasl_oauth_token_provider=kafkaio.security.MskToken(region)"
-)
+#: The same option takes the classes of ``kafkaio.security``, by the kind of request.
+_PROVIDERS: Final[Mapping[str, TokenKind]] = {
+    "ClientAssertion": "client assertion",
+    "ClientCredentials": "client credentials",
+    "FileToken": "file",
+    "JwtBearer": "JWT bearer",
+    "MskToken": "msk",
+    "UnsecuredToken": "unsecured",
+}
+#: What each kind cannot do without.
+_NEEDS: Final[Mapping[TokenKind, str]] = {
+    "client assertion": (
+        "sasl.oauthbearer.token.endpoint.url, "
+        "sasl.oauthbearer.client.credentials.client.id and "
+        "sasl.oauthbearer.assertion.*"
+    ),
+    "client credentials": (
+        "sasl.oauthbearer.token.endpoint.url and sasl.oauthbearer.client.credentials.*"
+    ),
+    "file": "sasl.oauthbearer.token.endpoint.url=file:///path",
+    "JWT bearer": (
+        "sasl.oauthbearer.token.endpoint.url and sasl.oauthbearer.assertion.*"
+    ),
+    "msk": "no other property of sasl.oauthbearer.*",
+    "unsecured": "unsecuredLoginStringClaim_sub in sasl.jaas.config",
+}
 _BEARER_GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _UNSECURED: Final = "unsecuredLogin"
-
-TokenKind: TypeAlias = Literal[
-    "client credentials", "client assertion", "JWT bearer", "file", "unsecured"
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +128,7 @@ class TokenRequest:
         assertion: what proves who the client is; None for its secret.
         principal: whom an unsecured token stands for.
         lifetime: seconds that an unsecured token lives.
+        msk: who signs tokens of AWS MSK; None for other tokens.
     """
 
     kind: TokenKind
@@ -109,6 +140,7 @@ class TokenRequest:
     assertion: AssertionFacts | None = None
     principal: str = ""
     lifetime: int = 3600
+    msk: MskFacts | None = None
 
 
 def read_login(
@@ -133,12 +165,15 @@ def read_login(
         mechanism = mechanism.strip().upper()
     if module is not None:
         _check_mechanism(module, mechanism)
-    asked = _Properties(given, {} if module is None else module.options)
+    asked = _Properties(given, {} if module is None else module.options, rest)
     options: dict[str, object] = {}
-    is_by_token = mechanism == "OAUTHBEARER"
+    is_by_token = mechanism in ("OAUTHBEARER", MECHANISM)
     if module is not None and not is_by_token:
         options = _READERS[module.kind](module.options)
-    if is_by_token and (module is not None or given):
+    if mechanism == MECHANISM:
+        options = {"sasl_oauth_token_provider": _msk_by_its_mechanism(asked)}
+        rest = _with_mechanism(rest, "OAUTHBEARER")
+    elif is_by_token and (module is not None or given):
         options = {"sasl_oauth_token_provider": _request(asked)}
     asked.check_all_read()
     _check_apart(options, rest)
@@ -146,7 +181,16 @@ def read_login(
 
 
 def _is_about_login(name: str) -> bool:
-    return name in {_JAAS, _HANDLER} or name.startswith(_OAUTH)
+    names = {_JAAS, _HANDLER, _CLIENT_HANDLER}
+    return name in names or name.startswith(_OAUTH)
+
+
+def _with_mechanism(
+    properties: Mapping[str, object], mechanism: str
+) -> dict[str, object]:
+    names = ("sasl.mechanism", "sasl.mechanisms")
+    rest = {name: v for name, v in properties.items() if name not in names}
+    return rest | {"sasl.mechanism": mechanism}
 
 
 def _module(value: object) -> LoginModule | None:
@@ -158,8 +202,6 @@ def _module(value: object) -> LoginModule | None:
 
 
 def _check_mechanism(module: LoginModule, mechanism: object) -> None:
-    if module.kind in _MSK:
-        raise ConfigurationError(f"{_JAAS}: {module.name}: {_MSK_HINT}")
     fitting = _MODULES.get(module.kind)
     if fitting is None:
         known = ", ".join(_MODULES)
@@ -260,12 +302,25 @@ class _Properties:
 
     Args:
         given: values by dotted name.
-        module: the options of OAuthBearerLoginModule.
+        module: the options of the login module.
+        others: properties that are about something else.
     """
 
-    def __init__(self, given: Mapping[str, object], module: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, object],
+        module: Mapping[str, str],
+        others: Mapping[str, object],
+    ) -> None:
         self._given = dict(given)
         self._module = module
+        self._others = others
+
+    def msk(self) -> TokenRequest:
+        """Return the request for tokens of AWS MSK."""
+        names = ("bootstrap.servers", "metadata.broker.list")
+        servers = next((self._others[n] for n in names if n in self._others), "")
+        return TokenRequest(kind="msk", msk=read_msk(self._module, servers))
 
     def take(self, *names: str, module: str = "") -> str:
         """Return the first of these that was given, else an option of the module."""
@@ -273,10 +328,10 @@ class _Properties:
         return found[0] if found else self._module.get(module, "")
 
     def number(self, name: str, default: int) -> int:
-        """Return a whole number of seconds."""
+        """Return an integer number of seconds."""
         text = self.take(name)
         if text and not text.isdecimal():
-            raise wrong_value(name, text, "is not a whole number")
+            raise wrong_value(name, text, "is not an integer")
         return int(text) if text else default
 
     def flag(self, name: str) -> bool:
@@ -307,12 +362,36 @@ class _Properties:
             )
 
 
+def _msk_by_its_mechanism(asked: _Properties) -> TokenRequest:
+    handler = asked.take(_CLIENT_HANDLER).rpartition(".")[2]
+    if handler and handler not in CLIENT_HANDLERS:
+        names = " and ".join(sorted(CLIENT_HANDLERS))
+        raise ConfigurationError(f"{_CLIENT_HANDLER}: {MECHANISM} has {names}")
+    return asked.msk()
+
+
 def _request(asked: _Properties) -> TokenRequest:
     handler = asked.take(_HANDLER).rpartition(".")[2]
-    if handler in _MSK:
-        raise ConfigurationError(f"{_HANDLER}: {_MSK_HINT}")
-    if handler and handler not in _HANDLERS:
-        raise ConfigurationError(f"{_HANDLER}: no classes of Java: {_PROVIDER}")
+    wanted = "msk" if handler == LOGIN_HANDLER else _PROVIDERS.get(handler)
+    if wanted is None and handler and handler not in _HANDLERS:
+        known = ", ".join((*_PROVIDERS, *_HANDLERS, LOGIN_HANDLER))
+        raise ConfigurationError(
+            f"{_HANDLER}: kafkaio has no classes of Java, and none of this name; it "
+            f"has {known}; {_PROVIDER} for your own"
+        )
+    if wanted == "msk":
+        asked.take(_CLIENT_HANDLER)  # the same class, which serves both sides in Java
+        return asked.msk()
+    found = _by_oauth(asked, handler)
+    if wanted is not None and found.kind != wanted:
+        raise ConfigurationError(
+            f"{_HANDLER}: {handler} needs {_NEEDS[wanted]}, and what is given is for "
+            f"{next(name for name, kind in _PROVIDERS.items() if kind == found.kind)}"
+        )
+    return found
+
+
+def _by_oauth(asked: _Properties, handler: str) -> TokenRequest:
     method = asked.take(f"{_OAUTH}method").lower() or "oidc"
     if method != "oidc":
         raise ConfigurationError(f"{_OAUTH}method is not oidc: {_PROVIDER}")
@@ -320,6 +399,9 @@ def _request(asked: _Properties) -> TokenRequest:
     if not url:
         if _HANDLERS.get(handler, False):
             raise ConfigurationError(f"{_OAUTH}token.endpoint.url is missing")
+        wanted = _PROVIDERS.get(handler, "unsecured")
+        if wanted != "unsecured":
+            raise ConfigurationError(f"{_HANDLER}: {handler} needs {_NEEDS[wanted]}")
         return _unsecured(asked)
     if asked.flag(f"{_OAUTH}header.urlencode"):
         raise ConfigurationError(
@@ -339,7 +421,7 @@ def _unsecured(asked: _Properties) -> TokenRequest:
         )
     life = claims.get("LifetimeSeconds", "3600")
     if not life.isdecimal():
-        raise ConfigurationError(f"{_UNSECURED}LifetimeSeconds is no whole number")
+        raise ConfigurationError(f"{_UNSECURED}LifetimeSeconds is not an integer")
     return TokenRequest(kind="unsecured", principal=principal, lifetime=int(life))
 
 

@@ -146,6 +146,12 @@ def wrong_choice(
             "file: keytool -importkeystore -srckeystore x.jks -destkeystore x.p12 "
             "-deststoretype PKCS12"
         )
+    if text.upper() == "AWS_MSK_IAM":
+        return ConfigurationError(
+            f"{name}={text!r}: use sasl_mechanism='OAUTHBEARER' and "
+            "sasl_oauth_token_provider=kafkaio.security.MskToken(region), or "
+            "from_properties(), which reads the properties of AWS's library"
+        )
     near = nearest(text, [str(choice) for choice in choices], _NEAR_CHOICE)
     is_near = isinstance(value, str) and near
     # What resembles a choice is one misspelt, and no secret.

@@ -1,42 +1,50 @@
-"""Fetches ranges of offsets, one after the other, each time that it is asked.
+"""Fetches ranges of offsets, many with one request, each time that it is asked.
 
-A `RangeFetcher` has no task. It has at most one fetch in flight and one answer that is
-being read, a `RangePart`. `RangeFetcher.part` returns the answer that comes next, and
-has written the fetch after it to the connection by then: the broker works while the
+`kafkaio._machines.ranges.Ranges` decides what is fetched from which broker, and which
+range is read next. A `RangeFetcher` sends the fetches, one at a time to each broker,
+and reads the answers. `RangeFetcher.part` returns the `RangePart` that comes next, and
+has written the fetches after it to the connections by then: the brokers work while the
 caller reads, also if the caller stops the event loop in between.
+
+It has no task of its own, but for one that opens the connection to a broker, or asks a
+new leader whether its log has what was read: a broker that is gone must not hold the
+others. That task ends with the answer, or with its time limit.
 
 Invariants:
 
-- The *position* is the offset up to which the caller has accepted what it read
-  (`RangeFetcher.accept`). Whatever fails, and whoever is cancelled, reading goes on
-  from there: no record is lost, and none is read twice.
-- The fetch in flight begins where the part that is being read ends: in the same range
-  if that goes on, else at the start of the next one. `RangeFetcher.rewind` drops both.
+- The *position* of a range is the offset up to which the caller has accepted what it
+  read (`RangeFetcher.accept`). Whatever fails, and whoever is cancelled, reading goes
+  on from there: no record is lost, and none is read twice.
+- An answer counts for a range only if the range still waits for the fetch: a range that
+  was taken back (`RangeFetcher.take_back`) waits for none.
 - A range ends when the position reaches its end. Compaction, aborted transactions and
   markers leave offsets without records, so the last record of a range may be far from
   its end, and nothing is fetched from the end on.
+- All records of a topic in one reader are of one topic id. A topic that is made again
+  before anything of it was read is read as it is now, unless the caller has said which
+  id it is to have.
 
-A fetch is outside of any fetch session (KIP-227): it asks for one partition, so that a
-session would save nothing, and would take one of the places that a broker has for
-sessions until it is closed.
+A fetch is outside of any fetch session (KIP-227): the ranges are others each time, and
+a session would take one of the places that a broker has for them until it is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
-import anyio
-
-from kafkaio._machines.fetch_session import FetchPlan
+from kafkaio._machines.fetch_session import FetchPlan, FetchTarget
+from kafkaio._machines.ranges import Answer, Ranges, RangeState
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._records.batch import Batch, Decompressor
-from kafkaio._runtime.clock import now
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.supervisor import Child
+from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.client import offsets
 from kafkaio.client.offsets import EARLIEST, LATEST, OffsetLookup
 from kafkaio.client.retry import Attempts
@@ -83,13 +91,10 @@ __all__ = ["RangeFetcher", "RangePart"]
 
 #: How long a broker may wait for records that a range claims and the log has not.
 _WAIT_MS: Final = 500
-#: Bytes of a record, where none has been seen; a little more than most have.
-_RECORD: Final = 1024
-#: Bytes to ask for beyond what the rest of a range is expected to take: its last batch
-#: may go on after the end.
-_MARGIN: Final = 65_536
-#: How much denser than what was read the rest of a range may be.
-_SLACK: Final = 1.25
+#: Seconds that a range is waited for while there are records of later ones.
+_PATIENCE: Final = 0.5
+#: How often metadata is fetched for topics that have another id than they should have.
+_LOOKS: Final = 3
 
 
 class Cluster(KnownCluster, LeaderHints, offsets.Cluster, Protocol):
@@ -120,6 +125,17 @@ class Cluster(KnownCluster, LeaderHints, offsets.Cluster, Protocol):
         """Check that topics exist, without creating them."""
         ...
 
+    async def wait_for_update(self, timeout: float | None = None) -> object:  # noqa: ASYNC109
+        """Wait until metadata was fetched."""
+        ...
+
+    def start_soon(self, child: Child, name: str) -> None:
+        """Start a background task, which is cancelled when the cluster is closed."""
+
+
+#: What a flight asks for: partitions, their ranges, and where they begin.
+_Asked: TypeAlias = Sequence[tuple[TopicPartition, RangeState, int]]
+
 
 class _NothingYet(KafkaError):
     """A broker has no records at an offset before the end of a range."""
@@ -131,43 +147,45 @@ class _Flight:
     """A fetch in flight, and what became of it; see `kafkaio._net.connection.Reply`.
 
     Attributes:
-        index: the number of its range.
-        offset: where it begins.
+        node: the broker that was asked.
+        ranges: the ranges that it asks for, by their partitions.
         plan: what it asks for.
         max_bytes: how many bytes of records it asks for.
-        is_follower: whether a follower was asked.
         response: the answer, once it has come.
         error: why there is none.
     """
 
     __slots__ = (
         "_is_dropped",
-        "_waiter",
+        "_on_end",
         "error",
-        "index",
-        "is_follower",
         "max_bytes",
-        "offset",
+        "node",
         "plan",
+        "ranges",
         "response",
     )
 
     def __init__(
-        self, index: int, offset: int, plan: FetchPlan, max_bytes: int
+        self,
+        node: int,
+        ranges: Mapping[TopicPartition, RangeState],
+        plan: FetchPlan,
+        max_bytes: int,
+        on_end: Callable[[_Flight], None],
     ) -> None:
-        self.index: int = index
-        self.offset: int = offset
+        self.node: int = node
+        self.ranges: Mapping[TopicPartition, RangeState] = ranges
         self.plan: FetchPlan = plan
         self.max_bytes: int = max_bytes
         self.response: FetchResponse | None = None
         self.error: Exception | None = None
+        self._on_end = on_end
         self._is_dropped = False
-        self._waiter: asyncio.Future[None] | None = None
 
     def drop(self) -> None:
         """Have the answer dropped when it comes."""
         self._is_dropped = True
-        self.response = None
 
     def done(self) -> bool:
         """Whether nobody needs the answer any more."""
@@ -176,27 +194,18 @@ class _Flight:
     def set_result(self, response: FetchResponse) -> None:
         """Take the answer."""
         self.response = response
-        self._wake()
+        self._on_end(self)
 
     def set_exception(self, error: Exception) -> None:
         """Take the reason why there is none."""
         self.error = error
-        self._wake()
+        self._on_end(self)
 
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether there is an answer, or a reason why there is none."""
-        return self.response is not None or self.error is not None
-
-    async def wait(self) -> None:
-        """Wait for the answer, or for the reason why there is none."""
-        while not self.has_ended:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+    def asks(self) -> Iterator[tuple[TopicPartition, RangeState, int]]:
+        """The ranges that still wait for it, with the offsets that it asks for."""
+        for tp, each in self.ranges.items():
+            if each.request is self:
+                yield tp, each, self.plan.wanted[tp].offset
 
 
 class RangePart:
@@ -205,32 +214,30 @@ class RangePart:
     Read it as ``while (batch := part.next()) is not None: ...; part.advance()``.
 
     Args:
-        index: the number of its range.
-        within: the range.
+        state: how far the range has come.
         offset: where the fetch began.
         batches: whole batches, at least one; the first may begin before the offset, and
             the last may go on after the end of the range.
         isolation: which of them the user gets.
 
     Attributes:
-        index: the number of its range.
+        state: how far the range has come.
         within: the range.
         position: records before it are not part of the rest.
         next_offset: where the fetch after this part begins.
     """
 
-    __slots__ = ("_batches", "_isolation", "index", "next_offset", "position", "within")
+    __slots__ = ("_batches", "_isolation", "next_offset", "position", "state", "within")
 
     def __init__(
         self,
-        index: int,
-        within: OffsetRange,
+        state: RangeState,
         offset: int,
         batches: Sequence[Batch],
         isolation: IsolationFilter,
     ) -> None:
-        self.index: int = index
-        self.within: OffsetRange = within
+        self.state: RangeState = state
+        self.within: OffsetRange = state.within
         self.position: int = offset
         self.next_offset: int = max(offset, batches[-1].next_offset)
         self._batches = deque(batches)
@@ -320,11 +327,12 @@ class RangeFetcher:
         ranges: the ranges, in the order in which they are read.
         isolation_level: 1 leaves aborted transactions out.
         fetch_bytes: the most bytes of one answer, unless a batch is larger.
+        topic_ids: the ids that topics had when the ranges were chosen.
         borrower: who reads; while it lives, and until `close`, the fetcher has
             connections of its own.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the caller of `read_ranges` chooses
         self,
         cluster: Cluster,
         config: ClientConfig,
@@ -332,39 +340,34 @@ class RangeFetcher:
         *,
         isolation_level: int,
         fetch_bytes: int,
+        topic_ids: Mapping[str, UUID],
         borrower: object,
     ) -> None:
         self._cluster = cluster
         self._config = config
-        self._ranges = tuple(each for each in ranges if each.start < each.end)
         self._isolation_level = isolation_level
-        self._fetch_bytes = fetch_bytes
+        self._ranges = Ranges(
+            [each for each in ranges if each.start < each.end],
+            fetch_bytes=fetch_bytes,
+            backoff=cluster.retry_policy.backoff,
+        )
         # Fetches that wait at a broker delay nobody else's.
         self._connection_class = cluster.borrow_class(ConnectionClass.FETCH, borrower)
         self._brokers = FetchBrokers(cluster)
         self._decompressor = Decompressor()
         self._is_checked = False
-        # How far the caller has come: the number of the range, and the offset.
-        self._index = 0
-        self._position = self._ranges[0].start if self._ranges else 0
-        self._part: RangePart | None = None
-        self._flight: _Flight | None = None
-        # The bytes that the batch at the position needs, if it did not fit.
-        self._needed = 0
-        # Bytes per offset in the last answer of each topic.
-        self._density: dict[str, float] = {}
-        # The ids that the topics had when they were first fetched.
-        self._topic_ids: dict[str, UUID] = {}
-        # Of the range that is fetched: the epoch of its last batch, -1 if there is
-        # none, and the epoch of the leader whose log is known to have that batch.
-        self._last_epoch = -1
-        self._leader_epoch = -1
+        self._wakeup = Wakeup()
+        self._flights: set[_Flight] = set()
+        # Flights that have ended and were not looked at.
+        self._ended: list[_Flight] = []
+        # The ids of the topics: as the caller gave them, else as they were first read.
+        self._topic_ids = dict(topic_ids)
 
     async def part(self) -> RangePart | None:
-        """Return what comes next, with the fetch after it on its way.
+        """Return what comes next, with the fetches after it on their way.
 
         The same part is returned until it is read. If the call is cancelled, or raises,
-        another call goes on at the same position.
+        another call goes on at the same positions.
 
         Returns:
             The part; None if everything is read.
@@ -372,131 +375,211 @@ class RangeFetcher:
         Raises:
             OffsetOutOfRange: the log does not have the range.
             LogTruncated: a new leader's log has lost what was read.
-            UnknownTopicOrPartition: there is no such topic or partition.
+            UnknownTopicOrPartition: there is no such topic or partition, or the topic
+                was deleted and made again.
             RecordTooLarge: a batch is larger than ``max_response_size``.
             RequestTimeout: there was nothing for ``default_api_timeout_ms``.
             BrokerError: a broker refused, and asking again cannot help.
         """
+        ranges = self._ranges
         attempts = Attempts(
-            self._what(),
+            "read ranges",
             self._cluster.retry_policy,
             self._config.default_api_timeout_ms / 1000,
             surfaced=(UnknownTopicOrPartition,),
         )
-        if self._ranges and not self._is_checked:
+        if not self._is_checked:
             await self._check(attempts)
+        patient_until = now() + _PATIENCE
         while True:
-            self._end_ranges()
-            point = self._next_point()
-            if point is not None and self._flight is None:
-                error = await self._launch(*point)
-                if error is not None and self._part is None:
-                    await self._fail(error, attempts)
-            if self._part is not None:
-                return self._part
-            if self._flight is None:
-                if point is None:
-                    return None
-            else:
-                await self._receive(self._flight, attempts)
+            self._land_all()
+            self._launch_all()
+            if (part := await self._next()) is not None or ranges.is_done():
+                return part
+            if now() >= attempts.deadline:
+                raise self._expired(attempts)
+            if now() >= patient_until:
+                ranges.pass_over()
+                patient_until = attempts.deadline
+                continue
+            await self._wait(min(patient_until, attempts.deadline))
 
-    def accept(self) -> None:
-        """Note that the part was read up to its position."""
-        part = self._part
-        if part is not None:
-            self._index, self._position = part.index, part.position
+    async def _next(self) -> RangePart | None:
+        each = self._ranges.turn()
+        if each is None:
+            return None
+        if (part := self.first_part(each)) is not None:
+            return part
+        error, each.final = each.final, None
+        assert error is not None  # else it was not its turn
+        if type(error) is OffsetOutOfRange:  # and not LogTruncated
+            error = await self._out_of_range(each)
+        raise error
 
-    def rewind(self) -> None:
-        """Fetch again from the position that was accepted last."""
-        self._part = None
-        if self._flight is not None:
-            self._flight.drop()
-            self._flight = None
+    @staticmethod
+    def first_part(each: RangeState) -> RangePart | None:
+        """The part of a range that is read next."""
+        if not each.parts:
+            return None
+        part = each.parts[0][0]
+        assert isinstance(part, RangePart)
+        return part
+
+    def following(self) -> RangePart | None:
+        """The part that comes next, if it is here."""
+        each = self._ranges.turn()
+        return None if each is None else self.first_part(each)
+
+    def accept(self, part: RangePart) -> None:
+        """Note that a part, the first one of its range, was read up to its position."""
+        self._ranges.accept(part.state)
+
+    def take_back(self, each: RangeState, accepted: int) -> None:
+        """Fetch a range again from an offset that was accepted before."""
+        self._ranges.take_back(each, accepted)
+
+    def remaining(self) -> list[OffsetRange]:
+        """What is left of the ranges, from the positions that were accepted."""
+        return [
+            OffsetRange(each.within.partition, each.accepted, each.within.end)
+            for each in self._ranges.unread()
+        ]
 
     def close(self) -> None:
         """Read nothing more; leave the connections to the next reader."""
-        self.rewind()
+        for flight in self._flights:
+            flight.drop()
+        self._flights.clear()
         self._cluster.return_class(self._connection_class)
-        self._ranges, self._index = (), 0
 
-    # ---- where reading is ----------------------------------------------------------
-
-    def _end_ranges(self) -> None:
-        """Leave a part that was read, and a range whose end was reached."""
-        part = self._part
-        if part is not None and part.is_read:
-            self._part = None
-        if self._part is not None or self._index == len(self._ranges):
-            return
-        if self._position >= self._ranges[self._index].end:
-            self._index += 1
-            if self._index < len(self._ranges):
-                self._position = self._ranges[self._index].start
-
-    def _next_point(self) -> tuple[int, int] | None:
-        """Where the next fetch begins; None if everything was fetched."""
-        index, offset = self._index, self._position
-        if self._part is not None:
-            index, offset = self._part.index, self._part.next_offset
-            if offset >= self._ranges[index].end:
-                index += 1
-                offset = self._ranges[index].start if index < len(self._ranges) else 0
-        return (index, offset) if index < len(self._ranges) else None
+    # ---- before the first fetch ------------------------------------------------------
 
     async def _check(self, attempts: Attempts) -> None:
-        partitions = [each.partition for each in self._ranges]
+        """See that the partitions exist, and have the ids that they should have."""
+        partitions = [each.within.partition for each in self._ranges.unread()]
         topics = sorted({tp.topic for tp in partitions})
         left = self._config.default_api_timeout_ms / 1000
-        await self._cluster.check_topics(topics, attempts.within(left))
-        await self._cluster.wait_for_partitions(partitions, attempts.within(left))
+        if topics:
+            await self._cluster.check_topics(topics, attempts.within(left))
+            await self._cluster.wait_for_partitions(partitions, attempts.within(left))
+        for look in range(_LOOKS):
+            # The client may have been told of the topics long ago. Of brokers, one may
+            # know of a new topic a moment later than another.
+            if not (others := self._remade(topics)):
+                break
+            if look:
+                await attempts.pause(self._other_id(others[0]))
+            self._cluster.request_refresh(*others)
+            await self._cluster.wait_for_update(attempts.within(left))
         self._is_checked = True
 
-    async def _fail(self, error: KafkaError, attempts: Attempts) -> None:
-        """Wait for the back-off after a failure that may pass; raise any other."""
+    def _remade(self, topics: Sequence[str]) -> list[str]:
+        """The topics whose ids are known to be others than they should be."""
+        view = self._cluster.view
+        return [
+            topic
+            for topic in topics
+            if topic in self._topic_ids
+            and (known := view.topic_id(topic)) is not None
+            and known != self._topic_ids[topic]
+        ]
+
+    @staticmethod
+    def _other_id(topic: str) -> UnknownTopicOrPartition:
+        code = ErrorCode.UNKNOWN_TOPIC_ID
+        return UnknownTopicOrPartition(
+            f"topic {topic!r} was deleted and created again meanwhile",
+            code=code,
+            name=code.name,
+        )
+
+    # ---- waiting ---------------------------------------------------------------------
+
+    async def _wait(self, until: float) -> None:
+        due = self._ranges.next_due(now())
+        await self._wakeup.wait(until if due is None else min(until, due))
+
+    def _expired(self, attempts: Attempts) -> KafkaError:
+        unread = self._ranges.unread()
+        late = next((each for each in unread if each.failure is not None), unread[0])
+        (topic, partition), _, end = late.within
+        attempts.what = f"read {topic}-{partition} from offset {late.accepted} to {end}"
+        if late.failure is not None:
+            attempts.note(late.failure)
+        return attempts.expired()
+
+    def _failed(self, each: RangeState, error: KafkaError) -> None:
+        """Note a failure of one range; it is fetched again unless that cannot help."""
         if not error.retriable:
-            raise error
-        attempts.what = self._what()
-        await attempts.pause(error)
+            self._ranges.refuse(each, error)
+            return
+        failures, delay = self._ranges.failed(each, error, now(), roll())
+        self._report(each, failures, delay, error)
 
-    def _what(self) -> str:
-        if self._index >= len(self._ranges):
-            return "read ranges"
-        tp, _, end = self._ranges[self._index]
-        return f"read {tp.topic}-{tp.partition} from offset {self._position} to {end}"
+    def _node_failed(
+        self, node: int, ranges: Iterable[RangeState], error: KafkaError
+    ) -> None:
+        """Note that a broker gave no answer for some ranges."""
+        ranges = list(ranges)
+        if not error.retriable:
+            for each in ranges:
+                self._ranges.refuse(each, error)
+            return
+        failures, delay = self._ranges.node_failed(node, now(), roll())
+        for each in ranges:
+            each.failure = error
+        if ranges:
+            self._report(ranges[0], failures, delay, error)
 
-    # ---- one fetch -----------------------------------------------------------------
+    def _report(
+        self, each: RangeState, failures: int, delay: float, error: KafkaError
+    ) -> None:
+        what = f"read {_name(each.within.partition)} from offset {each.next_offset}"
+        self._cluster.retry_policy.observer.retrying(what, failures, delay, error)
 
-    async def _launch(self, index: int, offset: int) -> KafkaError | None:
-        """Send a fetch; returns why that was not possible."""
-        cluster, within = self._cluster, self._ranges[index]
-        tp = within.partition
-        node_id = self._brokers.node_of(tp)
-        if node_id is None:
-            return self._leaderless(tp)
-        if offset == within.start:
-            self._last_epoch = -1
-        if (error := await self._validate(tp, offset)) is not None:
-            return error
-        connection = cluster.ready_connection(node_id, self._connection_class)
-        if connection is None:
-            try:
-                connection = await cluster.connection(node_id, self._connection_class)
-            except NetworkError as failure:
-                cluster.request_refresh(tp.topic)
-                return failure
-        max_bytes = self._max_bytes(within, offset)
-        target = target_of(cluster.view, tp, offset, max_bytes)
-        if target.topic_id.int:
-            # A topic that was deleted and created again has other records.
-            first_id = self._topic_ids.setdefault(tp.topic, target.topic_id)
-            if target.topic_id != first_id:
-                code = ErrorCode.UNKNOWN_TOPIC_ID
-                return UnknownTopicOrPartition(
-                    f"topic {tp.topic!r} was deleted and created again meanwhile",
-                    code=code,
-                    name=code.name,
-                )
-        plan = sessionless(connection.versions.usable(FetchRequest), {tp: target})
+    # ---- sending ---------------------------------------------------------------------
+
+    def _launch_all(self) -> None:
+        """Send a fetch to each broker that can be asked for something."""
+        brokers = len(self._cluster.view.brokers)
+        choice = self._ranges.choose(self._brokers.node_of, brokers, now())
+        for each in choice.leaderless:
+            self._failed(each, self._leaderless(each.within.partition))
+        for node, group in choice.groups.items():
+            connection = self._cluster.ready_connection(node, self._connection_class)
+            moved = [each for each in group if self._has_moved(each)]
+            if connection is None or moved:
+                self._prepare(node, group, moved)
+            else:
+                self._launch(node, connection, group)
+
+    def _leaderless(self, tp: TopicPartition) -> KafkaError:
+        self._cluster.request_refresh(tp.topic)
+        if self._cluster.view.partition(tp) is None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return broker_error(code, f"the cluster does not describe {_name(tp)}")
+        code = ErrorCode.LEADER_NOT_AVAILABLE
+        return broker_error(code, f"{_name(tp)} has no leader now")
+
+    def _launch(
+        self, node: int, connection: Connection, group: Sequence[RangeState]
+    ) -> None:
+        view, ranges = self._cluster.view, self._ranges
+        targets: dict[TopicPartition, FetchTarget] = {}
+        asked: dict[TopicPartition, RangeState] = {}
+        for each in group:
+            tp = each.within.partition
+            target = target_of(view, tp, each.next_offset, ranges.max_bytes(each))
+            wanted = self._topic_ids.get(tp.topic)
+            if target.topic_id.int and wanted is not None and target.topic_id != wanted:
+                # A topic that was deleted and created again has other records.
+                ranges.refuse(each, self._other_id(tp.topic))
+                continue
+            targets[tp], asked[tp] = target, each
+        if not asked:
+            return
+        max_bytes = ranges.total_bytes(asked.values())
+        plan = sessionless(connection.versions.usable(FetchRequest), targets)
         limits = FetchLimits(
             max_wait_ms=_WAIT_MS,
             min_bytes=1,
@@ -504,190 +587,267 @@ class RangeFetcher:
             isolation_level=self._isolation_level,
             rack=self._config.client_rack,
         )
-        self._flight = _Flight(index, offset, plan, max_bytes)
+        flight = _Flight(node, asked, plan, max_bytes, self._flight_ended)
+        for each in asked.values():
+            each.request = flight
+        self._flights.add(flight)
+        ranges.asking(node, max_bytes)
         connection.submit_to(
-            self._flight,
+            flight,
             fetch_request(plan, limits),
             timeout=(self._config.request_timeout_ms + _WAIT_MS) / 1000,
             max_version=highest_version(plan),
         )
-        return None
 
-    async def _validate(self, tp: TopicPartition, offset: int) -> KafkaError | None:
-        """Check that a new leader's log has what was read (KIP-320)."""
-        view = self._cluster.view.partition(tp)
+    def _flight_ended(self, flight: _Flight) -> None:
+        self._ended.append(flight)
+        self._wakeup.notify()
+
+    # ---- connections and new leaders -------------------------------------------------
+
+    def _has_moved(self, each: RangeState) -> bool:
+        """Whether a new leader's log is to be compared with what was read (KIP-320)."""
+        view = self._cluster.view.partition(each.within.partition)
         epoch = -1 if view is None else view.leader_epoch
-        is_known = epoch in {-1, self._leader_epoch, self._last_epoch}
-        if self._last_epoch >= 0 and not is_known:
-            from kafkaio.fetching.epochs import EpochLookup  # rarely needed
+        if each.last_epoch < 0 or epoch in {-1, each.leader_epoch, each.last_epoch}:
+            each.leader_epoch = epoch
+            return False
+        return True
 
-            seconds = self._config.request_timeout_ms / 1000
-            lookup = EpochLookup(self._cluster, seconds)
-            result = await lookup.ask({tp: self._last_epoch})
-            for error in (*result.failed.values(), *result.again.values()):
-                return error
-            end = result.found[tp]
-            if end is not None and end.offset < offset:
-                return LogTruncated(tp.topic, tp.partition, offset, end.offset)
-        self._leader_epoch = epoch
-        return None
+    def _prepare(
+        self, node: int, group: Sequence[RangeState], moved: Sequence[RangeState]
+    ) -> None:
+        """Open the connection to a broker, and compare its log with what was read."""
 
-    def _leaderless(self, tp: TopicPartition) -> KafkaError:
-        self._cluster.request_refresh(tp.topic)
-        name = f"{tp.topic}-{tp.partition}"
-        if self._cluster.view.partition(tp) is None:
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return broker_error(code, f"the cluster does not describe {name}")
-        return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, f"{name} has no leader now")
+        async def prepare() -> None:
+            try:
+                if moved:
+                    await self._validate(moved)
+                await self._cluster.connection(node, self._connection_class)
+            except KafkaError as failure:
+                topics = {each.within.partition.topic for each in group}
+                self._cluster.request_refresh(*topics)
+                self._node_failed(node, group, failure)
+            finally:
+                self._ranges.answered(node)
+                self._wakeup.notify()
 
-    def _max_bytes(self, within: OffsetRange, offset: int) -> int:
-        if self._needed:
-            return self._needed
-        # No more than the rest of the range is likely to take.
-        density = self._density.get(within.partition.topic)
-        each = _RECORD if density is None else density * _SLACK
-        expected = int((within.end - offset) * each) + _MARGIN
-        return min(self._fetch_bytes, expected)
+        self._cluster.start_soon(prepare, f"ranges at {node}")
+        self._ranges.asking(node)
 
-    async def _receive(self, flight: _Flight, attempts: Attempts) -> None:
-        """Wait for the answer, and make a part of it."""
-        with anyio.CancelScope(deadline=attempts.deadline):
-            await flight.wait()
-        if not flight.has_ended:
-            raise attempts.expired()
-        self._flight = None
-        error = flight.error
-        if error is None:
-            assert flight.response is not None
-            error = await self._land(flight, flight.response)
-        elif isinstance(error, NetworkError | KafkaTimeout):
-            tp = self._ranges[flight.index].partition
-            self._cluster.request_refresh(tp.topic)
-        if isinstance(error, KafkaError):
-            await self._fail(error, attempts)
-        elif error is not None:
-            raise error
+    async def _validate(self, moved: Sequence[RangeState]) -> None:
+        from kafkaio.fetching.epochs import EpochLookup  # rarely needed
 
-    async def _land(
-        self, flight: _Flight, response: FetchResponse
-    ) -> KafkaError | None:
-        """Read an answer; returns what is to be waited for before the next fetch."""
-        tp = self._ranges[flight.index].partition
+        view = self._cluster.view
+        seconds = self._config.request_timeout_ms / 1000
+        asked = {
+            each.within.partition: (each, each.next_offset, each.last_epoch)
+            for each in moved
+        }
+        epochs = {tp: view.partition(tp) for tp in asked}
+        result = await EpochLookup(self._cluster, seconds).ask(
+            {tp: last for tp, (_, _, last) in asked.items()}
+        )
+        for tp, (each, offset, last) in asked.items():
+            if each.next_offset != offset or each.last_epoch != last:
+                continue  # it was taken back meanwhile
+            error = result.failed.get(tp) or result.again.get(tp)
+            end = result.found.get(tp)
+            if error is not None:
+                self._failed(each, error)
+            elif end is not None and end.offset < offset:
+                truncated = LogTruncated(tp.topic, tp.partition, offset, end.offset)
+                self._ranges.refuse(each, truncated)
+            else:
+                asked_of = epochs[tp]
+                each.leader_epoch = -1 if asked_of is None else asked_of.leader_epoch
+
+    # ---- answers ---------------------------------------------------------------------
+
+    def _land_all(self) -> None:
+        """Take what has come."""
+        while self._ended:
+            flight = self._ended.pop(0)
+            self._flights.discard(flight)
+            self._ranges.answered(flight.node, flight.max_bytes)
+            asked = list(flight.asks())
+            for _, each, _ in asked:
+                each.request = None
+            if flight.response is not None:
+                self._land(flight, flight.response, asked)
+                continue
+            error = flight.error
+            if isinstance(error, NetworkError | KafkaTimeout):
+                self._cluster.request_refresh(*{tp.topic for tp, _, _ in asked})
+            if not isinstance(error, KafkaError):
+                assert error is not None
+                raise error
+            self._node_failed(flight.node, [each for _, each, _ in asked], error)
+
+    def _land(self, flight: _Flight, response: FetchResponse, asked: _Asked) -> None:
+        """Read an answer."""
         if response.error_code:
-            return _refusal(response.error_code, tp, flight.offset)
-        data = answers(flight.plan, response).get(tp)
-        if data is None:
-            return NetworkError(f"{_what(tp, flight.offset)}: the answer leaves it out")
-        if data.error_code:
-            return await self._on_error(flight, tp, data, response)
-        if data.records:
-            return self._on_records(flight, data)
-        if data.preferred_read_replica >= 0:
-            until = now() + self._config.metadata_max_age_ms / 1000
-            self._brokers.prefer_replica(tp, data.preferred_read_replica, until)
-            return None
-        return self._nothing_yet(self._ranges[flight.index], flight.offset, data)
+            states = [each for _, each, _ in asked]
+            if asked:
+                tp, _, offset = asked[0]
+                error = _refusal(response.error_code, tp, offset)
+                self._node_failed(flight.node, states, error)
+            return
+        self._ranges.node_answered(flight.node)
+        found = answers(flight.plan, response)
+        answer = Answer(flight.node, 0)
+        empty: list[tuple[RangeState, PartitionData]] = []
+        for tp, each, offset in asked:
+            data = found.get(tp)
+            if data is None:
+                what = f"{_what(tp, offset)}: the answer leaves it out"
+                self._failed(each, NetworkError(what))
+            elif data.error_code:
+                self._on_error(each, tp, data, response)
+            elif data.records:
+                self._pin(flight, tp)
+                self._on_records(each, data, answer, flight.plan.wanted[tp].max_bytes)
+            elif data.preferred_read_replica >= 0:
+                until = now() + self._config.metadata_max_age_ms / 1000
+                self._brokers.prefer_replica(tp, data.preferred_read_replica, until)
+            else:
+                self._pin(flight, tp)
+                empty.append((each, data))
+        for each, data in empty:
+            self._on_nothing(each, data, had_room=not answer.left)
 
-    def _on_records(self, flight: _Flight, data: PartitionData) -> KafkaError | None:
-        within = self._ranges[flight.index]
-        tp = within.partition
+    def _pin(self, flight: _Flight, tp: TopicPartition) -> None:
+        """Note the id of a topic with the first answer of its leader."""
+        topic_id = flight.plan.wanted[tp].topic_id
+        if topic_id.int and flight.plan.by_id:
+            self._topic_ids.setdefault(tp.topic, topic_id)
+
+    def _on_records(
+        self, each: RangeState, data: PartitionData, answer: Answer, asked: int
+    ) -> None:
+        tp, offset = each.within.partition, each.next_offset
         batches, error = batches_of(
             data,
             tp,
-            flight.offset,
+            offset,
             self._decompressor,
             self._config.max_decompressed_batch_size,
         )
         if not batches:
             if error is not None:
-                raise error
-            needed = bytes_needed(data, flight.max_bytes)
-            if needed >= self._config.max_response_size:
-                limit = self._config.max_response_size
-                raise too_large(tp, flight.offset, needed, limit, data)
-            self._needed = needed
-            return None
+                self._ranges.refuse(each, error)
+                return
+            needed = bytes_needed(data, asked)
+            limit = self._config.max_response_size
+            if needed < limit:
+                each.needed = needed
+            else:
+                large = too_large(tp, offset, needed, limit, data)
+                self._ranges.refuse(each, large)
+            return
         # What is wrong after the batches is seen by the fetch that begins there.
-        self._needed = 0
-        part = RangePart(
-            flight.index,
-            within,
-            flight.offset,
-            batches,
-            isolation_of(data, self._isolation_level),
-        )
-        span = part.next_offset - flight.offset
-        if span <= 0:
+        isolation = isolation_of(data, self._isolation_level)
+        part = RangePart(each, offset, batches, isolation)
+        if part.next_offset <= offset:
+            self._on_older(each, part, batches)
+            return
+        each.last_epoch = batches[-1].leader_epoch
+        size = len(data.records or b"")
+        self._ranges.landed(each, part, answer, part.next_offset, size)
+
+    def _on_older(
+        self, each: RangeState, part: RangePart, batches: Sequence[Batch]
+    ) -> None:
+        """Note that an answer has records from before the offset alone."""
+        try:
             for batch in batches:  # one that is corrupt may claim any offset
                 part.check(batch)
-            what = _what(tp, flight.offset)
-            return NetworkError(f"{what}: the answer has older records only")
-        self._last_epoch = batches[-1].leader_epoch
-        self._density[tp.topic] = len(data.records or b"") / span
-        self._part = part
-        return None
+        except CorruptRecord as error:
+            self._ranges.refuse(each, error)
+            return
+        what = _what(each.within.partition, each.next_offset)
+        older = NetworkError(f"{what}: the answer has older records only")
+        self._failed(each, older)
 
-    def _nothing_yet(
-        self, within: OffsetRange, offset: int, data: PartitionData
-    ) -> KafkaError:
+    def _on_nothing(
+        self, each: RangeState, data: PartitionData, *, had_room: bool
+    ) -> None:
+        """Note that there was nothing of a range.
+
+        Either the log has nothing there yet, or other ranges have filled the answer.
+        """
         end, kind = data.high_watermark, "high watermark"
         if self._isolation_level and 0 <= data.last_stable_offset < end:
             end, kind = data.last_stable_offset, "last stable offset"
-        tp = within.partition
-        return _NothingYet(
-            f"{tp.topic}-{tp.partition} has no records at offset {offset}: its {kind} "
-            f"is {end}, and the range ends at {within.end}"
+        if end > each.next_offset and not had_room:
+            each.is_tight = True
+            return
+        name = _name(each.within.partition)
+        self._failed(
+            each,
+            _NothingYet(
+                f"{name} has no records at offset {each.next_offset}: its {kind} is "
+                f"{end}, and the range ends at {each.within.end}"
+            ),
         )
 
-    # ---- errors --------------------------------------------------------------------
+    # ---- errors ----------------------------------------------------------------------
 
-    async def _on_error(
+    def _on_error(
         self,
-        flight: _Flight,
+        each: RangeState,
         tp: TopicPartition,
         data: PartitionData,
         response: FetchResponse,
-    ) -> KafkaError | None:
-        error = _refusal(data.error_code, tp, flight.offset)
+    ) -> None:
+        error: KafkaError = _refusal(data.error_code, tp, each.next_offset)
         what = reaction(ApiKey.FETCH, data.error_code)
         if self._brokers.leave_replica(tp):
             # The leader's log may have what a follower lacks.
             passing = NetworkError(f"a follower refused: {error}")
             passing.__cause__ = error
-            return passing
-        if what.step is Step.RESET_POSITION:
-            raise await self._out_of_range(self._ranges[flight.index], flight.offset)
-        if what.refresh_metadata and found_leader(self._cluster, tp, data, response):
-            return None
-        return error
+            self._failed(each, passing)
+        elif what.step is Step.RESET_POSITION:
+            self._ranges.refuse(each, _no_such_offset(each, -1, -1, str(error)))
+        elif not (
+            what.refresh_metadata and found_leader(self._cluster, tp, data, response)
+        ):
+            self._failed(each, error)
 
-    async def _out_of_range(self, within: OffsetRange, offset: int) -> KafkaError:
-        tp, start, end = within
-        bounds: list[int] = []
-        cause: KafkaError | None = None
+    async def _out_of_range(self, each: RangeState) -> KafkaError:
+        """Return the error for a range that the log does not have, with its bounds."""
+        tp = each.within.partition
         lookup = OffsetLookup(self._cluster, self._isolation_level)
         seconds = self._config.request_timeout_ms / 1000
+        bounds: list[int] = []
         for moment in (EARLIEST, LATEST):
             try:
                 found = await lookup.offsets({tp: moment}, within=seconds)
             except KafkaError as failure:
-                bounds, cause = [-1, -1], failure
-                break
+                told = _no_such_offset(each, -1, -1, str(failure))
+                told.__cause__ = failure
+                return told
             place = found[tp]
             bounds.append(-1 if place is None else place.offset)
         earliest, latest = bounds
-        has = f"its log has {earliest} to {latest}" if cause is None else str(cause)
-        error = OffsetOutOfRange(
-            f"the range {start} to {end} of {tp.topic}-{tp.partition} cannot be read "
-            f"from offset {offset} on: {has}",
-            topic=tp.topic,
-            partition=tp.partition,
-            position=offset,
-            earliest=earliest,
-            latest=latest,
-        )
-        error.__cause__ = cause
-        return error
+        has = f"its log has {earliest} to {latest}"
+        return _no_such_offset(each, earliest, latest, has)
+
+
+def _no_such_offset(
+    each: RangeState, earliest: int, latest: int, why: str
+) -> OffsetOutOfRange:
+    (topic, partition), start, end = each.within
+    offset = each.next_offset
+    return OffsetOutOfRange(
+        f"the range {start} to {end} of {topic}-{partition} cannot be read from offset "
+        f"{offset} on: {why}",
+        topic=topic,
+        partition=partition,
+        position=offset,
+        earliest=earliest,
+        latest=latest,
+    )
 
 
 def _refusal(code: int, tp: TopicPartition, offset: int) -> BrokerError:
@@ -696,4 +856,8 @@ def _refusal(code: int, tp: TopicPartition, offset: int) -> BrokerError:
 
 
 def _what(tp: TopicPartition, offset: int) -> str:
-    return f"fetch {tp.topic}-{tp.partition} from offset {offset}"
+    return f"fetch {_name(tp)} from offset {offset}"
+
+
+def _name(tp: TopicPartition) -> str:
+    return f"{tp.topic}-{tp.partition}"

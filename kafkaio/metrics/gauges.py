@@ -42,6 +42,13 @@ class Gauge:
 
 _GROUP: Final = ("group",)
 _TOPIC: Final = ("group", "topic")
+_QUERY: Final = ("query",)
+#: The metrics of a source of Spark's own connector, and the figures that they become.
+_BEHIND: Final = {
+    "minOffsetsBehindLatest": "query_offsets_behind_min",
+    "maxOffsetsBehindLatest": "query_offsets_behind_max",
+    "avgOffsetsBehindLatest": "query_offsets_behind_avg",
+}
 
 #: Every figure, by its name without namespace. The lags have the label ``partition`` if
 #: that was asked for.
@@ -69,6 +76,18 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         "The fewest offsets between the start of a log and the position.",
         _TOPIC,
         join=min,
+    ),
+    "query_lag": Gauge(
+        "Offsets that a streaming query of Spark is behind.", ("query", "topic")
+    ),
+    "query_offsets_behind_min": Gauge(
+        "The fewest offsets that a partition of a query is behind.", _QUERY, join=min
+    ),
+    "query_offsets_behind_max": Gauge(
+        "The most offsets that a partition of a query is behind.", _QUERY, join=max
+    ),
+    "query_offsets_behind_avg": Gauge(
+        "Offsets that partitions of a query are behind on average.", _QUERY, join=max
     ),
 }
 
@@ -156,6 +175,8 @@ class Sources:
                     yield Reading("consumer_lag_max", (name, topic), place.lag)
                 if place.lead is not None:
                     yield Reading("consumer_lead_min", (name, topic), place.lead)
+        elif kind == "query":
+            yield from _of_query(name, statistics)
 
 
 def put(figures: Figures, name: str, labels: tuple[str, ...], value: float) -> None:
@@ -187,3 +208,11 @@ def _of_consumer(group: str, statistics: Any) -> Iterator[Reading]:
     yield Reading("consumer_assigned_partitions", (group,), statistics.assigned)
     yield Reading("consumer_buffer_bytes", (group,), statistics.buffered_bytes)
     yield Reading("consumer_idle_seconds_total", (group,), statistics.idle_seconds)
+
+
+def _of_query(query: str, statistics: Any) -> Iterator[Reading]:
+    for (topic, _), lag in statistics.lag.items():
+        yield Reading("query_lag", (query, topic), lag)
+    for metric, name in _BEHIND.items():
+        if metric in statistics.metrics:
+            yield Reading(name, (query,), statistics.metrics[metric])

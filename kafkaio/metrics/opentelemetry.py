@@ -68,6 +68,8 @@ _COUNTED: Final = (
     "failed_rebalances",
     "failed_authentications",
 )
+#: The attributes that the labels of gauges stand for.
+_FACTS: Final = {"group": "group", "topic": "destination", "query": "query"}
 #: Requests whose time is that of an operation of the conventions.
 _OPERATIONS: Final = frozenset({"Produce", "Fetch"})
 #: Seconds for which one reading of the gauges serves all of them.
@@ -220,9 +222,8 @@ class OpenTelemetryObserver:
             self._read_at, self._readings = at, self.sources.readings()
         for name, labels, value in self._readings:
             if name == key:
-                facts = dict(
-                    zip(("group", "destination", "partition"), labels, strict=False)
-                )
+                given = (_FACTS[label] for label in GAUGES[name].labels)
+                facts = dict(zip((*given, "partition"), labels, strict=False))
                 yield metrics.Observation(value, attributes(self._names, facts))
 
     def _of(self, operation: str, **facts: str | int | None) -> dict[str, Any]:

@@ -51,6 +51,7 @@ class Names:
         key: key of a record, if it is text.
         tombstone: whether the record has no value.
         error: the class of an error.
+        query: a streaming query of Spark; not of the conventions.
     """
 
     version: str
@@ -66,6 +67,7 @@ class Names:
     key: str = "messaging.kafka.message.key"
     tombstone: str = "messaging.kafka.message.tombstone"
     error: str = "error.type"
+    query: str = "kafkaio.query"
 
     @property
     def schema_url(self) -> str:
@@ -169,6 +171,10 @@ OWN_GAUGES: Final[Mapping[str, tuple[str, str]]] = {
     "consumer_lag": ("kafkaio.consumer.lag", "{message}"),
     "consumer_lag_max": ("kafkaio.consumer.lag.max", "{message}"),
     "consumer_lead_min": ("kafkaio.consumer.lead.min", "{message}"),
+    "query_lag": ("kafkaio.query.lag", "{message}"),
+    "query_offsets_behind_min": ("kafkaio.query.behind.min", "{message}"),
+    "query_offsets_behind_max": ("kafkaio.query.behind.max", "{message}"),
+    "query_offsets_behind_avg": ("kafkaio.query.behind.avg", "{message}"),
 }
 
 

@@ -364,6 +364,9 @@ class TableRows:
             )
         )
         self.length: int = sum(rows.length for rows in self.parts)
+        self._table = table
+        # The bytes of the largest record.
+        self._largest = 0
         self.reach: dict[str, int] = {}
         if arguments.topic is not None:
             self._reaches(arguments.topic, arguments.partition or 0)
@@ -374,6 +377,33 @@ class TableRows:
             for topic, partition in rows.reach().items():
                 # `check` made sure that rows without a topic have the argument.
                 self._reaches(topic or arguments.topic or "", partition)
+
+    def has_choice(self, *, ignore_keys: bool) -> bool:
+        """Whether there may be rows that have neither a partition nor a key.
+
+        Args:
+            ignore_keys: whether rows with keys are treated like those without.
+        """
+        wanted = self._arguments
+        return (
+            wanted.partition is None
+            and (ignore_keys or self._has_nulls(wanted.key))
+            and self._has_nulls(wanted.partition_column)
+        )
+
+    def _has_nulls(self, column: str | None) -> bool:
+        return column is None or bool(self._table[column].null_count)
+
+    def size_of(self, part: Rows) -> int:
+        """Return about how many bytes the records of some rows take up."""
+        most = part.length * (self._largest - _RECORD_OVERHEAD)
+        if most <= _SMALL:
+            return most
+        # To ask for it takes as long as to take in fifty rows.
+        wanted = self._arguments
+        names = (wanted.key, wanted.value, wanted.headers)
+        size: int = sum(self._table[name].nbytes for name in names if name is not None)
+        return part.length * (size // self.length + _RECORD_BYTES)
 
     def _reaches(self, topic: str, partition: int) -> None:
         least = self._arguments.partition or 0
@@ -388,6 +418,7 @@ class TableRows:
             raise ArgumentValueError(
                 f"column {self._arguments.timestamp!r}, row {start + row}: {error}"
             ) from None
+        self._largest = max(self._largest, size)
         if size > largest:
             row = next(n for n in range(rows.length) if _size_of(rows, n) > largest)
             raise RecordTooLarge(
@@ -425,6 +456,12 @@ class TableRows:
         return error
 
 
+#: Bytes of a small record, without its key and value.
+_RECORD_BYTES = 8
+#: What `BatchBuilder.size_of` says of such a record is more by this.
+_RECORD_OVERHEAD = BatchBuilder.size_of(None, None, ()) - _RECORD_BYTES
+#: Rows of so few bytes may as well be thought larger than they are.
+_SMALL = 8_192
 #: Timestamps are less than this.
 _TIME_END = 2**63 - 1
 

@@ -13,7 +13,7 @@ transaction that has ended, meanwhile.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kafkaio._arguments import check_topic
@@ -44,6 +44,8 @@ __all__ = ["TURN_BYTES", "Intake"]
 #: and by calls with many: less than a millisecond of work.
 TURN_BYTES = 65_536
 _TURN_BYTES_MANY = 1_048_576
+#: A table with rows of more topics is not divided: each topic has a few of them alone.
+_MOST_TOPICS = 32
 
 
 class Intake:
@@ -382,21 +384,57 @@ class Intake:
         self, rows: TableRows, arguments: TableArguments, delivery: TableDelivery
     ) -> None:
         # An error says how many rows were taken in, also where the caller is cancelled.
+        spread: Collection[str] = ()
+        if len(rows.reach) <= _MOST_TOPICS and rows.has_choice(
+            ignore_keys=self._config.partitioner_ignore_keys
+        ):
+            spread = rows.reach
         try:
             for part in rows.parts:
-                await self._take_rows(part, arguments, delivery)
+                if not spread:
+                    await self._take_rows(part, 0, part.length, arguments, delivery)
+                    continue
+                start = 0
+                for end in self._runs(spread, part.length, rows.size_of(part)):
+                    await self._take_rows(part, start, end, arguments, delivery)
+                    start = end
         except BaseException as error:
             delivery.tell(error)
             raise
+        finally:
+            for topic in spread:
+                self._accumulator.placement.end_turn(topic)
+
+    def _runs(self, topics: Collection[str], length: int, size: int) -> Iterator[int]:
+        """Divide rows into runs; yield the end of each once its partition has its turn.
+
+        Args:
+            topics: those whose rows without a key are spread over the partitions.
+            length: number of rows.
+            size: their bytes, about.
+        """
+        turn, size = self._accumulator.placement.turn, size // len(topics)
+        # The first turn of each topic says how many runs there are.
+        runs = max(turn(topic, size) for topic in topics)
+        for number in range(1, runs):
+            yield length * number // runs
+            for topic in topics:
+                turn(topic, size // runs, runs)
+        yield length
 
     async def _take_rows(
-        self, rows: Rows, arguments: TableArguments, delivery: TableDelivery
+        self,
+        rows: Rows,
+        start: int,
+        end: int,
+        arguments: TableArguments,
+        delivery: TableDelivery,
     ) -> None:
         topic, partition = arguments.topic, arguments.partition
-        open_batches, start = self.open_batches, 0
-        while start < rows.length:
+        open_batches = self.open_batches
+        while start < end:
             taken = open_batches.take_rows(
-                topic, partition, rows, start, delivery.places, _TURN_BYTES_MANY
+                topic, partition, rows, start, delivery.places, _TURN_BYTES_MANY, end
             )
             if not taken:
                 own_topic, own_partition = rows.destination(start)

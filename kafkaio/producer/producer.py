@@ -606,6 +606,10 @@ class Producer(Closeable):
         calls at the same time, rows can be mixed. The larger ``batch_size``, the less
         a row costs.
 
+        Rows without a key and a partition are spread evenly: runs of them go to the
+        partitions in turn, each of 4 KB at least. A partition that cannot be written,
+        or for which more than its part of the buffer waits, is passed over.
+
         If the call is cancelled while it waits, the rows taken in until then may be
         written. A note of the exception (``__notes__``) says how many they are, and
         so it does if the call fails for want of memory or because the producer is

@@ -36,6 +36,7 @@ from kafkaio._runtime.own_thread import start_thread
 from kafkaio.config import TokenProvider
 from kafkaio.config.declaration import wrong_value
 from kafkaio.config.login_properties import AssertionFacts, TokenRequest
+from kafkaio.config.msk import MskFacts
 from kafkaio.config.shown import shown_file, shown_path
 from kafkaio.errors import ConfigurationError
 from kafkaio.security.loopback import is_loopback
@@ -429,25 +430,55 @@ class MskToken:
     Args:
         region: the region of the cluster, such as ``eu-central-1``.
         profile: a profile of AWS's configuration; None for the default.
-        role_arn: a role to take on instead.
+        role_arn: a role to assume instead.
+        role_session_name: the name of the role's session; None for that of AWS's
+            library.
+        role_external_id: the external id that the role demands; None for none.
+        role_keys: the access key id, the secret access key, and for a session its
+            token, by which the role is assumed; None for the default credentials.
+        sts_region: the region of the service that gives the role; None for boto's.
+        logs_identity: whether AWS's library logs at DEBUG whose credentials sign; only
+            with the default credentials.
 
     Raises:
-        ConfigurationError: both ``profile`` and ``role_arn`` are given, or the extra
-            ``aws`` is not installed.
+        ConfigurationError: both ``profile`` and ``role_arn`` are given, or something of
+            a role without one, or the extra ``aws`` is not installed.
     """
 
-    def __init__(
-        self, region: str, *, profile: str | None = None, role_arn: str | None = None
+    def __init__(  # noqa: PLR0913 - each of them is a fact of AWS
+        self,
+        region: str,
+        *,
+        profile: str | None = None,
+        role_arn: str | None = None,
+        role_session_name: str | None = None,
+        role_external_id: str | None = None,
+        role_keys: tuple[str, ...] | None = None,
+        sts_region: str | None = None,
+        logs_identity: bool = False,
     ) -> None:
         if not region:
             raise ConfigurationError("region may not be empty")
         if profile is not None and role_arn is not None:
             raise ConfigurationError("give profile or role_arn, not both")
+        of_role = (role_session_name, role_external_id, role_keys, sts_region)
+        if role_arn is None and any(fact is not None for fact in of_role):
+            raise ConfigurationError("what is of a role needs role_arn")
+        if role_keys is not None and len(role_keys) not in {2, 3}:
+            raise ConfigurationError(
+                "role_keys is an access key id, a secret access key, and perhaps the "
+                "token of a session"
+            )
         if _MSK_MODULE not in sys.modules and find_spec(_MSK_MODULE) is None:
             raise _missing("MskToken", "aws-msk-iam-sasl-signer-python", "aws")
         self._region = region
         self._profile = profile
         self._role_arn = role_arn
+        self._role_session_name = role_session_name
+        self._role_external_id = role_external_id
+        self._role_keys = role_keys
+        self._sts_region = sts_region
+        self._logs_identity = logs_identity
 
     def __repr__(self) -> str:
         return f"<MskToken {self._region}>"
@@ -474,14 +505,54 @@ class MskToken:
     def _sign(self) -> tuple[str, int]:
         signer = import_module(f"{_MSK_MODULE}.MSKAuthTokenProvider")
         made: tuple[str, int]
-        if self._role_arn is not None:
+        more: tuple[str, ...] = ()
+        if self._role_external_id or self._role_keys or self._sts_region:
+            made = signer.generate_auth_token_from_credentials_provider(
+                self._region, self._role()
+            )
+        elif self._role_arn is not None:
+            if self._role_session_name is not None:
+                more = (self._role_session_name,)
             made = signer.generate_auth_token_from_role_arn(
-                self._region, self._role_arn
+                self._region, self._role_arn, *more
             )
         elif self._profile is not None:
             made = signer.generate_auth_token_from_profile(self._region, self._profile)
+        elif self._logs_identity:
+            made = signer.generate_auth_token(self._region, aws_debug_creds=True)
         else:
             made = signer.generate_auth_token(self._region)
+        return made
+
+    def _role(self) -> object:
+        """Return what AWS's library asks for the credentials of the role."""
+        credentials = import_module("botocore.credentials")
+        key, secret, session = (*(self._role_keys or (None, None)), None)[:3]
+        about = {
+            "RoleArn": self._role_arn,
+            "RoleSessionName": self._role_session_name or "kafkaio",
+        }
+        if self._role_external_id:
+            about["ExternalId"] = self._role_external_id
+
+        def load(provider: object) -> object:
+            del provider
+            sts = import_module("boto3").client(
+                "sts",
+                region_name=self._sts_region,
+                aws_access_key_id=key,
+                aws_secret_access_key=secret,
+                aws_session_token=session,
+            )
+            given = sts.assume_role(**about)["Credentials"]
+            return credentials.Credentials(
+                given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"]
+            )
+
+        # AWS's library demands a subclass, and botocore is loaded here alone.
+        made: object = type(
+            "_Role", (credentials.CredentialProvider,), {"load": load}
+        )()
         return made
 
 
@@ -495,6 +566,8 @@ def provider_for(request: TokenRequest) -> TokenProvider:
         return FileToken(request.url)
     if request.kind == "unsecured":
         return UnsecuredToken(request.principal, seconds=request.lifetime)
+    if request.msk is not None:
+        return _msk_for(request.msk)
     more: _More = {"scope": request.scope, "extensions": dict(request.extensions)}
     if request.kind == "client credentials":
         secret = request.client_secret
@@ -504,6 +577,30 @@ def provider_for(request: TokenRequest) -> TokenProvider:
     if request.kind == "JWT bearer":
         return JwtBearer(request.url, assertion, **more)
     return ClientAssertion(request.url, request.client_id, assertion, **more)
+
+
+def _msk_for(facts: MskFacts) -> MskToken:
+    names = ("AWS_REGION", "AWS_DEFAULT_REGION")
+    regions = (facts.region, *map(os.environ.get, names))
+    region = next(filter(None, regions), None)
+    if region is None:
+        raise ConfigurationError(
+            "the region of the MSK cluster is not known: no bootstrap server has it in "
+            'its name; set awsRegion="..." in sasl.jaas.config, or the environment '
+            "variable AWS_REGION"
+        )
+    keys = (facts.role_access_key_id, facts.role_secret_access_key)
+    session = (facts.role_session_token,) if facts.role_session_token else ()
+    return MskToken(
+        region,
+        profile=facts.profile or None,
+        role_arn=facts.role_arn or None,
+        role_session_name=facts.role_session_name or None,
+        role_external_id=facts.role_external_id or None,
+        role_keys=(*keys, *session) if keys[0] else None,
+        sts_region=facts.sts_region or None,
+        logs_identity=facts.logs_identity,
+    )
 
 
 class _More(TypedDict):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafkaio.spark.errors import DataLost, DataSourceError
     from kafkaio.spark.foreach import foreach_batch_writer
     from kafkaio.spark.markers import MarkedApp, cleanup, markers
-    from kafkaio.spark.progress import LagListener, lag
+    from kafkaio.spark.progress import LagListener, lag, source_metrics
     from kafkaio.spark.source import KafkaSource
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "lag",
     "markers",
     "register",
+    "source_metrics",
 ]
 
 _WHERE = {
@@ -43,6 +44,7 @@ _WHERE = {
     "cleanup": "kafkaio.spark.markers",
     "foreach_batch_writer": "kafkaio.spark.foreach",
     "lag": "kafkaio.spark.progress",
+    "source_metrics": "kafkaio.spark.progress",
     "markers": "kafkaio.spark.markers",
 }
 

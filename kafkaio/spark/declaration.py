@@ -247,7 +247,7 @@ def _no_option(
     given: str, use: Use, named: list[SparkOption], every: list[SparkOption]
 ) -> ConfigurationError:
     """Return the error for an option that is unknown or has no place in this use."""
-    name = given.lower()
+    name, kind = given.lower(), use.split()[1]
     if named and name.startswith("ending") and use == "stream read":
         return ConfigurationError(
             f"{named[0].name}: a stream has no end; use a batch read, or "
@@ -264,7 +264,7 @@ def _no_option(
     if named:
         where = " or ".join(use for each in named for use in each.uses)
         return ConfigurationError(
-            f"{named[0].name} is an option of a {where}, not of a {use}"
+            f"{named[0].name} is an option of a {where}, not of a {kind}"
         )
     # Loaded for mistakes alone.
     from kafkaio.config.unknown import nearest
@@ -273,6 +273,6 @@ def _no_option(
     near = nearest(name, [*known, "kafka.bootstrap.servers"], _NEAR)
     did = f"; did you mean {near!r}?" if near else ""
     return ConfigurationError(
-        f"unknown option {shown_name(given)} of a {use}{did} "
+        f"unknown option {shown_name(given)} of a {kind}{did} "
         "(options of Kafka's own client begin with 'kafka.')"
     )

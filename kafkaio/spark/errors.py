@@ -1,17 +1,25 @@
-"""Failures in the words of a Spark user: one sentence each.
+"""Failures in the words of a Spark user: one sentence each, and of bounded length.
 
 Spark shows an error of a Python data source as the last line of a traceback in the
 driver. So that line names what failed (a partition or a host), in which process, and
-what to do about it. `explained` makes such sentences of kafkaio's errors.
+what to do about it. `explained` makes such sentences of kafkaio's errors. `plainly`
+leaves one frame of their traceback, so that the sentence is near the top of what
+PySpark prints. Many partitions with one cause make one sentence: `lost`, `warn_lost`.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
+from itertools import islice
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from kafkaio.errors import (
+    AdminErrors,
     AuthenticationError,
     AuthorizationError,
     BrokerNotAvailable,
@@ -24,7 +32,29 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
 )
 
-__all__ = ["DataLost", "DataSourceError", "explained", "lost", "process"]
+if TYPE_CHECKING:
+    from kafkaio._runtime.log import Limiter
+
+__all__ = [
+    "DataLost",
+    "DataSourceError",
+    "explained",
+    "listed",
+    "lost",
+    "plainly",
+    "plainly_each",
+    "process",
+    "warn_lost",
+]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_log = logging.getLogger("kafkaio.spark")
+#: How many of many partitions an error or a warning names.
+_NAMED: Final = 5
+#: Limits the warnings of the tasks of this process; made with the first.
+_limiter: Limiter | None = None
 
 
 class DataSourceError(KafkaError):
@@ -67,7 +97,8 @@ _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
     (
         KafkaTimeout,
         "check that this host reaches the brokers under their advertised addresses, "
-        "or raise kafka.request.timeout.ms and kafka.default.api.timeout.ms",
+        "or raise kafka.request.timeout.ms and kafka.default.api.timeout.ms, and when "
+        "writing kafka.max.block.ms and kafka.delivery.timeout.ms",
     ),
     (
         NetworkError,
@@ -96,28 +127,114 @@ def explained(what: str) -> Iterator[None]:
 
     Raises:
         DataSourceError: in place of any other `KafkaError`, but for a
-            ConfigurationError, which says all itself.
+            ConfigurationError, which says all itself; and in place of AdminErrors, of
+            which the first is told.
     """
     try:
         yield
     except (DataSourceError, ConfigurationError):
         raise
     except KafkaError as error:
-        advice = next((a for kind, a in _ADVICE if isinstance(error, kind)), "")
-        cause = error.__cause__
-        # Often the error repeats its cause; of one without a text, the class is told.
-        is_told = cause is None or (str(cause) and str(cause) in str(error))
-        why = "" if is_told else f" ({type(cause).__name__}: {cause})"
-        raise DataSourceError(
-            f"{process()}: {what} failed: {type(error).__name__}: {error}{why}"
-            + (f"; {advice}" if advice else "")
-        ) from None
+        raise _explanation(what, error) from None
+    except AdminErrors as errors:
+        more = len(errors.exceptions) - 1
+        first = errors.exceptions[0]
+        assert isinstance(first, KafkaError)  # groups of Admin are not nested
+        rest = f" (and {more} more of its kind)" if more else ""
+        raise _explanation(what, first, rest) from None
 
 
-def lost(sentences: list[str]) -> DataLost:
+def _explanation(what: str, error: KafkaError, rest: str = "") -> DataSourceError:
+    advice = next((a for kind, a in _ADVICE if isinstance(error, kind)), "")
+    cause = error.__cause__
+    # Often the error repeats its cause; of one without a text, the class is told.
+    is_told = cause is None or (str(cause) and str(cause) in str(error))
+    why = "" if is_told else f" ({type(cause).__name__}: {cause})"
+    return DataSourceError(
+        f"{process()}: {what} failed: {type(error).__name__}: {error}{why}{rest}"
+        + (f"; {advice}" if advice else "")
+    )
+
+
+def plainly(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function that Spark calls: of kafkaio's errors only one frame is left.
+
+    PySpark prints a traceback before the error itself. Those errors say all that helps;
+    the frames in which they arose are logged at the level DEBUG. Other errors keep all
+    frames.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except KafkaError as error:
+            raise _plain(error) from None
+
+    return call
+
+
+def plainly_each(items: Iterator[T]) -> Iterator[T]:
+    """Yield items; of kafkaio's errors that come instead only one frame is left."""
+    try:
+        yield from items
+    except KafkaError as error:
+        raise _plain(error) from None
+
+
+def _plain(error: KafkaError) -> KafkaError:
+    _log.debug("what Spark called has failed", exc_info=error)
+    return error.with_traceback(None)
+
+
+def listed(items: Iterable[str], separator: str = ", ") -> str:
+    """Return the first few items as text, and how many more there are."""
+    rest = iter(items)
+    named = separator.join(islice(rest, _NAMED))
+    more = sum(1 for _ in rest)
+    return f"{named}{separator}and {more} more" if more else named
+
+
+def lost(sentences: Sequence[str]) -> DataLost:
     """Return the error for records that do not exist any more."""
     return DataLost(
-        f"{process()}: records may have been lost: {'; '.join(sentences)}; they were "
-        "deleted by retention, or the topic was deleted; set failOnDataLoss=false to "
-        "go on with the records that there are"
+        f"{process()}: {_lost(sentences)}; they were deleted by retention, or the "
+        "topic was deleted; set failOnDataLoss=false to go on with the records that "
+        "there are"
     )
+
+
+def _lost(sentences: Sequence[str]) -> str:
+    where = "" if len(sentences) == 1 else f" in {len(sentences)} cases"
+    return f"records may have been lost{where}: {listed(sentences, '; ')}"
+
+
+def warn_lost(sentences: Sequence[str], topics: Collection[str] = ()) -> None:
+    """Log one warning for all records that do not exist any more.
+
+    At the level DEBUG each partition is named.
+
+    Args:
+        sentences: one for each partition; nothing is logged if there is none.
+        topics: their topics, in a task; about the same ones the tasks of a process warn
+            once in a while, as each of them finds the same.
+    """
+    if not sentences:
+        return
+    left_out = _left_out(topics, len(sentences)) if topics else 0
+    if left_out is not None:
+        more = f" ({left_out} more since the last such warning)" if left_out else ""
+        _log.warning("%s: %s%s", process(), _lost(sentences), more)
+    for sentence in sentences:
+        _log.debug("records may have been lost: %s", sentence)
+
+
+def _left_out(topics: Collection[str], count: int) -> int | None:
+    # Loaded where records are lost: this module is imported whenever Spark looks for a
+    # format.
+    from kafkaio._runtime.log import Limiter
+
+    global _limiter
+    _limiter = _limiter or Limiter()
+    at = time.monotonic()
+    return _limiter.admit("records lost", frozenset(topics), at, count)

@@ -33,6 +33,7 @@ _STAND_INS: Final = {
     "OAUTHBEARER": LoginModule(
         "OAuthBearerLoginModule", {"unsecuredLoginStringClaim_sub": "x"}
     ),
+    "AWS_MSK_IAM": LoginModule("IAMLoginModule", {}),
     "GSSAPI": LoginModule("Krb5LoginModule", {"useTicketCache": "true"}),
 }
 

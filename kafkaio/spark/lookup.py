@@ -2,31 +2,48 @@
 
 `Lookup` is synchronous, as Spark's calls are. One call of it is one coroutine on the
 event loop of this process (`kafkaio.spark.runtime`), on the client that is kept there.
-Each attempt ends after ``kafka.request.timeout.ms``, whatever the brokers do, and
-``fetchOffset.numRetries`` more follow an attempt that failed in a way that may pass.
+Each attempt ends after ``kafka.default.api.timeout.ms``, or if that is not set after
+``kafka.request.timeout.ms``, whatever the brokers do: connecting and all requests
+together. ``fetchOffset.numRetries`` more follow an attempt that failed in a way that
+may pass.
 
-State: the options. The client stays in its process.
+Requests that do not depend on each other are in flight together: a micro-batch is
+planned in one round trip where the partitions are those that are known.
+
+State: the options, the ids of the topics that were asked about, and the ends of the
+logs as they were found last. The client stays in its process.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from uuid import UUID
 
-import anyio
-
-from kafkaio.errors import KafkaError, UnknownTopicOrPartition
+from kafkaio._runtime.group import TaskGroup
+from kafkaio.errors import AdminErrors, KafkaError, UnknownTopicOrPartition
 from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained
-from kafkaio.spark.offsets import Moment, lookups, name_of, no_record, resolved
+from kafkaio.spark.errors import explained, listed
+from kafkaio.spark.offsets import (
+    Moment,
+    lookups,
+    name_of,
+    no_record,
+    remade,
+    resolved,
+)
 from kafkaio.spark.options import IsolationLevel, ReadOptions
-from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from kafkaio.types import OffsetAndTimestamp, TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.client.client import Client
+    from kafkaio.client import Client
+    from kafkaio.client.cluster import FoundTopic
 
-__all__ = ["Lookup", "ends_of"]
+__all__ = ["Ends", "Lookup", "ends_of"]
 
 T = TypeVar("T")
 _Offsets: TypeAlias = dict[TopicPartition, int]
@@ -35,6 +52,9 @@ _UNKNOWN_TOPIC = 3
 _ANY_NAME = re.compile(".*")
 #: How often offsets that went back are looked up again.
 _LOOKS = 3
+#: Seconds for which the ends that `Lookup.latest` found are good for a plan. Between
+#: the two, Spark writes the offsets into its checkpoint.
+_FRESH: Final = 5.0
 
 
 class Lookup:
@@ -42,12 +62,20 @@ class Lookup:
 
     Args:
         options: of the read.
+
+    Attributes:
+        topic_ids: the ids of topics, as the last call that asked about them found them;
+            without those of brokers that have none.
     """
 
-    __slots__ = ("_options",)
+    __slots__ = ("_found", "_found_at", "_options", "topic_ids")
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
+        self.topic_ids: dict[str, UUID] = {}
+        # What `latest` has found, and when, by a monotonic clock.
+        self._found = Ends({}, {}, {})
+        self._found_at = -_FRESH
 
     def start_and_end(self) -> tuple[_Offsets, _Offsets]:
         """Return the offsets between which a batch reads.
@@ -57,10 +85,10 @@ class Lookup:
             ConfigurationError: a bound does not fit the partitions.
         """
 
-        async def ask(client: Client) -> tuple[_Offsets, _Offsets]:
-            partitions = await self._partitions(client)
-            start = await self._bound(client, partitions, is_start=True)
-            end = await self._bound(client, partitions, is_start=False)
+        async def ask(asker: _Asker) -> tuple[_Offsets, _Offsets]:
+            partitions = await self._partitions(asker)
+            start = await self._bound(asker, partitions, is_start=True)
+            end = await self._bound(asker, partitions, is_start=False)
             return start, end
 
         return self._ask("looking up the offsets to read", ask)
@@ -73,194 +101,347 @@ class Lookup:
             ConfigurationError: likewise.
         """
 
-        async def ask(client: Client) -> _Offsets:
-            partitions = await self._partitions(client)
-            return await self._bound(client, partitions, is_start=True)
+        async def ask(asker: _Asker) -> _Offsets:
+            partitions = await self._partitions(asker)
+            return await self._bound(asker, partitions, is_start=True)
 
         return self._ask("looking up the offsets to start at", ask)
 
-    def latest(self, known: Mapping[TopicPartition, int]) -> _Offsets:
+    def latest(
+        self, known: Mapping[TopicPartition, int], topic_ids: Mapping[str, UUID]
+    ) -> _Offsets:
         """Return the latest offset of every partition that there is now.
 
-        A leader that has just been elected may not know its latest offset yet. So where
-        an offset is less than the known one, it is looked up again a few times.
+        A leader that has just been elected may not know its latest offset yet, and a
+        broker may learn of a topic that was made again later than another one. So
+        offsets that are less than the known ones, and ids that are others, are looked
+        up again a few times.
 
         Args:
             known: offsets that were there before.
+            topic_ids: the ids that the topics had then.
 
         Raises:
             DataSourceError: the cluster cannot be asked, or has no such topic.
         """
 
-        async def ask(client: Client) -> _Offsets:
-            partitions = await self._partitions(client)
-            level = self._options.isolation_level
-            found = await _ends(client, partitions, "latest", level)
+        async def ask(asker: _Asker) -> _Offsets:
+            found = await self._latest(asker, known)
             for _ in range(_LOOKS):
-                if all(end >= known.get(tp, 0) for tp, end in found.items()):
+                latest = found.latest
+                went_back = any(end < known.get(tp, 0) for tp, end in latest.items())
+                if not went_back and not remade(topic_ids, found.topic_ids):
                     break
-                await anyio.sleep(self._pause())
-                found = await _ends(client, partitions, "latest", level)
-            return found
+                await asyncio.sleep(self._pause())
+                found = await self._latest(asker, known)
+            self._found, self._found_at = found, time.monotonic()
+            return found.latest
 
         return self._ask("looking up the latest offsets", ask)
 
-    def ends(self, partitions: Collection[TopicPartition]) -> tuple[_Offsets, _Offsets]:
+    async def _latest(self, asker: _Asker, known: Collection[TopicPartition]) -> Ends:
+        """Return the ends of all partitions that there are now.
+
+        The ends of the known partitions are looked up at the same time as the
+        partitions. They count if these are the partitions; if not, or if that look-up
+        fails, because a partition is gone perhaps, the ends are looked up afterwards.
+        """
+        early: list[tuple[_Offsets, _Offsets]] = []
+        failures: list[KafkaError] = []
+        partitions: list[TopicPartition] = []
+
+        async def look_early() -> None:
+            with suppress(KafkaError):
+                early.append(await asker.ends_of_both_sides(known))
+
+        async with TaskGroup() as tasks:
+            if known:
+                tasks.start_soon(look_early)
+            # What leaves the block in another way would be in an exception group.
+            try:
+                partitions = await self._partitions(asker)
+            except KafkaError as error:
+                failures.append(error)
+            if set(partitions) != set(known):
+                # A look-up of what is gone would be repeated until its time is over.
+                tasks.cancel_scope.cancel()
+        if failures:
+            raise failures[0]
+        if not early or set(partitions) != set(known):
+            early = [await asker.ends_of_both_sides(partitions)]
+        return Ends(*early[0], dict(self.topic_ids))
+
+    def ends(
+        self, partitions: Collection[TopicPartition], topic_ids: Mapping[str, UUID]
+    ) -> tuple[_Offsets, _Offsets]:
         """Return the earliest and the latest offsets of partitions.
 
-        Those that do not exist are left out.
+        Those that do not exist are left out. Nobody is asked for what `latest` found a
+        moment ago: what has been deleted since then is noticed by the task that reads.
+
+        Args:
+            partitions: the partitions.
+            topic_ids: the ids that their topics should have.
 
         Raises:
             DataSourceError: the cluster cannot be asked.
         """
+        if time.monotonic() - self._found_at < _FRESH:
+            earliest, latest, found_ids = self._found
+            if latest.keys() >= set(partitions) and not remade(topic_ids, found_ids):
+                return (
+                    {tp: earliest[tp] for tp in partitions},
+                    {tp: latest[tp] for tp in partitions},
+                )
 
-        async def ask(client: Client) -> tuple[_Offsets, _Offsets]:
-            return await ends_of(client, partitions, self._options.isolation_level)
+        async def ask(asker: _Asker) -> tuple[_Offsets, _Offsets]:
+            found = await asker.both_ends(partitions, topic_ids, self._pause())
+            self.topic_ids |= found.topic_ids
+            return found.earliest, found.latest
 
         return self._ask("looking up the ends of the logs", ask)
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit offsets to a group without members, for tools that show its lag.
 
+        Partitions that do not exist any more are left out.
+
         Raises:
             DataSourceError: the group coordinator refused them.
         """
 
-        async def ask(client: Client) -> None:
-            await _commit(client, group, offsets)
+        async def ask(asker: _Asker) -> None:
+            await asker.commit(group, offsets)
 
         self._ask(f"committing offsets to group {group!r}", ask)
 
-    def _ask(self, what: str, ask: Callable[[Client], Awaitable[T]]) -> T:
+    def _ask(self, what: str, ask: Callable[[_Asker], Awaitable[T]]) -> T:
         with explained(what):
             return runtime.run(self._attempts(ask))
 
-    async def _attempts(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+    async def _attempts(self, ask: Callable[[_Asker], Awaitable[T]]) -> T:
         config = self._options.client_config(in_task=False)
+        level = self._options.isolation_level
         left = self._options.offset_retries
         while True:
+            began = time.monotonic()
             try:
-                return await ask(await runtime.client(config))
+                client = await runtime.client(config)
+                return await ask(_Asker(client, level, began))
             except KafkaError as error:
                 if not left or not error.retriable:
                     raise
             left -= 1
-            await anyio.sleep(self._pause())
+            await asyncio.sleep(self._pause())
 
     def _pause(self) -> float:
-        return self._options.offset_retry_interval_ms / 1_000
+        return _pause_of(self._options)
 
-    async def _partitions(self, client: Client) -> list[TopicPartition]:
+    async def _partitions(self, asker: _Asker) -> list[TopicPartition]:
         """Return the partitions to read."""
         topics = self._options.topics
         if topics.partitions:
-            there = await _existing(client, topics.partitions)
+            there, topic_ids = await asker.existing(topics.partitions)
             if missing := set(topics.partitions) - there:
-                names = ", ".join(map(name_of, sorted(missing)))
+                names = listed(map(name_of, sorted(missing)))
                 raise UnknownTopicOrPartition(
                     f"no such partition: {names}",
                     code=_UNKNOWN_TOPIC,
                     name="UNKNOWN_TOPIC_OR_PARTITION",
                 )
+            self.topic_ids |= topic_ids
             return list(topics.partitions)
         if topics.pattern:
             # The connector looks for the pattern anywhere in the name; the client would
             # match whole names.
             is_wanted = re.compile(topics.pattern).search
-            found = await client.partitions_for(_ANY_NAME)
-            found = {topic: n for topic, n in found.items() if is_wanted(topic)}
+            found = await asker.topics(_ANY_NAME)
+            found = {topic: each for topic, each in found.items() if is_wanted(topic)}
         else:
-            found = await client.partitions_for(topics.names)
-        return [TopicPartition(t, n) for t, numbers in found.items() for n in numbers]
+            found = await asker.topics(topics.names)
+        self.topic_ids |= _ids_of(found)
+        return [
+            TopicPartition(topic, number)
+            for topic, each in found.items()
+            for number in each.partitions
+        ]
 
     async def _bound(
-        self, client: Client, partitions: Collection[TopicPartition], *, is_start: bool
+        self, asker: _Asker, partitions: Collection[TopicPartition], *, is_start: bool
     ) -> _Offsets:
         """Return the offset of each partition at the start or end of the read."""
         bound = self._options.starting if is_start else self._options.ending
-        level = self._options.isolation_level
         wanted = lookups(bound, partitions, "start" if is_start else "end")
-        offsets, missing = resolved(bound, await _offsets(client, wanted, level))
+        offsets, missing = resolved(bound, await asker.offsets(wanted))
         if missing:
             if is_start and not self._options.latest_if_no_timestamp:
                 raise no_record(bound, missing)
-            offsets |= await _ends(client, missing, "latest", level)
+            offsets |= await asker.ends(missing, "latest")
         return offsets
+
+
+class Ends(NamedTuple):
+    """Where logs begin and end.
+
+    Attributes:
+        earliest: the first offset of each partition that exists.
+        latest: the end of each of them.
+        topic_ids: the ids of their topics, as far as brokers have them.
+    """
+
+    earliest: _Offsets
+    latest: _Offsets
+    topic_ids: dict[str, UUID]
 
 
 async def ends_of(
     client: Client,
     partitions: Collection[TopicPartition],
-    isolation_level: IsolationLevel,
-) -> tuple[_Offsets, _Offsets]:
+    topic_ids: Mapping[str, UUID],
+    options: ReadOptions,
+) -> Ends:
     """Return the earliest and the latest offsets of partitions.
 
-    Those that do not exist are left out.
+    Those that do not exist are left out. Topics that have another id than they should
+    have are looked up again a few times: a broker may learn of them later than others.
+    It takes no longer than one call of the client may.
+
+    Args:
+        client: asks.
+        partitions: the partitions.
+        topic_ids: the ids that their topics should have.
+        options: of the read.
     """
-    there = await _existing(client, partitions)
-    return (
-        await _ends(client, there, "earliest", isolation_level),
-        await _ends(client, there, "latest", isolation_level),
-    )
+    asker = _Asker(client, options.isolation_level, time.monotonic())
+    return await asker.both_ends(partitions, topic_ids, _pause_of(options))
 
 
-async def _existing(
-    client: Client, partitions: Collection[TopicPartition]
-) -> set[TopicPartition]:
-    """Return those of some partitions that exist."""
-    found: set[TopicPartition] = set()
-    for topic in sorted({tp.topic for tp in partitions}):
-        try:
-            numbers = (await client.partitions_for(topic))[topic]
-        except UnknownTopicOrPartition:
-            continue
-        found.update(TopicPartition(topic, n) for n in numbers)
-    return found & set(partitions)
+def _pause_of(options: ReadOptions) -> float:
+    """Seconds between two attempts to look something up."""
+    return options.offset_retry_interval_ms / 1_000
 
 
-async def _ends(
-    client: Client,
-    partitions: Iterable[TopicPartition],
-    end: Literal["earliest", "latest"],
-    isolation_level: IsolationLevel,
-) -> _Offsets:
-    found = await _offsets(client, dict.fromkeys(partitions, end), isolation_level)
-    return {tp: answer.offset for tp, answer in found.items() if answer is not None}
+def _ids_of(topics: Mapping[str, FoundTopic]) -> dict[str, UUID]:
+    return {
+        topic: each.topic_id
+        for topic, each in topics.items()
+        if each.topic_id is not None
+    }
 
 
-async def _offsets(
-    client: Client,
-    moments: Mapping[TopicPartition, Moment],
-    isolation_level: IsolationLevel,
-) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-    if not moments:
-        return {}
-    return await client.offsets(moments, isolation_level=isolation_level)
+class _Asker:
+    """Asks a client several things, which together take no longer than one call may.
 
+    Args:
+        client: a started client.
+        level: what the latest offset is.
+        began: when the time began to count, by the monotonic clock.
+    """
 
-async def _commit(
-    client: Client, group: str, offsets: Mapping[TopicPartition, int]
-) -> None:
-    # Loaded where `commitGroupId` is set.
-    from kafkaio.client.destinations import GroupCoordinator
-    from kafkaio.consumer.commits.messages import commit_request
-    from kafkaio.protocol.broker_errors import broker_error
-    from kafkaio.types import GroupMetadata
+    def __init__(self, client: Client, level: IsolationLevel, began: float) -> None:
+        self._client = client
+        self._level = level
+        self._deadline = began + client.config.default_api_timeout_ms / 1000
 
-    request = commit_request(
-        GroupMetadata(group), {tp: OffsetAndMetadata(n) for tp, n in offsets.items()}
-    )
-    topics = {tp.topic for tp in offsets}
-    if any(client.cluster.topic_id(topic) is None for topic in topics):
-        # After it the client knows the topics.
-        await client.offsets(dict.fromkeys(offsets, "earliest"))
-    for topic in request.topics:
-        # From version 10 on it has the place of the name.
-        if (topic_id := client.cluster.topic_id(topic.name)) is not None:
-            topic.topic_id = topic_id
-    reply = await client.request(request, GroupCoordinator(group))
-    for answer in reply.topics:
-        for partition in answer.partitions:
-            if partition.error_code:
-                name = f"{answer.name}-{partition.partition_index}"
-                raise broker_error(partition.error_code, f"commit {name} to {group!r}")
+    @property
+    def _left(self) -> float:
+        """Seconds for the next call; it ends at once when there are none left."""
+        return max(0.001, self._deadline - time.monotonic())
+
+    async def topics(
+        self,
+        topics: Collection[str] | re.Pattern[str],
+        *,
+        skips_unknown: bool = False,
+    ) -> dict[str, FoundTopic]:
+        """Return ids and partitions of topics, with one request."""
+        from kafkaio.client.client import cluster_of
+
+        return await cluster_of(self._client).topics_for(
+            topics, self._left, skips_unknown=skips_unknown
+        )
+
+    async def existing(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[set[TopicPartition], dict[str, UUID]]:
+        """Return those of some partitions that exist, and the ids of their topics."""
+        wanted = set(partitions)
+        names = sorted({tp.topic for tp in wanted})
+        found = await self.topics(names, skips_unknown=True)
+        there = {
+            TopicPartition(topic, number)
+            for topic, each in found.items()
+            for number in each.partitions
+        }
+        return there & wanted, _ids_of(found)
+
+    async def both_ends(
+        self,
+        partitions: Collection[TopicPartition],
+        topic_ids: Mapping[str, UUID],
+        pause: float,
+    ) -> Ends:
+        """Return the earliest and the latest offsets of those that exist."""
+        there, now = await self.existing(partitions)
+        for _ in range(_LOOKS):
+            if not remade(topic_ids, now):
+                break
+            await asyncio.sleep(pause)
+            there, now = await self.existing(partitions)
+        return Ends(*await self.ends_of_both_sides(there), now)
+
+    async def ends_of_both_sides(
+        self, partitions: Collection[TopicPartition]
+    ) -> tuple[_Offsets, _Offsets]:
+        """Return the earliest and the latest offsets, which are looked up together."""
+        found: dict[str, _Offsets] = {}
+        failures: list[KafkaError] = []
+
+        async def look(end: Literal["earliest", "latest"]) -> None:
+            try:
+                found[end] = await self.ends(partitions, end)
+            except KafkaError as error:
+                failures.append(error)
+                tasks.cancel_scope.cancel()
+
+        async with TaskGroup() as tasks:
+            tasks.start_soon(look, "earliest")
+            tasks.start_soon(look, "latest")
+        if failures:
+            raise failures[0]
+        return found["earliest"], found["latest"]
+
+    async def ends(
+        self, partitions: Iterable[TopicPartition], end: Literal["earliest", "latest"]
+    ) -> _Offsets:
+        found = await self.offsets(dict.fromkeys(partitions, end))
+        return {tp: answer.offset for tp, answer in found.items() if answer is not None}
+
+    async def offsets(
+        self, moments: Mapping[TopicPartition, Moment]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        if not moments:
+            return {}
+        return await self._client.offsets(
+            moments, isolation_level=self._level, timeout=self._left
+        )
+
+    async def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit the offsets of those partitions that exist.
+
+        Of a topic that was just deleted they would be tried for the whole time.
+        """
+        # Loaded where `commitGroupId` is set.
+        from kafkaio.admin import Admin
+
+        there, _ = await self.existing(offsets)
+        if not there:
+            return
+        offsets = {tp: offset for tp, offset in offsets.items() if tp in there}
+        async with Admin(self._client) as admin:
+            try:
+                await admin.alter_consumer_group_offsets(
+                    group, offsets, timeout=self._left
+                )
+            except AdminErrors as errors:
+                raise errors.exceptions[0] from errors

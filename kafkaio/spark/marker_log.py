@@ -31,6 +31,7 @@ from kafkaio.errors import (
     ConfigurationError,
     KafkaError,
     RecordTooLarge,
+    RequestTimeout,
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
@@ -56,7 +57,7 @@ from kafkaio.spark.marker_records import (
 from kafkaio.spark.marker_state import AppState, Marker, RowSum
 from kafkaio.types import TopicPartition
 
-__all__ = ["MarkerLog", "TopicMarkers", "TopicRefused"]
+__all__ = ["MarkerLog", "MarkerUndecided", "TopicMarkers", "TopicRefused"]
 
 _log = logging.getLogger("kafkaio.spark")
 
@@ -93,6 +94,10 @@ class TopicRefused(KafkaError):
     """The topic of the markers is missing, and may not be made."""
 
 
+class MarkerUndecided(KafkaError):
+    """Whether rows of the task are in cannot be known: a control batch was lost."""
+
+
 class MarkerLog:
     """What a client has read of a topic of markers. It is kept with the client.
 
@@ -126,14 +131,42 @@ class MarkerLog:
             logs[topic] = cls(client, topic)
         return logs[topic]
 
-    async def read_to(self, client: Client, end: int) -> None:
+    async def read_own(self, client: Client, name: TaskName, offset: int) -> None:
+        """Read up to the *begun* that an attempt has written, and make sure of it.
+
+        A log that was cut, or is another one, may be shorter than what was read.
+
+        Raises:
+            RequestTimeout: as `read_to` says.
+            KafkaError: it is not there, or the leader refused.
+        """
+        await self.read_to(client, offset + 1)
+        if self.reader.has_begun_at(name.scope, name.task, offset):
+            return
+        await self.read_to(client, offset + 1, anew=True)
+        if not self.reader.has_begun_at(name.scope, name.task, offset):
+            raise KafkaError(
+                f"{self.at.topic}-{self.at.partition} does not have what {name} has "
+                f"written at offset {offset}"
+            )
+
+    async def read_to(self, client: Client, end: int, *, anew: bool = False) -> None:
         """Read up to an offset that is known to be written.
+
+        Args:
+            client: the client.
+            end: the offset after the last one to be read.
+            anew: whether what was read before is not to be believed.
 
         Raises:
             RequestTimeout: the leader did not answer, or did not have it, in time.
             KafkaError: the leader refused.
         """
+        # What was read is replaced under the lock alone: an answer that is awaited goes
+        # on where its fetch began.
         async with self._lock:
+            if anew:
+                self._begin_anew()
             seconds = self._config.default_api_timeout_ms / 1000
             what = f"read the markers in {self.at.topic}-{self.at.partition}"
             attempts = Attempts(what, self._cluster.retry_policy, seconds)
@@ -150,7 +183,9 @@ class MarkerLog:
         """Read what is in the log at this moment, as `read_to` does."""
         found = await client.offsets({self.at: "latest"})
         end = found[self.at]
-        await self.read_to(client, 0 if end is None else end.offset)
+        assert end is not None  # the latest offset is never unknown
+        is_shorter = end.offset < self.reader.position
+        await self.read_to(client, end.offset, anew=is_shorter)
 
     def _begin_anew_if_old(self) -> None:
         topic_id = self._cluster.view.topic_id(self.at.topic)
@@ -240,7 +275,9 @@ class MarkerLog:
             owner = batch.producer_id if batch.is_transactional else -1
             start = reader.position
             for record in batch.iterate(self.at.topic, self.at.partition, start):
-                reader.record(owner, record.key, record.value, record.timestamp)
+                reader.record(
+                    owner, record.key, record.value, record.timestamp, record.offset
+                )
         reader.position = batch.next_offset
 
     def _warn_of_strangers(self) -> None:
@@ -294,15 +331,23 @@ class TopicMarkers:
         if log.refused is not None and now() < log.refused_until:
             raise log.refused
         try:
-            await self._client.partitions_for(self.topic)
-        except UnknownTopicOrPartition:
-            try:
-                await self._make()
-            except TopicRefused as error:
-                log.refused, log.refused_until = error, now() + _REFUSED
-                raise
+            await self._find()
+        except TopicRefused as error:
+            log.refused, log.refused_until = error, now() + _REFUSED
+            raise
         await self._check()
         self._log.is_prepared = True
+
+    async def _find(self) -> None:
+        try:
+            await self._client.partitions_for(self.topic)
+        except UnknownTopicOrPartition:
+            await self._make()
+        except AuthorizationError as error:
+            raise TopicRefused(
+                f"the topic {self.topic!r} for the markers may not be seen ({error}): "
+                "grant Describe, Read and Write on it, and Create if it is missing"
+            ) from error
 
     async def _make(self) -> None:
         async with Admin(self._client) as admin:
@@ -317,8 +362,8 @@ class TopicMarkers:
                 if error.code in _REFUSING:
                     raise TopicRefused(
                         f"the topic {self.topic!r} for the markers is missing and may "
-                        f"not be created ({error}): grant Create on it, or create it "
-                        "with cleanup.policy=compact"
+                        f"not be created ({error}): grant Create, Describe, Read and "
+                        "Write on it, or create it with cleanup.policy=compact"
                     ) from error
                 if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                     raise
@@ -359,8 +404,16 @@ class TopicMarkers:
 
     async def _begin(self, tx: Transaction, name: TaskName, run: str) -> AppState:
         record = begun_record(name.scope, name.task, name.version, run)
-        end = await self._send(tx, record)
-        await self._log.read_to(self._client, end)
+        offset = await self._send(tx, record)
+        await self._log.read_own(self._client, name, offset)
+        if self._log.reader.is_undecided(name.scope, name.task):
+            # Kafka drops control batches of partitions that have no leader then.
+            raise MarkerUndecided(
+                f"{name} is not written: its earlier transaction has ended, and its end"
+                f" is missing in {self.topic}-{_PARTITION}, so whether its rows are in "
+                "is not known. Compare the topics that it writes to, and end that "
+                "transaction there: see kafkaio transactions hanging"
+            )
         return self._log.reader.state(name.scope)
 
     async def _begin_and_ask(
@@ -465,17 +518,38 @@ class TopicMarkers:
     async def _send(self, tx: Transaction, record: tuple[bytes, bytes]) -> int:
         key, value = record
         made = await tx.send(self.topic, value, key=key, partition=_PARTITION)
-        return made.offset + 1
+        return made.offset
 
     async def _write(self, records: list[tuple[bytes, bytes | None]]) -> None:
+        """Write markers outside a transaction, within the time of one call.
+
+        Raises:
+            RequestTimeout: they were not acknowledged in time; they may be written.
+            KafkaError: a marker was not written.
+        """
         if not records:
             return
-        async with Producer(self._client, linger_ms=0) as producer:
-            for key, value in records:
-                _ = await producer.enqueue(
-                    self.topic, value, key=key, partition=_PARTITION
-                )
-            await producer.flush()
+        limit_ms = self._client.config.default_api_timeout_ms
+        producer = Producer(self._client, linger_ms=0, max_block_ms=limit_ms)
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                await producer.start()
+                sent = [
+                    await producer.enqueue(
+                        self.topic, value, key=key, partition=_PARTITION
+                    )
+                    for key, value in records
+                ]
+                for each in sent:
+                    await each
+        except TimeoutError as error:
+            if isinstance(error, KafkaError):
+                raise
+            raise RequestTimeout(
+                f"markers in {self.topic!r} were not acknowledged within {limit_ms} ms"
+            ) from None
+        finally:
+            await producer.close(timeout=0)
 
 
 def _knows(state: AppState, name: TaskName) -> bool:

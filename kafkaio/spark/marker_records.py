@@ -13,6 +13,8 @@ transaction, whoever has it; and open transactions are what an attempt looks for
 from __future__ import annotations
 
 import json
+from collections import deque
+from collections.abc import Iterator
 from typing import Final
 
 from kafkaio._dataclass import dataclass
@@ -89,8 +91,8 @@ class _Entry:
     version: int
     run: str
     rows: RowSum | None
-    producer_id: int
     timestamp: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class MarkerReader:
         strangers: number of records that are no markers.
     """
 
-    __slots__ = ("_open", "_scopes", "position", "strangers")
+    __slots__ = ("_begun", "_open", "_scopes", "position", "strangers")
 
     def __init__(self) -> None:
         self.position: int = 0
@@ -118,9 +120,16 @@ class MarkerReader:
         self._scopes: dict[str, AppState] = {}
         # What producers have written in transactions that have not ended.
         self._open: dict[int, list[_Entry | _Removal]] = {}
+        # Where the last transactions of each task have begun.
+        self._begun: dict[tuple[str, int], deque[int]] = {}
 
     def record(
-        self, producer_id: int, key: bytes | None, value: bytes | None, timestamp: int
+        self,
+        producer_id: int,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        offset: int = -1,
     ) -> None:
         """Take a record in.
 
@@ -129,14 +138,20 @@ class MarkerReader:
             key: its key.
             value: its value.
             timestamp: milliseconds since the Unix epoch.
+            offset: where it is in the log.
         """
-        entry = _parsed(producer_id, key, value, timestamp)
+        entry = _parsed(key, value, timestamp, offset)
         if entry is None:
             self.strangers += 1
         elif producer_id < 0:
             self._apply(entry)
         else:
             self._open.setdefault(producer_id, []).append(entry)
+            if isinstance(entry, _Entry) and entry.kind == _TASK:
+                last = self._begun.setdefault(
+                    (entry.scope, entry.task), deque(maxlen=8)
+                )
+                last.append(offset)
 
     def control(self, producer_id: int, kind: int | None) -> None:
         """Take a control batch in, which ends the transaction of a producer.
@@ -152,9 +167,28 @@ class MarkerReader:
             if kind == _COMMIT:
                 self._apply(entry)
 
-    def open_of(self, producer_id: int) -> int:
-        """The number of records of a producer whose transaction has not ended."""
-        return len(self._open.get(producer_id, ()))
+    def is_undecided(self, scope: str, task: int) -> bool:
+        """Whether the rows of a task are in a transaction that has no end.
+
+        Asked by an attempt that has just begun, this tells of an earlier transaction of
+        the task whose coordinator has ended it, and whose control batch is missing.
+        """
+        return any(entry.rows is not None for entry in self._open_of(scope, task))
+
+    def has_begun_at(self, scope: str, task: int, offset: int) -> bool:
+        """Whether the *begun* of a task that was written at an offset has been read.
+
+        Its transaction may have ended since, by another attempt that fenced it.
+        """
+        return offset in self._begun.get((scope, task), ())
+
+    def _open_of(self, scope: str, task: int) -> Iterator[_Entry]:
+        for entries in self._open.values():
+            for entry in entries:
+                if not isinstance(entry, _Entry) or entry.kind != _TASK:
+                    continue
+                if (entry.scope, entry.task) == (scope, task):
+                    yield entry
 
     @property
     def scopes(self) -> list[str]:
@@ -218,7 +252,7 @@ class MarkerReader:
 
 
 def _parsed(
-    producer_id: int, key: bytes | None, value: bytes | None, timestamp: int
+    key: bytes | None, value: bytes | None, timestamp: int, offset: int
 ) -> _Entry | _Removal | None:
     """Read a record; None if it is no marker."""
     try:
@@ -232,11 +266,11 @@ def _parsed(
         if not (_is_whole(version) and isinstance(run, str)):
             return None
         rows = _rows_in(found)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
     if kind == _DONE and rows is None:
         return None
-    return _Entry(scope, kind, task, version, run, rows, producer_id, timestamp)
+    return _Entry(scope, kind, task, version, run, rows, timestamp, offset)
 
 
 def _rows_in(found: dict[str, object]) -> RowSum | None:
@@ -251,4 +285,6 @@ def _rows_in(found: dict[str, object]) -> RowSum | None:
 
 
 def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return 0 <= value < 2**63

@@ -4,10 +4,14 @@ Everything here is a pure function, or an object that gets the time as an argume
 it needs to know of the cluster is looked up by `kafkaio.spark.lookup`.
 
 Offsets are those of Spark's own connector: for each partition, the offset of the next
-record to read. Their JSON, ``{"orders":{"0":23,"1":7}}``, is written into Spark's
-checkpoints, and is the connector's byte for byte, so that a checkpoint can go from one
-to the other and back. The connector writes Scala's mutable hash maps, so topics and
-partitions stand in the order of their hashes: `_hashed_order`.
+record to read. Their JSON, ``{"orders": {"0": 23, "1": 7}}``, is written into Spark's
+checkpoints, and means the same to the connector, so that a checkpoint can go from one
+to the other and back.
+
+The ids of the topics (KIP-516) stand beside them, each as the key of an empty object:
+``{"orders": {"0": 23}, "kafkaio.topic-id:orders:4e5f...": {}}``. The connector finds no
+offsets in an empty object, so it reads such a checkpoint, too. No topic can have such a
+name, since none has a colon.
 
 What may be lost is described by sentences. The caller decides by ``failOnDataLoss``
 whether they are an error or a warning; the ranges are planned as the connector plans
@@ -18,8 +22,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+from uuid import UUID
 
 from kafkaio.errors import ConfigurationError
 from kafkaio.spark.bounds import (
@@ -30,6 +35,7 @@ from kafkaio.spark.bounds import (
     AtTimes,
     Bound,
 )
+from kafkaio.spark.errors import listed
 from kafkaio.types import OffsetAndTimestamp, OffsetRange, TopicPartition
 
 __all__ = [
@@ -37,6 +43,7 @@ __all__ = [
     "Offsets",
     "Ranges",
     "TriggerDelay",
+    "another_topic",
     "from_json",
     "inside",
     "lag_of",
@@ -46,18 +53,21 @@ __all__ = [
     "no_record",
     "outside",
     "ranges_between",
-    "remaining",
+    "remade",
     "resolved",
     "to_json",
+    "topic_ids_of",
+    "without",
 ]
-
-K = TypeVar("K")
 
 #: The next offset to read of each partition.
 Offsets: TypeAlias = Mapping[TopicPartition, int]
 #: What to ask the leader of a partition: one of its ends, or a time in milliseconds.
 Moment: TypeAlias = Literal["earliest", "latest"] | int
 
+#: What the key of a topic's id begins with, and the form of the id.
+_ID: Final = "kafkaio.topic-id:"
+_UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ENDS: Mapping[int, Moment] = {EARLIEST: "earliest", LATEST: "latest"}
 
 
@@ -67,26 +77,27 @@ def name_of(partition: TopicPartition) -> str:
 
 
 def _names_of(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(map(name_of, sorted(partitions)))
+    return listed(map(name_of, sorted(partitions)))
 
 
 # JSON.
 
 
-def to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """Return offsets as Spark takes them, in the order of the connector's JSON."""
-    order = sorted(offsets)
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in order:
-        by_topic.setdefault(topic, []).append(partition)
-    topics = _hashed_order([tp.topic for tp in order], _string_hash)
-    return {
-        topic: {
-            str(partition): offsets[TopicPartition(topic, partition)]
-            for partition in _hashed_order(by_topic[topic], lambda number: number)
-        }
-        for topic in topics
-    }
+def to_json(
+    offsets: Offsets, topic_ids: Mapping[str, UUID] | None = None
+) -> dict[str, dict[str, int]]:
+    """Return offsets as Spark takes them, with the ids of their topics.
+
+    Args:
+        offsets: by partition.
+        topic_ids: the ids that are known; those of other topics are left out.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(partition)] = offset
+    known = topic_ids or {}
+    ids = {topic: known[topic] for topic in found if topic in known}
+    return found | {f"{_ID}{topic}:{ids[topic]}": {} for topic in ids}
 
 
 def from_json(value: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
@@ -106,37 +117,42 @@ def from_json(value: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, in
     return found
 
 
+def topic_ids_of(value: Mapping[str, object]) -> dict[str, UUID]:
+    """Return the ids of topics that stand beside offsets; empty if there are none."""
+    found: dict[str, UUID] = {}
+    for key in value:
+        topic, _, text = key.removeprefix(_ID).rpartition(":")
+        if key.startswith(_ID) and _UUID.fullmatch(text):
+            found[topic] = UUID(text)
+    return found
+
+
+def remade(before: Mapping[str, UUID], now: Mapping[str, UUID]) -> list[str]:
+    """Return the topics that have another id than before: they were made again."""
+    both = sorted(before.keys() & now.keys())
+    return [topic for topic in both if before[topic] != now[topic]]
+
+
+def without(offsets: Offsets, topics: Collection[str]) -> dict[TopicPartition, int]:
+    """Return offsets without those of some topics."""
+    return {tp: offset for tp, offset in offsets.items() if tp.topic not in topics}
+
+
+def another_topic(
+    topic: str, before: Mapping[str, UUID], now: Mapping[str, UUID]
+) -> str:
+    """Return the sentence for a topic that was made again."""
+    return (
+        f"topic {topic!r} was deleted and made again: its id is {now[topic]} and was "
+        f"{before[topic]}"
+    )
+
+
 def _foreign(value: object) -> ConfigurationError:
     return ConfigurationError(
         f"the checkpoint has the offsets of another kind of source: {value!r}; start "
         "the query with a checkpointLocation of its own"
     )
-
-
-def _string_hash(text: str) -> int:
-    """Return Java's hash of a string."""
-    found = 0
-    units = text.encode("utf-16-be")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        found = (31 * found + (high << 8 | low)) & 0xFFFFFFFF
-    return found - (1 << 32) if found >> 31 else found
-
-
-def _hashed_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
-    """Return keys in the order in which Scala's mutable hash map iterates over them.
-
-    Args:
-        keys: in the order in which they are put; some may be put again.
-        hash_of: Java's hash of a key, a signed number of 32 bits.
-    """
-    buckets, found = 16, dict[K, int]()
-    for key in keys:
-        # The map grows before it looks whether the key is new.
-        if len(found) + 1 >= int(buckets * 0.75):
-            buckets *= 2
-        spread = hash_of(key)
-        found[key] = spread ^ ((spread & 0xFFFFFFFF) >> 16)
-    return sorted(found, key=lambda key: (found[key] & (buckets - 1), found[key]))
 
 
 # Bounds.
@@ -369,22 +385,6 @@ def inside(
         if tp in earliest and tp in latest
     ]
     return [r for r in found if r.start < r.end]
-
-
-def remaining(
-    ranges: Sequence[OffsetRange], partition: TopicPartition, position: int
-) -> list[OffsetRange]:
-    """Return what is left of ranges that are read in order.
-
-    Args:
-        ranges: those that were to be read.
-        partition: that of the range at which reading stopped.
-        position: the offset at which it stopped.
-    """
-    for index, (tp, start, end) in enumerate(ranges):
-        if tp == partition and start <= position < end:
-            return [OffsetRange(tp, position, end), *ranges[index + 1 :]]
-    return list(ranges)
 
 
 # Lag.

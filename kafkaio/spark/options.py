@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from typing import Final, Literal, TypeAlias
 
@@ -55,6 +55,7 @@ __all__ = [
     "IsolationLevel",
     "ReadOptions",
     "WriteOptions",
+    "check_read",
     "every_option",
     "includes_headers",
 ]
@@ -189,7 +190,8 @@ class ReadOptions:
     fail_on_data_loss: bool = spark_option(
         True,  # noqa: FBT003 - the default value
         "Fail where records were deleted before they were read, or a topic was "
-        "deleted or made again. `false`: warn, and read what there is.",
+        "deleted or made again. `false`: warn, and read what there is; a topic that "
+        "was made again from its first offset.",
     )
     include_headers: bool = spark_option(
         False,  # noqa: FBT003
@@ -232,15 +234,16 @@ class ReadOptions:
     )
     poll_timeout_ms: int | None = spark_option(
         None,
-        "Longest time that a task waits for records.",
+        "Longest time that a task waits for records, unless "
+        "`kafka.default.api.timeout.ms` is set.",
         name="kafkaConsumer.pollTimeoutMs",
         shown="`kafka.request.timeout.ms`",
         bounds=(1, _MAX_INT),
     )
     offset_retries: int = spark_option(
         0,
-        "How often planning looks up offsets again after an attempt that took up to "
-        "`kafka.request.timeout.ms`, in which requests are repeated as well.",
+        "How often planning looks up offsets again after an attempt that failed (see "
+        "[Time limits](#time-limits)), in which requests are repeated as well.",
         name="fetchOffset.numRetries",
         bounds=(0, _MAX_INT),
     )
@@ -359,8 +362,9 @@ class ReadOptions:
     def client_config(self, *, in_task: bool) -> ClientConfig:
         """Return the configuration of a client, with references resolved here.
 
-        A call of the client ends after ``request_timeout_ms``, or in a task after
-        ``kafkaConsumer.pollTimeoutMs`` or ``kafka.default.api.timeout.ms``, if set.
+        A call of the client, or its start, ends after ``kafka.default.api.timeout.ms``
+        if that is set, in a task else after ``kafkaConsumer.pollTimeoutMs`` if that is
+        set, and else after ``kafka.request.timeout.ms``.
 
         Args:
             in_task: whether it is for a task, and not for planning.
@@ -369,13 +373,12 @@ class ReadOptions:
             ConfigurationError: a reference cannot be resolved in this process.
         """
         config = self._consumer_config()
-        values = {f.name: getattr(config, f.name) for f in fields(ClientConfig)}
         limit = config.request_timeout_ms
-        if in_task and self.kafka.get("default.api.timeout.ms") is not None:
+        if self.kafka.get("default.api.timeout.ms") is not None:
             limit = config.default_api_timeout_ms
         elif in_task and self.poll_timeout_ms is not None:
             limit = self.poll_timeout_ms
-        return ClientConfig(**{**values, "default_api_timeout_ms": limit})
+        return _client_config(config, limit)
 
     def _consumer_config(self) -> ConsumerConfig:
         name = self.kafka.get("group.id") or self.group_id_prefix or "kafkaio-spark"
@@ -515,6 +518,9 @@ class WriteOptions:
     def producer_config(self, transactional_id: str | None = None) -> ProducerConfig:
         """Return the configuration of a producer, with references resolved here.
 
+        Its start ends after ``kafka.max.block.ms``, as the first ``send`` of Java's
+        producer does; if that is not set, after ``kafka.default.api.timeout.ms``.
+
         Args:
             transactional_id: the transactional id of the task, None for none.
 
@@ -524,23 +530,41 @@ class WriteOptions:
         defaults = self._defaults()
         if transactional_id is not None:
             defaults["transactional.id"] = transactional_id
-        return self.kafka.resolved(ProducerConfig, defaults)
+        config = self.kafka.resolved(ProducerConfig, defaults)
+        return replace(config, default_api_timeout_ms=self._limit_of(config))
 
-    def client_config(self) -> ClientConfig:
+    def client_config(self, *, most_ms: int | None = None) -> ClientConfig:
         """Return the configuration of a client, with references resolved here.
+
+        A call of the client, or its start, ends as the start of a producer does.
+
+        Args:
+            most_ms: the longest time of a call, if that is shorter.
 
         Raises:
             ConfigurationError: a reference cannot be resolved in this process.
         """
         config = self.kafka.resolved(ProducerConfig, self._defaults())
-        names = [f.name for f in fields(ClientConfig)]
-        return ClientConfig(**{name: getattr(config, name) for name in names})
+        limit = self._limit_of(config)
+        return _client_config(config, limit if most_ms is None else min(limit, most_ms))
+
+    def _limit_of(self, config: ProducerConfig) -> int:
+        """Return the milliseconds that a call of a client may take."""
+        if self.kafka.get("max.block.ms") is None:
+            return config.default_api_timeout_ms
+        return max(1, config.max_block_ms)
 
     def _defaults(self) -> dict[str, str]:
         found = {"client.id": "kafkaio-spark"}
         if self.exactly_once:
             found["transaction.timeout.ms"] = _TRANSACTION_TIMEOUT
         return found
+
+
+def _client_config(config: ClientConfig, limit_ms: int) -> ClientConfig:
+    """Return the options of a client, with a time limit for its calls."""
+    values = {f.name: getattr(config, f.name) for f in fields(ClientConfig)}
+    return ClientConfig(**{**values, "default_api_timeout_ms": limit_ms})
 
 
 def _marker_topics(values: Mapping[str, object]) -> dict[str, object]:
@@ -559,6 +583,23 @@ def _marker_topics(values: Mapping[str, object]) -> dict[str, object]:
 def every_option() -> tuple[SparkOption, ...]:
     """Return every option of the data source, apart from ``kafka.*``."""
     return (*declared_by(ReadOptions, "read"), *declared_by(WriteOptions, "write"))
+
+
+def check_read(options: Mapping[str, str]) -> None:
+    """Check the options of a read of which it is not known whether it is a stream.
+
+    Args:
+        options: values by name; letter case is ignored.
+
+    Raises:
+        ConfigurationError: they are possible neither in a stream nor in a batch.
+    """
+    try:
+        # First, because a batch warns of options that it ignores.
+        ReadOptions.of(options, is_stream=True)
+    except ConfigurationError:
+        has_end = any(name.lower().startswith("ending") for name in options)
+        ReadOptions.of(options, is_stream=not has_end)
 
 
 def includes_headers(options: Mapping[str, str]) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import ConfigurationError
+from kafkaio.spark.observe import ObservedQuery, offsets_behind
 from kafkaio.spark.offsets import from_json, lag_of
 from kafkaio.types import TopicPartition
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
         StreamingQueryProgress,
     )
 
-__all__ = ["LagListener", "lag"]
+__all__ = ["LagListener", "lag", "source_metrics"]
 
 _log = logging.getLogger("kafkaio.spark")
 
@@ -66,35 +67,81 @@ def _offsets(value: object) -> dict[TopicPartition, int] | None:
         return None  # another kind of source
 
 
+def source_metrics(
+    progress: StreamingQueryProgress | Mapping[str, object] | None,
+) -> dict[str, float]:
+    """Return the metrics that Spark's own connector has for a source.
+
+    These are ``minOffsetsBehindLatest``, ``maxOffsetsBehindLatest`` and
+    ``avgOffsetsBehindLatest``, over the partitions of all sources of the query that are
+    Kafka topics. Spark takes none from a data source in Python, so that ``metrics`` of
+    its progress is empty.
+
+    Args:
+        progress: as for `lag`.
+
+    Returns:
+        The figures by name; none before the first micro-batch.
+    """
+    return offsets_behind(lag(progress))
+
+
 class LagListener(StreamingQueryListener):  # type: ignore[misc]  # pyspark is not followed
     """Reports the lag of every streaming query to an observer.
 
-    ``spark.streams.addListener(LagListener(observer))``. The observer's ``query_lag``
-    is called after each micro-batch, in a thread of the driver; see `kafkaio.Observer`.
+    ``spark.streams.addListener(LagListener(observer))``. After each micro-batch the
+    observer's ``query_lag(query, lag)`` is called, in a thread of the driver; see
+    `kafkaio.Observer`. A query is reported as ``started`` with its first micro-batch,
+    and as ``closed`` when it ends, so that the observers of `kafkaio.metrics` have its
+    figures. Nothing that an observer raises ends the query: it is logged.
 
     Args:
-        observer: an object with a method ``query_lag(query, lag)``.
+        observer: an object with some methods of an observer; or a function, which is
+            called as ``query_lag`` is.
     """
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(
+        self,
+        observer: Observer | Callable[[str, Mapping[TopicPartition, int]], object],
+    ) -> None:
         self._observer = observer
+        # By the ids of their runs. Observers refer to them weakly.
+        self._queries: dict[str, tuple[str, ObservedQuery]] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Do nothing."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Report the lag after a micro-batch; an observer that raises is logged."""
+        """Report the lag after a micro-batch."""
         progress = event.progress
         found = lag(progress)
         if not found:
             return
-        try:
-            self._observer.query_lag(progress.name or str(progress.id), found)
-        except Exception:  # noqa: BLE001 - an observer must not end the query
-            _log.exception("observer failed in query_lag")
+        run, name = str(progress.runId), progress.name or str(progress.id)
+        is_new = run not in self._queries
+        query = self._queries.setdefault(run, (name, ObservedQuery()))[1]
+        query.progressed(found)
+        if is_new:
+            self._tell("started", "query", name, query)
+        self._tell("query_lag", name, found)
 
     def onQueryIdle(self, event: object) -> None:
         """Do nothing."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Do nothing."""
+        """Report that the query has ended."""
+        found = self._queries.pop(str(event.runId), None)
+        if found is not None:
+            self._tell("closed", "query", *found)
+
+    def _tell(self, method: str, *arguments: object) -> None:
+        observer = self._observer
+        report = getattr(observer, method, None)
+        if report is None and method == "query_lag" and callable(observer):
+            report = observer
+        if report is None:
+            return
+        try:
+            report(*arguments)
+        except Exception:  # noqa: BLE001 - an observer must not end the query
+            _log.exception("observer failed in %s", method)

@@ -11,28 +11,43 @@ is copied.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from kafkaio.errors import OffsetOutOfRange
+from kafkaio.errors import OffsetOutOfRange, UnknownTopicOrPartition
+from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained, lost
+from kafkaio.spark.errors import (
+    explained,
+    listed,
+    lost,
+    plainly,
+    plainly_each,
+    warn_lost,
+)
 from kafkaio.spark.lookup import Lookup, ends_of
 from kafkaio.spark.offsets import (
+    another_topic,
     inside,
     name_of,
     outside,
     ranges_between,
-    remaining,
+    remade,
 )
 from kafkaio.spark.options import ReadOptions
 from kafkaio.spark.planning import Task, plan
 from kafkaio.spark.schema import Column, arrow_schemas
 from kafkaio.spark.shipping import shipped
-from kafkaio.types import OffsetRange, TopicPartition
+from kafkaio.types import OffsetRange
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,19 +56,21 @@ if TYPE_CHECKING:
 
 __all__ = ["KafkaReader", "TaskPartition", "partitions_of", "read_task", "report"]
 
-_log = logging.getLogger("kafkaio.spark")
-
 
 class TaskPartition(InputPartition):  # type: ignore[misc]  # pyspark is not followed
     """What one task reads, as Spark hands it to the task.
 
     Args:
         task: ranges, in the order in which they are read.
+        topic_ids: the ids that topics had when the task was planned; those of other
+            topics are left out.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, topic_ids: Mapping[str, UUID]) -> None:
         super().__init__(None)
         self.task = task
+        topics = {each.partition.topic for each in task}
+        self.topic_ids = {t: topic_ids[t] for t in topics if t in topic_ids}
 
     def __repr__(self) -> str:
         ranges = (f"{name_of(tp)}[{start}, {end})" for tp, start, end in self.task)
@@ -77,6 +94,7 @@ class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not fol
 
     __reduce__ = shipped
 
+    @plainly
     def partitions(self) -> list[TaskPartition]:
         """Return the tasks. Spark calls it in the planner process.
 
@@ -85,10 +103,13 @@ class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not fol
         """
         options, lookup = self._options, Lookup(self._options)
         start, end = lookup.start_and_end()
+        before = dict(lookup.topic_ids)
         ranges, losses = ranges_between(start, end, {})
-        earliest, latest = lookup.ends(start.keys())
+        earliest, latest = lookup.ends(start.keys(), before)
+        now = lookup.topic_ids
+        losses += [another_topic(t, before, now) for t in remade(before, now)]
         report(options, [*losses, *outside(ranges, earliest, latest)])
-        return partitions_of(options, inside(ranges, earliest, latest))
+        return partitions_of(options, inside(ranges, earliest, latest), now)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a task. Spark calls it in a worker.
@@ -97,39 +118,47 @@ class KafkaReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not fol
             DataSourceError: records cannot be read.
         """
         if isinstance(partition, TaskPartition):
-            return read_task(self._options, self._columns, partition.task)
+            return plainly_each(read_task(self._options, self._columns, partition))
         return iter(())  # Spark's stand-in where there are no tasks
 
 
 def partitions_of(
-    options: ReadOptions, ranges: Sequence[OffsetRange]
+    options: ReadOptions, ranges: Sequence[OffsetRange], topic_ids: Mapping[str, UUID]
 ) -> list[TaskPartition]:
-    """Return the tasks that read some ranges."""
+    """Return the tasks that read some ranges.
+
+    Args:
+        options: of the read.
+        ranges: what is read.
+        topic_ids: the ids of their topics, as far as brokers have them.
+    """
     tasks = plan(
         ranges,
         min_partitions=options.min_partitions,
         max_records_per_partition=options.max_records_per_partition,
         min_records_per_task=options.min_records_per_task,
     )
-    return [TaskPartition(task) for task in tasks]
+    return [TaskPartition(task, topic_ids) for task in tasks]
 
 
 def report(options: ReadOptions, losses: list[str]) -> None:
-    """Raise an error for records that were lost, or log a warning for each.
+    """Raise an error for records that were lost, or log one warning for all.
 
     Raises:
         DataLost: there are some, and ``failOnDataLoss`` is true.
     """
     if losses and options.fail_on_data_loss:
         raise lost(losses)
-    for loss in losses:
-        _log.warning("records may have been lost: %s", loss)
+    warn_lost(losses)
 
 
 def read_task(
-    options: ReadOptions, columns: Sequence[Column], task: Task
+    options: ReadOptions, columns: Sequence[Column], partition: TaskPartition
 ) -> Iterator[pa.RecordBatch]:
-    """Read the ranges of a task, one after the other.
+    """Read the ranges of a task, many with one request.
+
+    The records of a range come in their order, and the ranges in theirs, unless the
+    leader of one does not answer for a while.
 
     Raises:
         DataSourceError: records cannot be read.
@@ -138,9 +167,9 @@ def read_task(
     import pyarrow as pa
 
     asked, wanted = arrow_schemas(columns)
-    batches = _batches(options, asked, list(task))
+    batches = _batches(options, asked, partition)
     try:
-        with explained(f"reading {', '.join(map(_span, task))}"):
+        with explained(f"reading {listed(map(_span, partition.task))}"):
             while (batch := runtime.run(_next(batches))) is not None:
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=wanted)
     finally:
@@ -156,40 +185,53 @@ async def _next(batches: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None
 
 
 async def _batches(
-    options: ReadOptions, schema: pa.Schema, ranges: list[OffsetRange]
+    options: ReadOptions, schema: pa.Schema, partition: TaskPartition
 ) -> AsyncGenerator[pa.RecordBatch]:
     # Loaded in the worker, and not where the query is planned.
     from kafkaio.arrow import read_ranges
 
     client = await runtime.client(options.client_config(in_task=True))
+    ranges, topic_ids = list(partition.task), partition.topic_ids
     if not options.fail_on_data_loss:
-        ranges = await _there(client, options, ranges)
+        ranges = await _there(client, options, ranges, topic_ids)
     while ranges:
+        reader = read_ranges(
+            client,
+            ranges,
+            schema=schema,
+            isolation_level=options.isolation_level,
+            fetch_bytes=options.fetch_bytes,
+            topic_ids=topic_ids,
+        )
         try:
-            async for batch in read_ranges(
-                client,
-                ranges,
-                schema=schema,
-                isolation_level=options.isolation_level,
-                fetch_bytes=options.fetch_bytes,
-            ):
+            async for batch in reader:
                 yield batch
             ranges = []
-        except OffsetOutOfRange as error:
+        except OffsetOutOfRange:
             if options.fail_on_data_loss:
                 raise
-            rest = remaining(
-                ranges, TopicPartition(error.topic, error.partition), error.position
-            )
-            ranges = await _there(client, options, rest)
+            ranges = await _there(client, options, reader.remaining(), topic_ids)
+        except UnknownTopicOrPartition as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_ID:
+                raise
+            # The next attempt of the task leaves the topic out, if it may.
+            raise lost([str(error)]) from None
 
 
 async def _there(
-    client: Client, options: ReadOptions, ranges: list[OffsetRange]
+    client: Client,
+    options: ReadOptions,
+    ranges: list[OffsetRange],
+    topic_ids: Mapping[str, UUID],
 ) -> list[OffsetRange]:
     """Return what the logs have of ranges, with a warning for what they lack."""
     partitions = {r.partition for r in ranges}
-    earliest, latest = await ends_of(client, partitions, options.isolation_level)
-    for loss in outside(ranges, earliest, latest):
-        _log.warning("records may have been lost: %s", loss)
+    earliest, latest, now = await ends_of(client, partitions, topic_ids, options)
+    others = remade(topic_ids, now)
+    ranges = [r for r in ranges if r.partition.topic not in others]
+    losses = [
+        *(another_topic(topic, topic_ids, now) for topic in others),
+        *outside(ranges, earliest, latest),
+    ]
+    warn_lost(losses, {tp.topic for tp in partitions})
     return inside(ranges, earliest, latest)

@@ -66,7 +66,7 @@ class RowColumns:
         if "value" not in names:
             raise ArgumentValueError(
                 f"the column 'value' is missing: the rows have {_listed(types)}; "
-                "select the value as binary or string"
+                "make it, as binary or string: to_json(struct(*)) as value has them all"
             )
         if topic is None and "topic" not in names:
             raise ArgumentValueError(
@@ -109,8 +109,31 @@ def _check_type(name: str, found: str) -> None:
     if plain not in _TYPES[name]:
         raise ArgumentTypeError(
             f"the column {name!r} is {found}; it must be {' or '.join(_TYPES[name])}: "
-            f"cast it, or rename it if it is not meant for Kafka"
+            f"{_remedy(name, found)}, or rename it if it is not meant for Kafka"
         )
+
+
+def _remedy(name: str, found: str) -> str:
+    """Return what to do about a column of a wrong type."""
+    if name == "headers":
+        if found.startswith("map<"):
+            return (
+                "use transform(map_entries(headers), h -> named_struct('key', h.key, "
+                "'value', cast(h.value as binary)))"
+            )
+        return "build it of named_struct('key', ..., 'value', cast(... as binary))"
+    if name in {"key", "value"}:
+        if found.startswith(("struct<", "array<", "map<", "variant")):
+            return f"use to_json({name}) as {name}"
+        return f"use cast({name} as string) as {name}"
+    if name == "timestamp" and found in {"bigint", "int"}:
+        return (
+            "use timestamp_millis(timestamp), timestamp_micros or timestamp_seconds, "
+            "of nanoseconds timestamp_micros(timestamp div 1000)"
+        )
+    if name == "timestamp" and found == "string":
+        return "use to_timestamp(timestamp) as timestamp"
+    return f"use cast({name} as {_TYPES[name][0]}) as {name}"
 
 
 def _listed(types: Mapping[str, str]) -> str:

@@ -92,9 +92,14 @@ def _column(field: StructField) -> Column:
         raise ConfigurationError(f"no column {field.name!r}{did}; {_possible()}")
     form = field.dataType.simpleString()
     if form not in _TYPES[source]:
+        how = "; cast it on the DataFrame"
+        if source == "timestamp":
+            how += (
+                ": Spark has microseconds, and records have milliseconds; "
+                "unix_millis(timestamp) makes a number of it"
+            )
         raise ConfigurationError(
-            f"column {field.name!r} cannot be {form}; {_possible()}; cast it on the "
-            "DataFrame"
+            f"column {field.name!r} cannot be {form}; {_possible()}{how}"
         )
     if not field.nullable and source in _NULLABLE:
         raise ConfigurationError(

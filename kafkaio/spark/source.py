@@ -1,23 +1,29 @@
 """The data source that Spark knows as the format ``kafkaio``.
 
 Spark imports this module, through ``pyspark_kafkaio``, whenever it looks for a format
-of any name. So it loads nothing of kafkaio before it is used.
+of any name. So it loads next to nothing of kafkaio before it is used.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
 
+from kafkaio.spark.errors import plainly
+
 if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamReader
     from pyspark.sql.types import StructType
 
     from kafkaio.spark.reader import KafkaReader
-    from kafkaio.spark.stream import KafkaStreamReader
     from kafkaio.spark.writer import KafkaStreamWriter, KafkaWriter
 
 __all__ = ["KafkaSource"]
+
+#: Spark hands over the properties of a table in CREATE TABLE, with this one.
+_OF_TABLES: Final = "provider"
 
 
 class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
@@ -25,6 +31,9 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
 
     Spark makes one in the driver for each read or write and pickles it to processes of
     its own. It holds the options as they were given, and connects to nothing.
+
+    Spark asks for the schema in ``load()``, where the user has given none, and for a
+    writer of a batch in ``save()``. It asks for all else when the query runs.
     """
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -37,14 +46,26 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         """Return the name of the format."""
         return "kafkaio"
 
+    @plainly
     def schema(self) -> str:
-        """Return the columns of a read without a schema of its own."""
+        """Return the columns of a read, or of a table, without a schema of its own.
+
+        All is checked that can be without asking the cluster.
+
+        Raises:
+            ConfigurationError: an option is not possible, or Spark would lose it.
+        """
         _prepare()
-        from kafkaio.spark.options import includes_headers
+        from kafkaio.spark.options import check_read, includes_headers
         from kafkaio.spark.schema import default_schema
 
+        if _OF_TABLES in self.options:
+            _check_table(self.options)
+        elif self.options:
+            check_read(self.options)
         return default_schema(includes_headers=includes_headers(self.options))
 
+    @plainly
     def reader(self, schema: StructType) -> KafkaReader:
         """Return the reader of a batch.
 
@@ -59,21 +80,29 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         options = ReadOptions.of(self.options, is_stream=False)
         return KafkaReader(options, projection(schema))
 
-    def streamReader(self, schema: StructType) -> KafkaStreamReader:
+    @plainly
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream.
 
-        Raises:
-            ConfigurationError: an option or a column is not possible.
+        Where an option or a column is not possible, it raises a ConfigurationError with
+        the first call.
         """
         _prepare()
+        from kafkaio.errors import ConfigurationError
         from kafkaio.spark.options import ReadOptions
         from kafkaio.spark.schema import projection
         from kafkaio.spark.stream import KafkaStreamReader
 
-        options = ReadOptions.of(self.options, is_stream=True)
-        return KafkaStreamReader(options, projection(schema))
+        try:
+            options = ReadOptions.of(self.options, is_stream=True)
+            return KafkaStreamReader(options, projection(schema))
+        except ConfigurationError as error:
+            from kafkaio.spark.refused import RefusedStreamReader
+
+            return RefusedStreamReader(error)
 
     # Spark passes these arguments by name and by place, and overwrite is its bool.
+    @plainly
     def writer(self, schema: StructType, overwrite: bool) -> KafkaWriter:  # noqa: FBT001
         """Return the writer of a batch.
 
@@ -85,6 +114,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
 
         return KafkaWriter.of(self.options, schema, overwrite=overwrite)
 
+    @plainly
     def streamWriter(
         self,
         schema: StructType,
@@ -99,6 +129,22 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         from kafkaio.spark.writer import KafkaStreamWriter
 
         return KafkaStreamWriter.of(self.options, schema, overwrite=overwrite)
+
+
+def _check_table(names: Iterable[str]) -> None:
+    """Refuse options in CREATE TABLE: Spark keeps none of them, and says nothing.
+
+    Raises:
+        ConfigurationError: there are some.
+    """
+    if any(name.startswith(("option.", "kafka.")) for name in names):
+        from kafkaio.errors import ConfigurationError
+
+        raise ConfigurationError(
+            "Spark does not keep the options of a table of this format: leave them out "
+            "of CREATE TABLE, and give them where the table is used: "
+            "SELECT ... FROM t WITH (...), INSERT INTO t WITH (...), or in a view"
+        )
 
 
 def _prepare() -> None:

@@ -7,17 +7,21 @@ runs. It calls, in this order: ``prepareForTriggerAvailableNow`` (with that trig
 ``initialOffset`` is called again and must not change, so it is kept. A micro-batch that
 is repeated after a restart begins with ``partitions``, in another process.
 
+The ids of the topics are kept with the offsets (`kafkaio.spark.offsets`). Where a topic
+has another id than in the checkpoint, it was deleted and made again: its offsets say
+nothing of the new one, even if that is longer.
+
 ``read`` is called on copies in the workers, which have the options and the columns and
 nothing else of this object's state.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
+from uuid import UUID
 
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import (
@@ -28,16 +32,20 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from kafkaio.spark.errors import DataSourceError
+from kafkaio.spark.errors import DataSourceError, lost, plainly, plainly_each
 from kafkaio.spark.lookup import Lookup
 from kafkaio.spark.offsets import (
     Ranges,
     TriggerDelay,
+    another_topic,
     from_json,
     limited,
     outside,
     ranges_between,
+    remade,
     to_json,
+    topic_ids_of,
+    without,
 )
 from kafkaio.spark.options import ReadOptions
 from kafkaio.spark.reader import TaskPartition, partitions_of, read_task, report
@@ -70,10 +78,12 @@ class KafkaStreamReader(
         self._columns = tuple(columns)
         self._lookup = Lookup(options)
         self._is_available_now = False
-        self._initial: dict[TopicPartition, int] | None = None
+        self._initial: _Json | None = None
         # The latest offsets that were looked up; with Trigger.AvailableNow the first
         # ones, at which the query ends.
         self._latest: dict[TopicPartition, int] | None = None
+        # The ids of the topics that were looked up with them.
+        self._topic_ids: dict[str, UUID] = {}
         self._delay: TriggerDelay | None = None
         if options.min_offsets_per_trigger is not None:
             self._delay = TriggerDelay(
@@ -98,6 +108,7 @@ class KafkaStreamReader(
             return ReadMaxRows(most)
         return ReadAllAvailable() if least is None else ReadMinRows(least)
 
+    @plainly
     def initialOffset(self) -> _Json:
         """Return where a stream without a checkpoint starts.
 
@@ -105,30 +116,33 @@ class KafkaStreamReader(
             DataSourceError: the cluster cannot be asked, or has no such topic.
             ConfigurationError: the options do not fit the partitions.
         """
-        _write_compact_json()
         if self._initial is None:
-            self._initial = self._lookup.start()
-        return to_json(self._initial)
+            self._initial = to_json(self._lookup.start(), self._lookup.topic_ids)
+        return self._initial
 
+    @plainly
     def latestOffset(self, start: _Json, limit: ReadLimit) -> _Json:
         """Return where the next micro-batch ends; ``start`` if there is none yet.
 
         Raises:
             DataSourceError: the cluster cannot be asked, or has no such topic.
+            DataLost: a topic was made again, and ``failOnDataLoss`` is true.
         """
-        _write_compact_json()
-        begin = from_json(start)
+        begin, ids = from_json(start), topic_ids_of(start)
         if self._latest is None or not self._is_available_now:
-            self._latest = self._lookup.latest(begin)
-        latest = self._latest
-        if isinstance(limit, ReadAllAvailable):
-            return to_json(latest)
-        if self._waits(begin, latest):
+            self._latest = self._lookup.latest(begin, ids)
+            self._topic_ids = dict(self._lookup.topic_ids)
+        others = remade(ids, self._topic_ids)
+        if others and self._options.fail_on_data_loss:
+            raise lost([another_topic(t, ids, self._topic_ids) for t in others])
+        # `partitions` warns, and reads these topics from their beginnings.
+        begin, latest = without(begin, others), self._latest
+        if not isinstance(limit, ReadAllAvailable) and self._waits(begin, latest):
             return start
-        if not isinstance(limit, ReadMaxRows):
-            return to_json(latest)
-        earliest, _ = self._lookup.ends(latest.keys() - begin.keys())
-        return to_json(limited(limit.max_rows, begin, latest, earliest))
+        if isinstance(limit, ReadMaxRows):
+            earliest, _ = self._lookup.ends(latest.keys() - begin.keys(), {})
+            latest = limited(limit.max_rows, begin, latest, earliest)
+        return to_json(latest, self._topic_ids)
 
     def _waits(
         self, start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
@@ -142,6 +156,7 @@ class KafkaStreamReader(
         """Return the latest offsets, from which progress tells the lag."""
         return None if self._latest is None else to_json(self._latest)
 
+    @plainly
     def partitions(self, start: _Json, end: _Json) -> list[TaskPartition]:
         """Return the tasks of a micro-batch: the same for the same offsets.
 
@@ -149,12 +164,25 @@ class KafkaStreamReader(
             DataSourceError: the cluster cannot be asked, or records were deleted.
         """
         begin, until = from_json(start), from_json(end)
+        before, planned = topic_ids_of(start), topic_ids_of(end)
+        new = remade(before, planned)
+        losses = [another_topic(topic, before, planned) for topic in new]
+        begin = without(begin, new)
         moved = {tp for tp, offset in until.items() if offset != begin.get(tp)}
-        earliest, latest = self._lookup.ends(moved)
-        found: Ranges = ranges_between(begin, until, earliest)
+        expected = before | planned
+        earliest, latest = self._lookup.ends(moved, expected)
+        now = self._lookup.topic_ids
+        # What the end says of a topic that was made again since then is of no use. The
+        # next micro-batch reads the new topic.
+        topics = {tp.topic for tp in moved}
+        gone = [topic for topic in remade(expected, now) if topic in topics]
+        losses += [another_topic(topic, expected, now) for topic in gone]
+        found: Ranges = ranges_between(
+            without(begin, gone), without(until, gone), earliest
+        )
         missing = outside(found.ranges, earliest, latest)
-        report(self._options, [*found.losses, *missing])
-        return partitions_of(self._options, found.ranges)
+        report(self._options, [*losses, *found.losses, *missing])
+        return partitions_of(self._options, found.ranges, now)
 
     def commit(self, end: _Json) -> None:
         """Commit the end of a finished micro-batch to ``commitGroupId``.
@@ -175,15 +203,4 @@ class KafkaStreamReader(
         Raises:
             DataSourceError: records cannot be read.
         """
-        return read_task(self._options, self._columns, partition.task)
-
-
-def _write_compact_json() -> None:
-    """Make this process write JSON without spaces, as Spark's own connector does.
-
-    pyspark writes offsets with ``json.dumps(offset)``, and Spark puts its bytes into
-    the checkpoint. The process is Spark's, runs this one stream and nothing else.
-    """
-    encoder = getattr(json, "_default_encoder", None)
-    if isinstance(encoder, json.JSONEncoder):
-        encoder.item_separator, encoder.key_separator = ",", ":"
+        return plainly_each(read_task(self._options, self._columns, partition))

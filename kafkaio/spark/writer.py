@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -35,7 +36,7 @@ from pyspark.sql.datasource import (
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import KafkaError, UsageError
 from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained
+from kafkaio.spark.errors import explained, plainly
 from kafkaio.spark.marker_state import Outcome, Report
 from kafkaio.spark.options import WriteOptions
 from kafkaio.spark.rows import RowColumns, pulled, write_rows
@@ -127,6 +128,7 @@ class KafkaWriter(DataSourceArrowWriter):  # type: ignore[misc]  # as above
         checked = WriteOptions.of(options, is_stream=False)
         return cls(_Sink.of(checked, schema, overwrite=overwrite))
 
+    @plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task; returns when they are acknowledged."""
         return self._sink.write(iterator)
@@ -168,6 +170,7 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # a
         sink = _Sink.of(checked, schema, overwrite=overwrite, checkpoint=checkpoint)
         return cls(sink)
 
+    @plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task; returns when they are acknowledged."""
         return self._sink.write(iterator)
@@ -356,11 +359,14 @@ class _Sink:
         return TaskDone.of(name, self.run, result)
 
     async def _fence(self, ids: Sequence[str]) -> None:
-        client = await runtime.client(self.options.client_config())
+        began = time.monotonic()
+        most_ms = round(_ABORT_TIMEOUT * 1000)
+        client = await runtime.client(self.options.client_config(most_ms=most_ms))
         from kafkaio.admin import Admin
 
         async with Admin(client) as admin:
-            await admin.fence_producers(ids, timeout=_ABORT_TIMEOUT)
+            left = max(0.001, began + _ABORT_TIMEOUT - time.monotonic())
+            await admin.fence_producers(ids, timeout=left)
 
 
 def _query_id(checkpoint: str | None) -> str | None:

@@ -13,8 +13,11 @@ import pytest
 
 from kafkaio._machines.sasl.oauthbearer import OAuthBearer
 from kafkaio._runtime.clock import wall_ms
+from kafkaio.config import ClientConfig
+from kafkaio.config.login_properties import TokenRequest
 from kafkaio.errors import AuthenticationError
 from kafkaio.security import MskToken
+from kafkaio.security.providers import provider_for
 from kafkaio.security.tokens import TokenSource
 
 SECRET = "a-key-that-signs-hunter2"
@@ -46,6 +49,31 @@ async def test_a_token_that_is_signed() -> None:
     message = OAuthBearer(token).begin()
     assert isinstance(message, bytes)
     assert token.value.encode() in message
+
+
+async def test_a_token_by_the_properties_of_java() -> None:
+    config = ClientConfig.from_properties(
+        {
+            "bootstrap.servers": "b-1.x.c2.kafka.eu-central-1.amazonaws.com:9098",
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "AWS_MSK_IAM",
+            "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+        }
+    )
+    request = config.sasl_oauth_token_provider
+    assert isinstance(request, TokenRequest)
+    token = await provider_for(request)()
+    url = urlsplit(base64.urlsafe_b64decode(token.value + "==").decode())
+    assert url.hostname == "kafka.eu-central-1.amazonaws.com"
+
+
+async def test_a_role_that_cannot_be_assumed() -> None:
+    """AWS's own service of the role would be asked; it cannot be reached here."""
+    provider = MskToken(
+        "eu-central-1", role_arn="arn:aws:iam::1:role/r", sts_region="nowhere-1"
+    )
+    with pytest.raises(AuthenticationError, match="AWS's library failed with"):
+        await provider()
 
 
 async def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from fastapi import FastAPI
 import kafkaio
 from kafkaio.testing import Broker
 from tests.pages import python_blocks
+from tests.support.patience import HANGS
 
 pytestmark = pytest.mark.anyio
 ORDERS = 20
@@ -59,7 +60,7 @@ async def ask_the_service(
         async with (
             app.router.lifespan_context(app),
             httpx.AsyncClient(transport=transport, base_url="http://service") as web,
-            asyncio.timeout(20),
+            asyncio.timeout(HANGS),
         ):
             return await order_and_wait(web)
 
@@ -101,7 +102,7 @@ async def served() -> AsyncIterator[httpx.AsyncClient]:
         host, port = listener.getsockname()
         config = uvicorn.Config(make_service(), log_config=None, lifespan="on")
         server = Server(config)
-        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        async with asyncio.timeout(HANGS), asyncio.TaskGroup() as tasks:
             tasks.create_task(server.serve(sockets=[listener]))
             await server.ready.wait()
             async with httpx.AsyncClient(base_url=f"http://{host}:{port}") as web:
@@ -144,5 +145,5 @@ async def test_the_test_of_the_page(
     load(0, vars(service))
     monkeypatch.setitem(sys.modules, "service", service)
     test = load(1, {})["test_an_order_is_written"]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS):
         await test(kafka_broker, monkeypatch)

@@ -10,6 +10,7 @@ import pytest
 
 import kafkaio
 from tests.crowded.conftest import CROWD
+from tests.support.patience import HANGS
 
 BACKENDS = [
     pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio"),
@@ -43,6 +44,6 @@ async def test_a_round_trip(
     is_uvloop = type(asyncio.get_running_loop()).__module__.startswith("uvloop")
     assert is_uvloop is anyio_backend[1]["use_uvloop"]
     sent = await kafka_producer.send(kafka_topic, b"one")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS):
         record = await anext(kafka_consumer)
     assert (record.value, record.offset) == (b"one", sent.offset)

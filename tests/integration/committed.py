@@ -13,6 +13,7 @@ from kafkaio.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
 )
+from tests.support.patience import HANGS
 
 _FEATURE = "transaction.version"
 _UPGRADE, _SAFE_DOWNGRADE = 1, 2
@@ -26,7 +27,7 @@ async def settled(servers: str, topic: str, partitions: int) -> None:
     """Wait until no transaction is open on a topic."""
     tps = partitions_of(topic, partitions)
     async with (
-        asyncio.timeout(40),
+        asyncio.timeout(HANGS),
         Consumer(servers, assign=tps) as all_of_it,
         Consumer(servers, assign=tps, isolation_level="read_committed") as stable,
     ):
@@ -41,7 +42,7 @@ async def read_whole(
     """Every record that a consumer of kafkaio reads, up to the end of each log."""
     found: list[Record] = []
     async with (
-        asyncio.timeout(40),
+        asyncio.timeout(HANGS),
         Consumer(
             servers,
             assign=tps,
@@ -166,7 +167,7 @@ async def librdkafkas_offsets(
 
 async def set_level(servers: str, level: int) -> None:
     """Finalize a level of ``transaction.version``, and wait until brokers tell it."""
-    async with asyncio.timeout(30), Client(servers) as client:
+    async with asyncio.timeout(HANGS), Client(servers) as client:
         before = client._cluster.feature_level(_FEATURE)
         if level == before:
             return
@@ -177,7 +178,7 @@ async def set_level(servers: str, level: int) -> None:
         request = UpdateFeaturesRequest(timeout_ms=10_000, feature_updates=[update])
         answer = await client.request(request, Controller)
         assert answer.error_code == 0, answer
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANGS):
         while before != level:
             async with Client(servers) as client:
                 before = client._cluster.feature_level(_FEATURE)

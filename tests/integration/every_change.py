@@ -163,6 +163,7 @@ ON_THE_NEWEST: Final[Mapping[str, tuple[str, ...]]] = {
         "test_tokens_of_one_endpoint_from_three_clients",
     ),
     "test_ranges.py": (
+        "test_a_client_that_is_kept_learns_of_a_topic_that_was_made_again",
         "test_a_compacted_topic",
         "test_aborted_transactions_as_librdkafka_sees_them",
         "test_random_ranges_are_what_a_consumer_reads",

@@ -21,6 +21,7 @@ from kafkaio.protocol.messages.share_group_heartbeat import (
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import find_release
 from tests.support.java import RunningJava, Toolbox
+from tests.support.patience import HANGS
 
 SOURCES = Path(__file__).parent.parent / "java" / "group"
 TOOLS = Toolbox(find_release("4.3"))  # it speaks to every broker from 2.1 on
@@ -40,7 +41,7 @@ def member(
     )
 
 
-async def until(condition: Callable[[], object], limit: float = 60.0) -> None:
+async def until(condition: Callable[[], object], limit: float = HANGS) -> None:
     async with asyncio.timeout(limit):
         while not condition():  # noqa: ASYNC110  (any of several objects may change)
             await asyncio.sleep(0.02)

@@ -39,7 +39,14 @@ class Log:
 
 
 class Member:
-    """A member of a group that reads, and keeps what it is asked for a while."""
+    """A member of a group that reads, and keeps what it is asked for a while.
+
+    Attributes:
+        keeps: seconds that it keeps partitions.
+        gate: what it waits for before; None to wait for nothing.
+        holding: what it keeps now, or an empty set.
+        strays: records of kept partitions that it was given all the same.
+    """
 
     def __init__(
         self,
@@ -70,6 +77,11 @@ class Member:
         )
         self.log = log
         self.keeps = 0.0
+        self.gate: asyncio.Event | None = None
+        self.holding: frozenset[TopicPartition] = frozenset()
+        self.since = 0.0
+        self.strays: list[tuple[TopicPartition, int]] = []
+        self._polls = self._last_poll = 0
         self.done: dict[TopicPartition, int] = {}
         self.lost: list[frozenset[TopicPartition]] = []
         self.events: list[Rebalance] = []
@@ -79,9 +91,12 @@ class Member:
         """Work on records at once; commit them when they are asked for."""
         loop = asyncio.get_running_loop()
         while True:
+            self._polls += 1
             poll = await self.consumer.poll(timeout=0.2)
             for record in poll.records:
                 tp = record.topic_partition
+                if tp in self.holding and self._polls > self._last_poll:
+                    self.strays.append((tp, record.offset))
                 self.log.entries.append((loop.time(), self.name, tp, record.offset))
                 self.done[tp] = record.offset + 1
             if poll.lost:
@@ -95,8 +110,13 @@ class Member:
                 case RevokeRequested(partitions):
                     async with event.hold() as held:
                         assert held == partitions
-                        began = loop.time()
+                        began = self.since = loop.time()
+                        # What a poll that has begun returns was taken before.
+                        self.holding, self._last_poll = partitions, self._polls
+                        if self.gate is not None:
+                            await self.gate.wait()
                         await asyncio.sleep(self.keeps)
+                        self.holding = frozenset()
                         mine = {tp: at for tp, at in self.done.items() if tp in held}
                         await self.consumer.commit(mine)
                         self.holds.append((began, loop.time(), partitions))

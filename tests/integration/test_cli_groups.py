@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from uuid import uuid4
 
 import pytest
@@ -221,10 +220,22 @@ async def test_watches_redraw_in_place_survive_a_restart_and_end_at_once(
             async with Broker(port=port, data_dir=directory):
                 for shown in (lag, groups):
                     await shown.until("billing")
-                loop = asyncio.get_running_loop()
                 for shown in (lag, groups):
-                    begun = loop.time()
                     shown.type("\x03")
                     assert await shown.ended() == 130
-                    assert loop.time() - begun < 1
                     assert "Traceback" not in shown.text
+
+
+async def test_a_watch_ends_between_two_looks() -> None:
+    """The next one is longer away than the test waits for anything."""
+    async with Broker(topics={"orders": 1}) as broker:
+        servers = broker.bootstrap_servers
+        async with kafkaio.Admin(servers) as admin:
+            await admin.alter_consumer_group_offsets(
+                "billing", {kafkaio.TopicPartition("orders", 0): 2}
+            )
+        words = ("billing", "--watch", "--interval", "3600", "-b", servers)
+        async with terminal("lag", *words) as shown:
+            await shown.until(" UTC")
+            shown.type("\x03")
+            assert await shown.ended() == 130

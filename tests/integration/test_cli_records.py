@@ -19,6 +19,7 @@ from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.support.cli import Result, environment, run_beside, terminal, validate
+from tests.support.patience import HANGS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -298,7 +299,7 @@ async def test_a_copy_follows_its_source_until_ctrl_c(
     async with (
         kafkaio.Consumer(kafkaio_.servers, topics=[copied]) as consumer,
         terminal(*words, "-b", kafkaio_.servers) as shown,
-        asyncio.timeout(30),
+        asyncio.timeout(HANGS),
     ):
         values = [(await anext(consumer)).value]
         (await kafkaio_("produce", source, typed="2\n")).check()
@@ -495,7 +496,7 @@ async def test_a_closed_pipe_ends_quietly(kafkaio_: Shell, topic: TopicFactory) 
     assert process.stderr is not None
     await process.stdout.readline()
     process.stdout._transport.close()  # type: ignore[attr-defined]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANGS):
         assert complaints(await process.stderr.read()) == []
         assert await process.wait() == 1
 
@@ -510,7 +511,7 @@ async def test_ctrl_c_sends_what_was_read(kafkaio_: Shell, topic: TopicFactory) 
     )
     assert process.stdin is not None
     partition = TopicPartition(name, 0)
-    async with asyncio.timeout(30), kafkaio.Client(kafkaio_.servers) as client:
+    async with asyncio.timeout(HANGS), kafkaio.Client(kafkaio_.servers) as client:
         end = 0
         process.stdin.write(b"".join(b"%d\n" % n for n in range(5000)))
         while not end:

@@ -30,6 +30,7 @@ from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import find_release
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import OffsetAndMetadata, TopicPartition
+from tests.support.patience import HANGS
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -72,7 +73,7 @@ async def append(
 
 
 async def read(consumer: Consumer, count: int) -> list[bytes | None]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANGS):
         return [(await anext(consumer)).value for _ in range(count)]
 
 
@@ -209,7 +210,7 @@ async def test_two_members_share_a_topic(real_kafka: Kafka, topic: TopicFactory)
             async with Consumer(
                 real_kafka.bootstrap_servers, topics=name, **options
             ) as two:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(HANGS):
                     while len(one.assignment) != 2 or len(two.assignment) != 2:
                         await one.poll(timeout=0.1)
                         await two.poll(timeout=0.1)
@@ -219,7 +220,7 @@ async def test_two_members_share_a_topic(real_kafka: Kafka, topic: TopicFactory)
                 for n in range(4):
                     await write(client, TopicPartition(name, n), [b"again-%d" % n])
                 found: list[bytes | None] = []
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(HANGS):
                     while len(found) < 4:
                         for consumer in (one, two):
                             poll = await consumer.poll(timeout=0.1)
@@ -344,7 +345,7 @@ async def test_a_leader_that_is_killed_and_restarted(
                 values = numbers(stem, 20)
                 wanted[tp.partition] += values
                 await write(client, tp, values)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(HANGS):
                 while found != wanted:
                     record = await anext(consumer)
                     found[record.partition].append(record.value)
@@ -391,13 +392,13 @@ async def test_it_starts_without_the_partition_of_a_node_that_is_down(
             auto_offset_reset="earliest",
             observer=observer,
         ) as consumer:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(HANGS):
                 found = {(await anext(consumer)).partition for _ in range(2)}
             assert found == {1, 2}
             assert set(observer.reasons) == {partitions[0]}
             await kafka.restart(victim)
             is_down = False
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(HANGS):
                 assert (await anext(consumer)).partition == 0
     finally:
         if is_down:

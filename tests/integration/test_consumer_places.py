@@ -12,6 +12,7 @@ from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
 from tests.integration.groups import member, reading, until
+from tests.support.patience import HANGS
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -24,7 +25,7 @@ LARGE = 3 << 20
 
 
 async def values(consumer: kafkaio.Consumer, count: int) -> list[bytes | None]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANGS):
         return [(await anext(consumer)).value for _ in range(count)]
 
 
@@ -67,7 +68,7 @@ async def test_a_policy_says_where_to_begin(
 async def until_moved(
     consumer: kafkaio.Consumer, tp: TopicPartition, where: int
 ) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANGS):
         while await consumer.position(tp) == where:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.01)
 
@@ -101,7 +102,7 @@ async def test_a_record_larger_than_any_buffer_holds_no_other_up(
         for n in range(20):
             await producer.send(name, b"%d" % n, partition=1)
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(HANGS),
         kafkaio.Consumer(
             real_kafka.bootstrap_servers,
             assign=[TopicPartition(name, 0), TopicPartition(name, 1)],
@@ -133,7 +134,7 @@ async def test_fixed_partitions_that_are_not_there_are_told(
     ) as consumer:
         consumer.assign([tp, TopicPartition(tp.topic, 5)])
         told, seen = [], []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             while not told or len(seen) < 3:
                 try:
                     seen.append((await anext(consumer)).value)
@@ -194,7 +195,7 @@ async def test_what_fetches_told_is_what_the_leaders_say(
         with pytest.raises(kafkaio.UnknownTopicOrPartition):
             await consumer.partitions_for_topic(f"{name}-missing")
         await values(consumer, 12)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             while any(consumer.high_watermark(tp) is None for tp in tps):
                 await consumer.poll(timeout=0.1, max_records=1)
         ends = await consumer.end_offsets(tps)

@@ -31,6 +31,7 @@ from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
 from tests.integration.groups import java_member, member, numbers, reading, until
+from tests.support.patience import HANGS
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -333,7 +334,7 @@ async def test_the_coordinator_dies(
         await kafka.kill(node)
         await producer.send(name, b"after", partition=0)
         await until(lambda: b"after" in first | second)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANGS):
             await one.commit(dict.fromkeys(list(one.assignment)[:1], 1))
         await until(lambda: len(numbers(one)) == len(numbers(two)) == 3)
     assert set(merged(first, second).values()) == {1}

@@ -19,6 +19,7 @@ from kafkaio.testing.broker.faults import (
     reorder,
 )
 from kafkaio.testing.broker.versions import RELEASES
+from tests.support.patience import HANGS
 
 # The version of a real Kafka means nothing here, so once is enough.
 pytestmark = [
@@ -40,7 +41,7 @@ async def read_all(broker: Broker, topic: str, count: int) -> dict[int, list[byt
     """The values of each partition, in the order of their offsets."""
     found: dict[int, list[bytes]] = {}
     async with (
-        asyncio.timeout(20),
+        asyncio.timeout(HANGS),
         Consumer(
             broker.bootstrap_servers, topics=topic, auto_offset_reset="earliest"
         ) as consumer,
@@ -80,7 +81,7 @@ async def test_aiokafka(broker: Broker) -> None:
     await consumer.start()
     consumer.assign([aiokafka.TopicPartition("t", index) for index in range(3)])
     values = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS):
         while len(values) < COUNT:
             batches = await consumer.getmany(timeout_ms=500)
             values += [record.value for some in batches.values() for record in some]

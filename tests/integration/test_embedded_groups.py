@@ -27,6 +27,7 @@ from kafkaio.consumer import Consumer
 from kafkaio.producer import Producer
 from kafkaio.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafkaio.testing import Broker, GroupConfig
+from tests.support.patience import HANGS
 
 # The version of a real Kafka means nothing here, so once is enough.
 pytestmark = [
@@ -188,7 +189,7 @@ async def test_members_of_aiokafka(
             stack.push_async_callback(member.stop)
             members.append(member)
         seen: set[bytes | None] = set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             while len(seen) < COUNT or any(
                 len(one.assignment()) != 2 for one in members
             ):

@@ -36,7 +36,7 @@ async def broker() -> AsyncIterator[Broker]:
 async def run(broker: Broker, tool: str, *args: str, stdin: str = "") -> Output:
     """Run a tool that must end well."""
     servers = ("--bootstrap-server", broker.bootstrap_servers)
-    output = await TOOLS.run(tool, *servers, *args, stdin=stdin, timeout=90)
+    output = await TOOLS.run(tool, *servers, *args, stdin=stdin)
     assert output.returncode == 0, output.stdout + output.stderr
     return output
 
@@ -161,7 +161,6 @@ async def test_performance_tools(broker: Broker) -> None:
         *("--topic", "t", "--num-records", str(count), "--record-size", "100"),
         *("--throughput", "-1", "--command-property"),
         f"bootstrap.servers={broker.bootstrap_servers}",
-        timeout=90,
     )
     assert produced.returncode == 0, produced.stderr
     assert f"{count} records sent" in produced.lines[-1]

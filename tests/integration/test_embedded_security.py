@@ -152,9 +152,7 @@ async def test_java_tools_make_tokens_and_users(broker: Broker, tmp_path: Path) 
     config.write_text(java_properties(broker, "SASL", "PLAIN"))
     servers = ("--bootstrap-server", broker.bootstrap("SASL"))
     common = (*servers, "--command-config", str(config))
-    made = await TOOLS.run(
-        TOKENS, *common, "--create", "--max-life-time-period", "-1", timeout=90
-    )
+    made = await TOOLS.run(TOKENS, *common, "--create", "--max-life-time-period", "-1")
     assert made.returncode == 0, made.stdout + made.stderr
     (row,) = [line.split() for line in made.lines if "User:alice" in line]
     login = f'username="{row[0]}" password="{row[1]}" tokenauth="true"'
@@ -164,7 +162,7 @@ async def test_java_tools_make_tokens_and_users(broker: Broker, tmp_path: Path) 
     entity = ("--entity-type", "users", "--entity-name", "carl")
     added = "SCRAM-SHA-512=[iterations=8192,password=carl-secret]"
     altered = await TOOLS.run(
-        CONFIGS, *common, "--alter", *entity, "--add-config", added, timeout=90
+        CONFIGS, *common, "--alter", *entity, "--add-config", added
     )
     assert altered.returncode == 0, altered.stdout + altered.stderr
     config.write_text(
@@ -190,7 +188,7 @@ async def test_java_tools_add_list_and_remove_acls(tmp_path: Path) -> None:
         as_alice = ("--bootstrap-server", broker.bootstrap("SASL"))
         as_alice = (*as_alice, "--command-config", str(config))
         as_root = ("--bootstrap-server", broker.bootstrap_servers)
-        refused = await TOOLS.run(ACLS, *as_alice, "--list", timeout=90)
+        refused = await TOOLS.run(ACLS, *as_alice, "--list")
         assert "ClusterAuthorizationException" in refused.stdout + refused.stderr
         alice = ("--allow-principal", "User:alice")
         reader = ("--consumer", "--topic", "t", "--group", "g")
@@ -213,7 +211,7 @@ async def test_java_tools_add_list_and_remove_acls(tmp_path: Path) -> None:
 
 
 async def acl_command(*arguments: str) -> str:
-    done = await TOOLS.run(ACLS, *arguments, timeout=90)
+    done = await TOOLS.run(ACLS, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Error" not in done.stdout
     return done.stdout

@@ -15,6 +15,7 @@ from kafkaio import Consumer, Producer, TopicPartition
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka.releases import find_release
 from tests.support.java import Toolbox
+from tests.support.patience import HANGS
 
 # The version of a real Kafka means nothing here, so once is enough.
 pytestmark = [
@@ -49,7 +50,7 @@ async def committed_values(broker: Broker, count: int) -> list[bytes]:
     """What a read_committed consumer of ours finds in the topic "out"."""
     found: list[bytes] = []
     async with (
-        asyncio.timeout(20),
+        asyncio.timeout(HANGS),
         Consumer(
             broker.bootstrap_servers,
             assign=[TopicPartition("out", index) for index in range(2)],
@@ -72,7 +73,7 @@ async def test_java_copies_exactly_once(
     features = {"transaction.version": level}
     async with filled(features=features, nodes=3, data_dir=tmp_path) as broker:
         output = await COPY.run(
-            *(broker.bootstrap_servers, "in", "out", str(COUNT), protocol), timeout=90
+            *(broker.bootstrap_servers, "in", "out", str(COUNT), protocol)
         )
         assert output.returncode == 0, output.stderr
         assert output.lines[-2:] == [f"committed {COUNT}", "fenced"]
@@ -87,10 +88,9 @@ async def test_java_copies_exactly_once(
             *(*servers, "--topic", "out", "--from-beginning"),
             *("--isolation-level", "read_committed"),
             *("--max-messages", str(COUNT + 1), "--timeout-ms", "20000"),
-            timeout=60,
         )
         assert sorted(line.encode() for line in console.lines) == expected
-        listed = await TOOLS.run(TRANSACTIONS, *servers, "list", timeout=60)
+        listed = await TOOLS.run(TRANSACTIONS, *servers, "list")
         assert re.search(r"copy\s+\d+\s+\d+\s+CompleteCommit", listed.stdout)
     await dump(tmp_path, level)
 
@@ -105,7 +105,7 @@ async def dump(directory: Path, level: int) -> None:
     """Have Kafka's log dump read the files of transactions."""
 
     async def lines_of(*args: str) -> list[str]:
-        output = await TOOLS.run(DUMP, *args, timeout=60)
+        output = await TOOLS.run(DUMP, *args)
         assert output.returncode == 0, output.stderr
         return output.lines
 
@@ -222,7 +222,7 @@ async def test_aiokafka_copies_exactly_once(release: str) -> None:
         await tx.start()
         await consumer.start()
         copied = 0
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANGS):
             while copied < COUNT:
                 found = await consumer.getmany(timeout_ms=500, max_records=50)
                 for commits in (False, True):

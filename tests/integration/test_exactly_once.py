@@ -44,6 +44,7 @@ from tests.integration.committed import (
 from tests.integration.groups import TOOLS, member, until
 from tests.integration.keepers import BROKERS, COOPERATIVE, EAGER
 from tests.support.interceptor import Interceptor
+from tests.support.patience import HANGS
 from tests.torture.copied import Coordinated, Evidence, Replay, judge
 from tests.torture.inspection import CONSOLE_CONSUMER
 
@@ -136,7 +137,7 @@ class Copying:
             sum(self.sent[key] for key in range(KEYS) if key % PARTITIONS == partition)
             for partition in range(PARTITIONS)
         ]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANGS):
             while await self.offsets() != ends:
                 pass
 
@@ -185,7 +186,6 @@ class Copying:
             *("--bootstrap-server", self.servers, "--topic", self.output),
             *("--from-beginning", "--isolation-level", "read_committed"),
             *("--timeout-ms", "8000"),
-            timeout=60,
         )
         return output.lines
 
@@ -392,7 +392,7 @@ async def test_a_handler_that_fails_for_good(
         one.after = fail
         await there.send(5)
         with pytest.raises(Mistake):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(HANGS):
                 await task
         # Whatever was committed since, nothing of the last transaction was.
         assert b"5 3 one" not in await there.seen()
@@ -475,7 +475,7 @@ async def test_the_users_own_hold_adds_to_it(
             await until(lambda: one.handled >= KEYS)
             # Where all is revoked before a member joins, it starts after the hold.
             joining = tasks.create_task(_copy_some(two, way))
-            async with asyncio.timeout(40):
+            async with asyncio.timeout(HANGS):
                 await held.wait()
             going = one.consumer.to_be_revoked
             assert going
@@ -499,7 +499,7 @@ async def _all_committed(there: Copying, one: Member) -> None:
     """Wait until what was handed out of partitions that are to go is committed."""
     going = {tp.partition for tp in one.consumer.to_be_revoked}
     places = {index: at for index, at in one.places.items() if index in going}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANGS):
         while True:
             at = await there.offsets()
             if all((at[index] or 0) >= place for index, place in places.items()):
@@ -598,7 +598,7 @@ async def test_cancelled_in_the_commit(
         async with one.producer, one.consumer:
             held = wire.hold(api)
             task = asyncio.ensure_future(way(one))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(HANGS):
                 await held.met.wait()
             task.cancel()
             await asyncio.sleep(0)
@@ -640,7 +640,7 @@ async def test_closed_with_a_transaction_open(
             assert not await there.seen()
             task.cancel()
         with suppress(ClosedError, asyncio.CancelledError):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(HANGS):
                 await task
         if which == "consumer":
             committed = sum(at or 0 for at in await there.offsets())

@@ -21,6 +21,7 @@ from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
 from tests.integration import groups
 from tests.integration.groups import TOOLS, java_member, numbers, reading, until
+from tests.support.patience import HANGS
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -223,7 +224,7 @@ async def test_partitions_that_are_added_begin_at_their_start(
         await producer.send(name, b"old", partition=0)
         async with groups.member(real_kafka, name, group, **options) as one:
             await grow(admin, producer, 2)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(HANGS):
                 assert [(await anext(one)).value for _ in range(3)] == [
                     b"1",
                     b"2",
@@ -232,7 +233,7 @@ async def test_partitions_that_are_added_begin_at_their_start(
             await one.commit()
         await grow(admin, producer, 3)  # while the group is down
         async with groups.member(real_kafka, name, group, **options) as again:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(HANGS):
                 found = [await anext(again) for _ in range(3)]
             assert [(record.partition, record.value) for record in found] == [
                 (2, b"1"),
@@ -268,7 +269,7 @@ async def test_the_coordinator_dies(
             return 0 if place is None else place.offset
 
         # Auto-commit goes on, at the new coordinator.
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANGS):
             while await committed() < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
     assert set(seen.values()) == {1}
@@ -287,7 +288,7 @@ async def test_those_who_share_a_client_do_not_wait_for_each_other(
     ):
         # Its JoinGroup waits until the other has joined anew.
         async with (
-            asyncio.timeout(20),
+            asyncio.timeout(HANGS),
             Consumer(client, auto_offset_reset="earliest", **options) as two,  # type: ignore[arg-type]
             reading(two) as others,
         ):
@@ -295,7 +296,7 @@ async def test_those_who_share_a_client_do_not_wait_for_each_other(
             async with Producer(client) as producer:
                 for number in range(COUNT):
                     await producer.send(name, b"%d" % number, partition=number)
-            await until(lambda: len(seen) + len(others) == COUNT, limit=5)
+            await until(lambda: len(seen) + len(others) == COUNT, limit=15)
         await until(lambda: len(numbers(one)) == COUNT)
         kinds = [one.connection_class.kind for one in client.statistics().connections]
         # That of who has gone is gone.

@@ -103,7 +103,7 @@ async def java(assignor: str, cases: Collection[Case]) -> list[Shares]:
     """What Kafka's own assignor says."""
     program = Toolbox(find_release("4.3")).program(SOURCES, "AssignorOracle")
     questions = "".join(f"{case.question(assignor)}\n" for case in cases)
-    output = await program.run(stdin=questions, timeout=60)
+    output = await program.run(stdin=questions)
     return [_parse(line) for line in output.lines]
 
 

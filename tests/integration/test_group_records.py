@@ -42,6 +42,7 @@ from kafkaio.testing.kafka.releases import find_release
 from tests.integration.differential.heartbeats import beat, joining
 from tests.integration.differential.pair import Side
 from tests.support.java import Toolbox
+from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.kafka_versions("4.3"),
@@ -58,7 +59,7 @@ KINDS = {3, 5, 6, 7, 8, 16}
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANGS):
         while not await condition():  # noqa: ASYNC110  (a broker tells nobody)
             await asyncio.sleep(0.05)
 
@@ -241,7 +242,7 @@ async def test_kafkas_log_dump_reads_our_groups(tmp_path: Path) -> None:
             await members.beat("s", -1, instance_id="i")
     segment = tmp_path / f"{OFFSETS_TOPIC}-{members.shard}" / f"{0:020}.log"
     output = await Toolbox(find_release("4.3")).run(
-        DUMP, "--offsets-decoder", "--files", str(segment), timeout=60
+        DUMP, "--offsets-decoder", "--files", str(segment)
     )
     assert output.returncode == 0, output.stderr
     told = [_key_and_value(line) for line in output.lines if " key: " in line]

@@ -24,6 +24,7 @@ from kafkaio.testing.kafka.releases import KafkaNotStarted
 from tests.integration.groups import until
 from tests.integration.test_sasl import SESSION_MS, Sessions, Work, check
 from tests.support.listener_counts import ListenerCounts
+from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.not_embedded("Kerberos with a real broker"),
@@ -111,7 +112,7 @@ async def test_a_ticket(guarded: Kafka, listener: str) -> None:
         topics="t", group_id=listener, auto_offset_reset="earliest", **options
     ) as consumer:
         found: set[tuple[int, int, bytes | None]] = set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             while (sent.partition, sent.offset, listener.encode()) not in found:
                 records = (await consumer.poll(timeout=1.0)).records
                 found |= {(one.partition, one.offset, one.value) for one in records}
@@ -138,7 +139,7 @@ async def test_a_ticket_that_has_ended(
 ) -> None:
     kdc, cache = guarded.kdc, tmp_path / "cache"
     kdc.kinit("brief", kdc.add_principal("brief", ticket_life=1), cache)
-    await until(lambda: not kdc.has_ticket(cache), limit=10)
+    await until(lambda: not kdc.has_ticket(cache), limit=HANGS)
     use_cache(kdc, monkeypatch, cache)
     error = await refused(login(guarded))
     assert "expired: run kinit again" in str(error)

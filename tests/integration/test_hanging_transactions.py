@@ -27,6 +27,7 @@ from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
 from kafkaio.types import TopicPartition
 from tests.integration.committed import assert_committed, group_offsets
 from tests.support.interceptor import Interceptor, Rule
+from tests.support.patience import HANGS
 from tests.support.raw_transactions import (
     OLD,
     Cluster,
@@ -237,7 +238,7 @@ async def delivered(*rules: Rule, count: int) -> None:
     """Let late requests arrive, and wait until they have."""
     for rule in rules:
         rule.release.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS):
         while sum(rule.late for rule in rules) < count:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -254,7 +255,7 @@ async def test_nothing_of_ours_hangs(
     times: int,
 ) -> None:
     servers = unverified.bootstrap_servers
-    async with asyncio.timeout(90), Interceptor(servers) as wire:
+    async with asyncio.timeout(HANGS), Interceptor(servers) as wire:
         ours = Ours(wire, cluster, new_topic(2))
         async with ours.producer:
             assert await ours.transact(b"first", 1)
@@ -284,7 +285,7 @@ async def test_what_arrives_before_the_seal_is_aborted_by_it(
 ) -> None:
     """Between the abort and the next epoch, a log still takes what is late."""
     servers = unverified.bootstrap_servers
-    async with asyncio.timeout(90), Interceptor(servers) as wire:
+    async with asyncio.timeout(HANGS), Interceptor(servers) as wire:
         ours = Ours(wire, cluster, new_topic(2))
         async with ours.producer:
             assert await ours.transact(b"first", 1)
@@ -294,7 +295,7 @@ async def test_what_arrives_before_the_seal_is_aborted_by_it(
             late = len([one for one in wire.caught if one is rule])
             assert late
             if wire.of(A.ADD_PARTITIONS_TO_TXN):
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(HANGS):
                     await bump.met.wait()
             await delivered(rule, count=late)
             bump.release.set()
@@ -308,7 +309,7 @@ async def test_closing_waits_for_the_seal(
     unverified: Kafka, cluster: Cluster, new_topic: TopicFactory
 ) -> None:
     servers = unverified.bootstrap_servers
-    async with asyncio.timeout(90), Interceptor(servers) as wire:
+    async with asyncio.timeout(HANGS), Interceptor(servers) as wire:
         ours = Ours(wire, cluster, new_topic(2))
         async with ours.producer:
             assert await ours.transact(b"first", 1)

@@ -57,7 +57,7 @@ def ours(text: str) -> str:
 async def test_java_reads_the_same() -> None:
     asked = texts()
     lines = "".join(f"{b64encode(text.encode()).decode()}\n" for text in asked)
-    done = await TOOLS.program(SOURCE).run(stdin=lines, timeout=60)
+    done = await TOOLS.program(SOURCE).run(stdin=lines)
     assert done.returncode == 0, done.stderr
     java = done.stdout.split("\n")[: len(asked)]
     assert sum(map(bool, java)) > COUNT / 3

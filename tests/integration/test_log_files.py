@@ -64,9 +64,7 @@ def segment_files(directory: Path) -> list[str]:
 
 async def java_dump(directory: Path) -> list[str]:
     files = segment_files(directory)
-    output = await TOOLS.run(
-        DUMP, "--deep-iteration", "--files", ",".join(files), timeout=60
-    )
+    output = await TOOLS.run(DUMP, "--deep-iteration", "--files", ",".join(files))
     assert output.returncode == 0, output.stderr
     complaints = [line for line in output.lines if COMPLAINT.search(line)]
     assert complaints == []

@@ -35,6 +35,7 @@ from tests.support.foreign_clients import (
     with_java,
 )
 from tests.support.listener_counts import ListenerCounts
+from tests.support.patience import HANGS, NEVER_MS
 
 pytestmark = [
     pytest.mark.kafka_versions("4.3"),
@@ -122,7 +123,7 @@ async def until_listed(admin: Admin, token_id: str, *, is_there: bool) -> None:
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANGS):
         while not await condition():  # noqa: ASYNC110 - a broker tells nothing
             await asyncio.sleep(0.05)
 
@@ -212,18 +213,16 @@ async def test_a_refusal_is_told_at_once_and_counted_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     options = login(guarded, mechanism) | await given(guarded)
+    options["default_api_timeout_ms"] = NEVER_MS
     with caplog.at_level(logging.DEBUG, "kafkaio"):
         async with ListenerCounts(guarded) as counts:
-            began = time.monotonic()
             with pytest.raises(AuthenticationError) as caught:
-                async with Client(**options):
+                async with asyncio.timeout(HANGS), Client(**options):
                     pass
-            taken = time.monotonic() - began
     error = caught.value
     assert reason in error.reason
     assert (error.mechanism, error.step) == (mechanism, "SaslAuthenticate")
-    # The broker waits 0.3 s before it refuses. Nothing asks it again.
-    assert taken < 3
+    # Nothing asks the broker again, though there is time.
     assert counts.refused == 1
     for text in (str(error), repr(error), caplog.text):
         for secret in ("secret", options.get("sasl_password", "secret")):
@@ -234,21 +233,19 @@ async def test_a_token_that_has_just_ended(guarded: Kafka) -> None:
     """The broker allows for clocks that differ, and ends the session at once."""
     token = trusted(guarded.issuer.token("alice", lifetime=-3))
     options = login(guarded, "OAUTHBEARER", sasl_oauth_token_provider=Fixed(token))
-    began = time.monotonic()
+    options["default_api_timeout_ms"] = NEVER_MS
     with pytest.raises(AuthenticationError, match="ended by the broker's clock"):
-        async with Client(**options):
+        async with asyncio.timeout(HANGS), Client(**options):
             pass
-    assert time.monotonic() - began < 3
 
 
 @pytest.mark.parametrize("mechanism", [*SCRAM, "OAUTHBEARER"])
 async def test_a_mechanism_that_is_off(guarded: Kafka, mechanism: str) -> None:
     options = login(guarded, mechanism) | await _disabled(guarded)
-    began = time.monotonic()
+    options["default_api_timeout_ms"] = NEVER_MS
     with pytest.raises(AuthenticationError, match="PLAIN") as caught:
-        async with Client(**options):
+        async with asyncio.timeout(HANGS), Client(**options):
             pass
-    assert time.monotonic() - began < 3
     assert (caught.value.mechanism, caught.value.step) == (mechanism, "SaslHandshake")
 
 
@@ -344,7 +341,7 @@ async def test_a_user_that_is_revoked_and_comes_back(
             assert "secret" not in text
         await scram(guarded, "carol", "carol-secret")
         await until_it_works(right)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             while None not in await keep_sending(made, 0.2):
                 pass
 
@@ -420,7 +417,7 @@ async def with_kafkaio(options: dict[str, Any], topic: str) -> None:
         await producer.send_many(topic, [b"%d" % number for number in range(COUNT)])
     placed = options | {"auto_offset_reset": "earliest", "group_id": "kafkaio"}
     found: list[bytes | None] = []
-    async with Consumer(topics=topic, **placed) as consumer, asyncio.timeout(30):
+    async with Consumer(topics=topic, **placed) as consumer, asyncio.timeout(HANGS):
         while len(found) < COUNT:
             found += [r.value for r in (await consumer.poll(timeout=1)).records]
     assert len(found) == COUNT

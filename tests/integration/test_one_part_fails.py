@@ -13,6 +13,7 @@ import pytest
 from kafkaio import BufferFull, Producer
 from kafkaio.testing.kafka import Kafka
 from kafkaio.types import TopicPartition
+from tests.support import patience
 
 pytestmark = [
     pytest.mark.timeout(180),
@@ -20,7 +21,7 @@ pytestmark = [
     pytest.mark.not_embedded("test_producer_matrix shows it"),
 ]
 
-SOON = 30.0
+SOON = patience.HANGS
 
 
 async def leader_of(producer: Producer, topic: str, partition: int) -> int:

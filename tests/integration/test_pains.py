@@ -15,6 +15,7 @@ import pytest
 import kafkaio
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
+from tests.support.patience import HANGS
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -69,7 +70,7 @@ async def test_every_way_to_send_and_to_read_carries_the_whole_record(
         sent = await sent_in_every_way(producer, name)
     options = {"assign": [(name, 0)], "auto_offset_reset": "earliest"}
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(HANGS),
         kafkaio.Consumer(real_kafka.bootstrap_servers, **options) as consumer,
     ):
         seen = []
@@ -90,7 +91,7 @@ async def test_memory_does_not_grow_with_what_was_done(
     rounds, each = 6, 300
 
     async with (
-        asyncio.timeout(150),
+        asyncio.timeout(HANGS),
         kafkaio.Producer(real_kafka.bootstrap_servers) as producer,
         kafkaio.Consumer(
             real_kafka.bootstrap_servers, topics=name, group_id=name

@@ -29,6 +29,7 @@ from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.testing import Broker
 from kafkaio.testing.broker.faults import delay, disconnect_after_write, error
 from kafkaio.testing.kafka import Kafka
+from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.timeout(120),
@@ -160,7 +161,7 @@ async def all_at_work(crew: Sequence[Consumer], ledger: Ledger) -> AsyncIterator
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANGS):
         while not condition():  # noqa: ASYNC110  (any of several objects may change)
             await asyncio.sleep(0.02)
 
@@ -288,7 +289,7 @@ async def test_what_fails_is_tried_again_and_buried(
             )
         )
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(HANGS),
             Consumer(
                 kafka_broker.bootstrap_servers,
                 topics=grave,

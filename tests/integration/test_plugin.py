@@ -11,6 +11,7 @@ from kafkaio import Consumer, Producer
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.source import BOOTSTRAP_VARIABLE, KAFKA_VARIABLE
 from kafkaio.testing.pytest_plugin import TopicFactory
+from tests.support.patience import HANGS
 
 pytest_plugins = ("pytester",)
 
@@ -24,7 +25,7 @@ async def test_a_round_trip(
 ) -> None:
     for index in range(3):
         await kafka_producer.send(kafka_topic, b"%d" % index, partition=index)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS):
         found = {(await anext(kafka_consumer)).value for _ in range(3)}
     assert found == {b"0", b"1", b"2"}
     other = kafka_topics(config={"cleanup.policy": "compact"})

@@ -17,10 +17,11 @@ import pytest
 from kafkaio import Admin, AuthorizationError, ErrorCode, Producer
 from kafkaio._machines.partitioner import key_partition
 from kafkaio.testing import Broker, error, throttle
+from tests.support import patience
 
 TX = "matrix"
 #: Much longer than a healthy cluster takes, also on a busy machine.
-SOON = 20.0
+SOON = patience.HANGS
 #: Seconds after which a record counts as waiting: it has no chance to be written.
 WAITS = 0.4
 

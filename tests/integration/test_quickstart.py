@@ -8,13 +8,14 @@ import anyio
 import pytest
 
 from kafkaio.testing.kafka import Kafka
+from tests.support.patience import HANGS
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.py"
 
 
 async def quickstart(*arguments: str) -> str:
     command = [sys.executable, "-X", "dev", "-W", "error", str(QUICKSTART), *arguments]
-    with anyio.fail_after(150):
+    with anyio.fail_after(HANGS):
         done = await anyio.run_process(command, check=False, stderr=subprocess.STDOUT)
     output = done.stdout.decode()
     assert done.returncode == 0, output

@@ -12,6 +12,7 @@ import pytest
 
 from kafkaio import DeliveryTimeout, Producer
 from kafkaio.testing.kafka import Kafka
+from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.timeout(120),
@@ -36,7 +37,7 @@ async def test_requests_become_smaller_until_the_broker_takes_them(
                 producer.enqueue_nowait(topic, b"%06d" % n * 50, partition=n % 3)
                 for n in range(3_000)
             ]
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(HANGS):
                 places = [await delivery for delivery in deliveries]
             for partition in range(3):
                 offsets = [p.offset for p in places if p.partition == partition]

@@ -16,6 +16,7 @@ import pytest_asyncio
 from kafkaio import AuthenticationError, Client, Consumer, Producer
 from kafkaio.testing.kafka import Kafka
 from tests.support.listener_counts import ListenerCounts
+from tests.support.patience import HANGS, NEVER_MS
 from tests.unit.security.test_token_login import Provider
 
 pytestmark = [
@@ -103,19 +104,18 @@ async def test_the_wrong_credentials(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     heard = Dials()
-    options = login(guarded, mechanism, **given)
-    with caplog.at_level(logging.DEBUG, "kafkaio"):
-        began = time.monotonic()
-        with pytest.raises(AuthenticationError) as caught:
-            async with Client(observer=heard, **options):
-                pass
-        taken = time.monotonic() - began
+    options = login(guarded, mechanism, default_api_timeout_ms=NEVER_MS, **given)
+    with (
+        caplog.at_level(logging.DEBUG, "kafkaio"),
+        pytest.raises(AuthenticationError) as caught,
+    ):
+        async with asyncio.timeout(HANGS), Client(observer=heard, **options):
+            pass
     error = caught.value
     assert reason in error.reason
     assert (error.mechanism, error.step) == (mechanism, "SaslAuthenticate")
     assert error.broker == guarded.bootstrap("SASL")
-    # The broker waits 0.3 s before it refuses. Nothing asks it again.
-    assert taken < 3
+    # Nothing asks the broker again, though there is time.
     assert heard.refused == 1
     for text in (str(error), repr(error), caplog.text, repr(options.keys())):
         assert "secret" not in text
@@ -131,11 +131,10 @@ async def test_a_listener_without_sasl(guarded: Kafka) -> None:
 
 @pytest.mark.kafka_versions("4.3")
 async def test_a_client_without_sasl(guarded: Kafka) -> None:
-    began = time.monotonic()
+    client = Client(guarded.bootstrap("SASL"), default_api_timeout_ms=NEVER_MS)
     with pytest.raises(AuthenticationError, match="security_protocol"):
-        async with Client(guarded.bootstrap("SASL")):
+        async with asyncio.timeout(HANGS), client:
             pass
-    assert time.monotonic() - began < 5
 
 
 class Sessions:

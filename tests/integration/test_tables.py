@@ -135,7 +135,6 @@ async def places(servers: str, topic: str, count: int) -> dict[str, tuple[str, s
         *("--bootstrap-server", servers, "--topic", topic, "--from-beginning"),
         *("--max-messages", str(count), "--timeout-ms", "20000"),
         *properties("key", "partition"),
-        timeout=60,
     )
     lines = [line.split("\t") for line in output.lines]
     assert len(lines) == count, output.stderr
@@ -157,7 +156,6 @@ async def test_keys_go_where_javas_producer_sends_them(
         *("--bootstrap-server", servers, "--topic", javas),
         *("--reader-property", "parse.key=true"),
         stdin="".join(f"{key}\t{value}\n" for key, value in pairs),
-        timeout=60,
     )
     assert output.returncode == 0, output.stderr
     found = await places(servers, ours, JAVA_ROWS)

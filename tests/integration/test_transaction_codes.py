@@ -34,6 +34,7 @@ from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
 from tests.integration.committed import group_offsets, ours, settled
 from tests.support.interceptor import Interceptor, Rule
+from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.timeout(120),
@@ -211,7 +212,7 @@ async def test_a_code(transactional: Kafka, tx_topic: TopicFactory, row: Row) ->
     servers, topic = transactional.bootstrap_servers, tx_topic()
     name, group = new_id(), new_id()
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(HANGS),
         Interceptor(servers) as wire,
         producer_on(wire.servers, name) as producer,
     ):
@@ -312,7 +313,7 @@ async def test_a_bump_is_answered(
     servers, topic = transactional.bootstrap_servers, tx_topic()
     name, group = new_id(), new_id()
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(HANGS),
         Interceptor(servers) as wire,
         producer_on(wire.servers, name) as producer,
     ):
@@ -354,7 +355,7 @@ async def test_the_lookup_of_a_group_is_answered(
     servers, topic = transactional.bootstrap_servers, tx_topic()
     name, group = new_id(), new_id()
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(HANGS),
         Interceptor(servers) as wire,
         producer_on(wire.servers, name) as producer,
     ):
@@ -388,7 +389,7 @@ async def test_a_request_that_comes_after_the_coordinators_time_out(
     servers, topic, name = transactional.bootstrap_servers, tx_topic(2), new_id()
     place = {TopicPartition(topic, 0): 1}
     async with (
-        asyncio.timeout(90),
+        asyncio.timeout(HANGS),
         Interceptor(servers) as wire,
         producer_on(wire.servers, name, transaction_timeout_ms=1000) as producer,
     ):
@@ -498,7 +499,7 @@ async def test_an_answer_or_a_request_is_lost(
 ) -> None:
     servers, topic = transactional.bootstrap_servers, tx_topic()
     name, group = new_id(), new_id()
-    async with asyncio.timeout(60), Interceptor(servers) as wire:
+    async with asyncio.timeout(HANGS), Interceptor(servers) as wire:
         wire.add(Rule(api, "lose" if what == "lose" else "cut", times))
         async with producer_on(wire.servers, name) as producer:
             await one(producer, topic, b"first", group, 1)

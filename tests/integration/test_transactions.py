@@ -31,6 +31,7 @@ from tests.integration.committed import (
     settled,
 )
 from tests.support.interceptor import Interceptor, Rule
+from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.timeout(120),
@@ -222,7 +223,7 @@ async def test_offsets_of_a_consumer(
     async with Producer(servers) as producer:
         await producer.send_many(source, [b"%d" % number for number in range(20)])
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(HANGS),
         Interceptor(servers) as wire,
         producer_on(wire.servers) as producer,
         Consumer(
@@ -340,7 +341,7 @@ async def test_a_transaction_that_stays_open_too_long(
         await tx.begin()
         await tx.send(topic, b"late")
         await settled(servers, topic, 1)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANGS):
             while not tx.is_ending:  # noqa: ASYNC110 - nothing tells it
                 await asyncio.sleep(0.01)
         if is_tv2(producer):

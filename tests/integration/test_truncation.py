@@ -10,6 +10,7 @@ from kafkaio import Consumer, LogTruncated, Producer, TopicPartition
 from kafkaio.client import Client
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
+from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.timeout(180),
@@ -20,7 +21,7 @@ UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
 
 
 async def read(consumer: Consumer, count: int) -> list[bytes | None]:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANGS):
         return [(await anext(consumer)).value for _ in range(count)]
 
 

@@ -26,6 +26,7 @@ from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
 from tests.integration.committed import assert_committed, group_offsets
 from tests.support.interceptor import Interceptor, Rule
+from tests.support.patience import HANGS
 
 pytestmark = [
     pytest.mark.timeout(120),
@@ -126,7 +127,7 @@ async def test_a_zombie_that_is_frozen(
     name, group = f"txn-{uuid.uuid4()}", f"group-{uuid.uuid4()}"
     where = STEPS[step]
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(HANGS),
         Interceptor(servers) as wire,
         started(wire.servers, name, topic, group) as zombie,
     ):

@@ -61,6 +61,18 @@ async def broker() -> AsyncIterator[Broker]:
         yield broker
 
 
+@runs("kafkaio.arrow:read_batches_async")
+async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
+    arrow = pytest.importorskip("kafkaio.arrow", exc_type=ImportError)
+    broker.create_topic("orders")
+    async with kafkaio.Producer(broker.bootstrap_servers) as producer:
+        await producer.send("orders", b"one")
+    counts: list[int] = []
+    names = {"read_batches_async": arrow.read_batches_async, "print": counts.append}
+    await run(code.replace("localhost:9092", broker.bootstrap_servers), names)
+    assert counts == [1]
+
+
 @runs("kafkaio.client.retry")
 async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
     answers = [ConnectionLost("once"), None]

@@ -16,6 +16,7 @@ import pytest
 
 import kafkaio
 from kafkaio import TopicPartition
+from tests.support.patience import HANGS
 
 #: What it announces and cannot do: it reads no flexible version of these requests.
 MAX_VERSIONS = {
@@ -52,7 +53,7 @@ async def produce(mock: str, topic: str, count: int) -> None:
 
 async def values(consumer: kafkaio.Consumer, count: int) -> set[int]:
     found: set[int] = set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS):
         async for record in consumer:
             assert record.value is not None
             found.add(int(record.value))
@@ -74,7 +75,7 @@ async def test_a_foreign_client_reads_it(mock: str, topic: str) -> None:
     partitions = [confluent_kafka.TopicPartition(topic, n, 0) for n in range(4)]
     consumer.assign(partitions)
     found: set[int] = set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS):
         while len(found) < 4:
             message = await asyncio.to_thread(consumer.poll, 1)
             if message is not None and message.error() is None:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
 
 from kafkaio import Client, Controller, Leader, Producer, TopicPartition
 from kafkaio.protocol.messages.create_partitions import (
@@ -59,6 +60,31 @@ class Reading:
         """What a batch read gives, by topic, partition and offset."""
         found = [tuple(row) for row in self.load(source, options).collect()]
         return sorted(found, key=lambda row: row[2:5])
+
+    def digests(self, source: str, options: Mapping[str, str]) -> Rows:
+        """Number of rows, ends, and checksums of a batch read, by partition.
+
+        The checksum of a column is a sum of hashes of its values with their offsets.
+        """
+        sums = [
+            f"sum(cast(xxhash64(offset, {column}) as decimal(38, 0)))"
+            for column in ("key", "value", "headers", "timestamp", "timestampType")
+        ]
+        frame = self.load(source, {**options, "includeHeaders": "true"})
+        found = frame.groupBy("topic", "partition").agg(
+            *map(
+                expr,
+                (
+                    "count(*)",
+                    "min(offset)",
+                    "max(offset)",
+                    "count(key)",
+                    "count(value)",
+                ),
+            ),
+            *map(expr, ("count(headers)", *sums)),
+        )
+        return sorted(tuple(row) for row in found.collect())
 
     def both(self, **options: str) -> Rows:
         """The rows that both sources read; fails if they differ."""
@@ -144,6 +170,8 @@ class Reading:
     def fill_and_compact(self, topic: str, count: int) -> None:
         """Write records of four keys in segments of their own; return when compacted.
 
+        Every eighth record is a tombstone.
+
         The topic needs ``cleanup.policy=compact`` and `COMPACTED`.
         """
 
@@ -167,7 +195,7 @@ class Reading:
                 for n in range(count):
                     await producer.send(
                         topic,
-                        b"value %d" % n,
+                        None if n % 8 == 7 else b"value %d" % n,
                         key=b"key %d" % (n % 4),
                         timestamp=FIRST_TIMESTAMP + n * 1000,
                     )

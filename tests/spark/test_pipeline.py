@@ -92,6 +92,7 @@ async def test_one_command_runs_it_on_an_embedded_broker(tmp_path: Path) -> None
     code, output = await Command("--directory", str(tmp_path)).run()
     assert code == 0, output
     assert FINE in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.nightly

@@ -30,6 +30,20 @@ def test_a_topic_that_does_not_exist(reading: Reading) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"subscribe": "no-such-topic"}, "there is no such topic"),
+        ({"subscribe": "t", "startingOffset": "earliest"}, "did you mean 'startingOff"),
+    ],
+)
+def test_the_sentence_is_near_the_top(
+    reading: Reading, options: dict[str, str], sentence: str
+) -> None:
+    lines = reading.error(**options).splitlines()
+    assert any(sentence in line for line in lines[:4]), lines
+
+
 def test_a_partition_that_does_not_exist(reading: Reading, topic: TopicFactory) -> None:
     name = topic()
     error = reading.error(assign=f'{{"{name}":[0,7]}}')

@@ -58,11 +58,22 @@ def out(topic: TopicFactory) -> str:
 def test_every_row_once_under_any_schedule(
     cluster: Cluster, out: str, seed: int
 ) -> None:
-    verdict = asyncio.run(run(cluster, out, seed, plan=Plan(batches=6)))
+    plan = Plan(batches=6)
+    verdict = asyncio.run(run(cluster, out, seed, plan=plan))
     assert (verdict.duplicates, verdict.missing) == (0, 0)
     assert verdict.logged > verdict.wanted
     assert verdict.events["fenced"]
     assert verdict.events["skipped"]
+
+
+@pytest.mark.parametrize("store", ["topic", "groups"])
+def test_every_row_once_whatever_the_number_of_tasks(
+    cluster: Cluster, out: str, store: str
+) -> None:
+    plan = Plan(batches=4, tasks=(1, 2, 4, 5), rows=60, restarts=0.5, store=store)
+    verdict = asyncio.run(run(cluster, out, 3, plan=plan))
+    assert (verdict.duplicates, verdict.missing) == (0, 0)
+    assert verdict.events["judged"]
 
 
 def test_the_schedules_find_that_there_is_no_marker(cluster: Cluster, out: str) -> None:

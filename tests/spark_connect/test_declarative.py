@@ -6,19 +6,17 @@ imports. So it has an environment of its own, and not that of the tests in Spark
 
 from __future__ import annotations
 
-import asyncio
 import importlib
-import os
 import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
 
-import pyspark
 import pytest
 
 import kafkaio
 from kafkaio.testing import Broker
+from tests.spark_connect.pipelines import spark_pipelines
 
 ROOT = Path(__file__).parents[2]
 PIPELINE = ROOT / "examples" / "pipeline"
@@ -46,7 +44,7 @@ async def test_spark_runs_what_is_declared(tmp_path: Path) -> None:
         servers = broker.bootstrap_servers
         settings = run.Settings(servers, "local[2]", tmp_path, "d", ORDERS, SEED)
         await run.generate(settings)
-        code, output = await spark_pipelines(spec, servers)
+        code, output = await spark_pipelines(spec, {"KAFKA": servers, "NAME": "d"})
         assert code == 0, output
         assert "Flow revenue has COMPLETED" in output
         async with kafkaio.Client(servers) as client:
@@ -55,24 +53,3 @@ async def test_spark_runs_what_is_declared(tmp_path: Path) -> None:
     expected = orders.streamed_revenue(made, orders.regions(SEED))
     assert dict(found) == expected
     assert len(found) == len(expected) > 20
-
-
-async def spark_pipelines(spec: Path, servers: str) -> tuple[int | None, str]:
-    home = Path(pyspark.__file__).parent
-    process = await asyncio.create_subprocess_exec(
-        *(home / "bin/spark-pipelines", "run", "--spec", spec),
-        cwd=spec.parent,
-        env=os.environ
-        | {
-            "KAFKA": servers,
-            "NAME": "d",
-            "PYTHONPATH": str(ROOT),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_HOME": str(home),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        },
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    output, _ = await process.communicate()
-    return process.returncode, output.decode()

@@ -26,6 +26,7 @@ from referencing import Registry, Resource
 
 import kafkaio.cli
 from kafkaio.cli.main import main
+from tests.support.patience import HANGS
 
 SCHEMAS = Path(kafkaio.cli.__file__).parent / "schemas"
 
@@ -221,7 +222,7 @@ class Terminal:
         """Everything that was printed, without colours and movements of the cursor."""
         return _ESCAPES.sub("", self.raw)
 
-    async def until(self, text: str, seconds: float = 30) -> None:
+    async def until(self, text: str, seconds: float = HANGS) -> None:
         """Wait until a text was printed."""
         async with asyncio.timeout(seconds):
             while text not in self.text:
@@ -242,12 +243,12 @@ class Terminal:
         """Whether the command has ended."""
         return self._process.returncode is not None
 
-    async def ended(self, seconds: float = 30) -> int:
+    async def ended(self, seconds: float = HANGS) -> int:
         """Wait for the end; return the exit code."""
         async with asyncio.timeout(seconds):
             return await self._process.wait()
 
-    async def interrupted(self, seconds: float = 30) -> int:
+    async def interrupted(self, seconds: float = HANGS) -> int:
         """Type Ctrl+C until the command ends; return the exit code.
 
         A single one is lost if it comes after Python has looked for signals and before

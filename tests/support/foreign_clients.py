@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from kafkaio.testing.kafka.releases import find_release
 from kafkaio.testing.security.files import Certificates
 from tests.support.java import Toolbox
+from tests.support.patience import HANGS
 
 __all__ = [
     "CONSUMER",
@@ -145,7 +146,7 @@ async def with_aiokafka(broker: Secured, listener: str, mechanism: str) -> list[
     )
     await consumer.start()
     found: list[bytes] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANGS):
         while len(found) < COUNT:
             batches = await consumer.getmany(timeout_ms=500)
             found += [record.value for some in batches.values() for record in some]

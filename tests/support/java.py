@@ -31,9 +31,9 @@ from kafkaio.testing.kafka.tools import (
     start_program,
     tool_jars,
 )
+from tests.support.patience import HANGS
 
 _LONGEST_LINE: Final = 16 * 1024 * 1024
-_COMPILE_SECONDS: Final = 120.0
 
 
 class JavaFailed(RuntimeError):
@@ -97,7 +97,7 @@ class RunningJava:
         """What it has written to standard error so far."""
         return self._log.read_text("utf-8", "replace")
 
-    async def readline(self, timeout: float = 30.0) -> str:  # noqa: ASYNC109 - a test's limit
+    async def readline(self, timeout: float = HANGS) -> str:  # noqa: ASYNC109 - a test's limit
         """Return the next line of standard output, without its end.
 
         If cancelled or timed out, what had come of the line stays for the next call.
@@ -142,7 +142,7 @@ class RunningJava:
         """End it at once (SIGKILL)."""
         self._running.kill()
 
-    async def wait(self, timeout: float = 30.0) -> int:  # noqa: ASYNC109 - a test's limit
+    async def wait(self, timeout: float = HANGS) -> int:  # noqa: ASYNC109 - a test's limit
         """Wait until it ends, and return its exit code.
 
         Raises:
@@ -190,7 +190,7 @@ class Toolbox:
         main: str,
         *args: str,
         stdin: str = "",
-        timeout: float = 60.0,  # noqa: ASYNC109 - fetching jars is not counted
+        timeout: float = HANGS,  # noqa: ASYNC109 - fetching jars is not counted
     ) -> Output:
         """Run a tool to its end, such as ``org.apache.kafka.tools.ConsoleConsumer``.
 
@@ -251,7 +251,7 @@ class JavaProgram:
         self,
         *args: str,
         stdin: str = "",
-        timeout: float = 60.0,  # noqa: ASYNC109 - compiling is not counted
+        timeout: float = HANGS,  # noqa: ASYNC109 - compiling is not counted
     ) -> Output:
         """Run the program to its end; the time to compile it is not counted.
 
@@ -317,7 +317,7 @@ class JavaProgram:
                 ],
                 capture_output=True,
                 text=True,
-                timeout=_COMPILE_SECONDS,
+                timeout=HANGS,
                 check=False,
             )
             if answer.returncode:

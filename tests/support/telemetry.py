@@ -20,6 +20,7 @@ from kafkaio.protocol.messages.push_telemetry import PushTelemetryRequest
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka.releases import find_release
 from tests.support.java import Toolbox
+from tests.support.patience import HANGS
 
 SOURCE: Final = Path(__file__).parents[1] / "java" / "telemetry"
 
@@ -134,7 +135,7 @@ class Sink:
         self, client_id: str, enough: Callable[[list[Pushed]], bool]
     ) -> list[Pushed]:
         """Wait until what a client has pushed is enough."""
-        with anyio.fail_after(30):
+        with anyio.fail_after(HANGS):
             while not enough(found := self.pushes(client_id)):  # noqa: ASYNC110
                 await anyio.sleep(0.05)
         return found

@@ -8,6 +8,10 @@ whose topic's metadata is not known yet waits for it, *undesignated*.
 Most records come here only to begin a batch; the next ones go into it past the
 accumulator (see `kafkaio._machines.accumulator.budget`). What such records added to the
 sticky partition is subtracted from its share before a record is placed there.
+
+While rows of a table are taken in, a partition that has its turn stands in for the
+sticky one (`Placement.turn`). If it becomes unusable meanwhile, the rest of its run is
+placed like records.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from kafkaio._machines.partitioner import (
     StickyPartition,
     draw,
     key_partition,
+    runs_of,
 )
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
@@ -136,6 +141,28 @@ class Chooser:
                 for number in partitions
             ]
         return draw(partitions, loads, self._dice())
+
+    def next_turn(
+        self, topic: TopicQueues, partitions: Sequence[int], memory: int
+    ) -> int:
+        """Return the partition of a topic whose turn is next.
+
+        One for which more than its even part of the memory waits is passed over, if
+        there is another: its broker is slower than those of the others.
+
+        Args:
+            topic: the topic, whose partition count is known.
+            partitions: those to choose from, ascending, not empty.
+            memory: bytes that may wait for all of them together.
+        """
+        order = topic.turns.order(partitions, self._dice())
+        if not self._adaptive:
+            return next(order)
+        most, queues = memory // len(partitions), topic.queues
+        for number in order:
+            if number not in queues or queues[number].waiting_bytes <= most:
+                return number
+        return partitions[0]
 
 
 class Placement:
@@ -262,6 +289,48 @@ class Placement:
             return None, TopicPartition(topic, 0)
         is_stuck = self._availability.is_without_choice(queues)
         return None, TopicPartition(topic, -1) if is_stuck else None
+
+    # Rows of a table
+
+    def turn(self, name: str, size: int, runs: int = 0) -> int:
+        """Let rows without a key go to the partition whose turn it is.
+
+        That holds until the next call, or until `end_turn`.
+
+        Args:
+            name: the topic.
+            size: bytes of all rows, about; or those of a run.
+            runs: the number of runs; 0 to find out.
+
+        Returns:
+            Into how many runs the rows are divided.
+        """
+        topic = self._backlog.topics.get(name) or self._begin_topic(name)
+        if topic.partition_count < 2 or self._chooser.is_custom:
+            return 1
+        turns, usable, sticky = (
+            topic.turns,
+            self._availability.usable(topic),
+            topic.sticky,
+        )
+        if not runs:
+            runs = runs_of(size, len(usable), 2 * sticky.share)
+            size //= runs
+        if runs > 1 or turns.is_due(size, usable):
+            memory = self._limits.buffer_memory
+            turns.begin(self._chooser.next_turn(topic, usable, memory))
+        turns.take(size)
+        sticky.left -= self._open_batches.unstick(name)
+        sticky.lend(turns.partition)
+        self._open_batches.stick(name, sticky.partition, sticky.left)
+        return runs
+
+    def end_turn(self, name: str) -> None:
+        """Let records without a key go to the sticky partition again."""
+        topic = self._backlog.topics.get(name)
+        if topic is not None:
+            topic.sticky.left -= self._open_batches.unstick(name)
+            topic.sticky.take_back()
 
     def _begin_topic(self, name: str) -> TopicQueues:
         batch_size = self._limits.batch_size

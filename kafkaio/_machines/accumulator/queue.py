@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.metadata import ClusterView
-from kafkaio._machines.partitioner import StickyPartition
+from kafkaio._machines.partitioner import StickyPartition, Turns
 from kafkaio._machines.sequence import UNNUMBERED, Identity, PartitionSequence
 from kafkaio._records._impl import Receipt
 from kafkaio._records.batch import BatchBuilder, PlainRecord
@@ -217,7 +217,12 @@ class PartitionQueue:
 
     def load(self, share: int) -> int:
         """Return how many times ``share`` bytes wait, rounded up."""
-        return -(-sum(batch.builder.size_bytes for batch in self.waiting) // share)
+        return -(-self.waiting_bytes // share)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the batches that wait."""
+        return sum(batch.builder.size_bytes for batch in self.waiting)
 
     def new_rank(self) -> tuple[int]:
         """Return the rank of the next new batch."""
@@ -279,6 +284,7 @@ class TopicQueues:
     Attributes:
         name: name of the topic.
         sticky: the partition of records without a key.
+        turns: the partition of rows of tables without a key.
         batch_size: bytes that a new batch may reach. It is less than the option once
             brokers have refused a larger batch.
         partition_count: number of partitions, 0 while that is not known.
@@ -300,6 +306,7 @@ class TopicQueues:
     undesignated: deque[Undesignated] = field(default_factory=deque)
     missing: set[int] = field(default_factory=set)
     used_at: float = 0.0
+    turns: Turns = field(default_factory=Turns)
 
     @property
     def is_idle(self) -> bool:

@@ -50,6 +50,7 @@ CLIENT: dict[str, Call] = {
     "offsets": lambda it: it.offsets({T: "latest"}, **WITHIN),
     "partitions_for": lambda it: it.partitions_for("t", **WITHIN),
     "request": lambda it: it.request(ListGroupsRequest(), Leader(T), **WITHIN),
+    "topic_ids": lambda it: it.topic_ids("t", **WITHIN),
 }
 PRODUCER: dict[str, Call] = {
     "client_instance_id": lambda it: it.client_instance_id(LIMIT),

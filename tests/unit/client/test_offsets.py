@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kafkaio.client import Client
+from kafkaio.client import Client, Controller
 from kafkaio.client.offsets import EARLIEST, LATEST, times_of
 from kafkaio.config import ClientConfig, ProducerConfig
 from kafkaio.errors import (
@@ -26,6 +26,10 @@ from kafkaio.errors import (
 from kafkaio.producer import Producer
 from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
 from kafkaio.testing import Broker, disconnect_before_write, error
 from kafkaio.types import (
     GroupMetadata,
@@ -238,6 +242,33 @@ class TestPartitionsFor:
                 await client.partitions_for("")
             with pytest.raises(ArgumentTypeError):
                 await client.partitions_for(5)  # type: ignore[arg-type]
+
+
+class TestTopicIds:
+    """The ids of topics, as a broker knows them now."""
+
+    async def test_a_topic_that_is_made_again_has_another_id(self) -> None:
+        made = Broker(topics={"t": 4, "other": 1}, memory_transport=True)
+        async with made as broker, client_of(broker) as client:
+            before = await client.topic_ids(["t", "other"])
+            assert list(before) == ["other", "t"]
+            await client.offsets({T[0]: "latest"})  # the view knows it
+            deletion = DeleteTopicsRequest(
+                topics=[DeleteTopicState(name="t")], timeout_ms=1_000
+            )
+            await client.request(deletion, Controller)
+            with pytest.raises(UnknownTopicOrPartition, match="'t'"):
+                await client.topic_ids("t")
+            broker.create_topic("t", 4)
+            after = await client.topic_ids("t")
+            assert after.keys() == {"t"}
+            assert after["t"] != before["t"]
+            assert await client.topic_ids([]) == {}
+
+    @pytest.mark.parametrize("broker", [OLD], indirect=True)
+    async def test_brokers_without_ids(self, broker: Broker) -> None:
+        async with client_of(broker) as client:
+            assert await client.topic_ids(["t", "other"]) == {}
 
 
 class TestCommitted:

@@ -10,6 +10,7 @@ import pytest
 from kafkaio.config import ClientConfig
 from kafkaio.config.jaas import LoginModule
 from kafkaio.config.login_properties import AssertionFacts, TokenRequest
+from kafkaio.config.msk import MskFacts
 from kafkaio.errors import ConfigurationError
 
 PACKAGE = "org.apache.kafka.common.security"
@@ -18,6 +19,7 @@ SCRAM = f"{PACKAGE}.scram.ScramLoginModule"
 OAUTH = f"{PACKAGE}.oauthbearer.OAuthBearerLoginModule"
 KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 HANDLER = f"{PACKAGE}.oauthbearer.OAuthBearerLoginCallbackHandler"
+MSK = "software.amazon.msk.auth.iam"
 UNSECURED = "unsecuredLoginStringClaim_sub"
 URL = "https://login.example.com/token"
 SECRET = "alice-secret"
@@ -172,6 +174,120 @@ def test_tokens_of_a_file_and_of_nobody() -> None:
     assert (found.kind, found.principal, found.lifetime) == ("unsecured", "alice", 60)
 
 
+# ---- AWS MSK -------------------------------------------------------------------------
+
+
+def msk(
+    options: str = "", servers: object = "b-1.kafka.eu-west-1.amazonaws.com:9098"
+) -> MskFacts | None:
+    """What the properties of AWS's library say, by both of its mechanisms."""
+    by_mechanism = {
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.jaas.config": f"{MSK}.IAMLoginModule required {options};",
+        "sasl.client.callback.handler.class": f"{MSK}.IAMClientCallbackHandler",
+    }
+    handler = f"{MSK}.IAMOAuthBearerLoginCallbackHandler"
+    by_token = {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f"{OAUTH} required {options};",
+        "sasl.login.callback.handler.class": handler,
+        "sasl.client.callback.handler.class": handler,
+    }
+    by_name = {
+        "sasl.mechanisms": "OAUTHBEARER",
+        "sasl.jaas.config": f"{OAUTH} required {options};",
+        "sasl.login.callback.handler.class": "MskToken",
+    }
+    found = []
+    for login in (by_mechanism, by_token, by_name):
+        given = {"bootstrap.servers": servers, "security.protocol": "SASL_SSL", **login}
+        config = ClientConfig.from_properties(given)
+        assert config.sasl_mechanism == "OAUTHBEARER"
+        asked = config.sasl_oauth_token_provider
+        assert isinstance(asked, TokenRequest)
+        assert pickle.loads(pickle.dumps(config)) == config
+        assert hash(pickle.loads(pickle.dumps(asked))) == hash(asked)
+        assert SECRET not in repr(config)
+        found.append(asked.msk)
+    assert found[0] == found[1] == found[2]
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("servers", "region"),
+    [
+        ("b-1.orders.abc1.c2.kafka.eu-west-1.amazonaws.com:9098", "eu-west-1"),
+        ("boot-x.c3.kafka-serverless.us-east-1.amazonaws.com:9098", "us-east-1"),
+        ("b-1.o.c2.kafka.cn-north-1.amazonaws.com.cn:9098", "cn-north-1"),
+        ("b-1.o.c2.kafka.us-gov-west-1.amazonaws.com:9098", "us-gov-west-1"),
+        (["own:9098", "B-2.O.C2.KAFKA.AP-SOUTHEAST-2.AMAZONAWS.COM"], "ap-southeast-2"),
+        ("kafka.example.com:9098", ""),
+    ],
+)
+def test_the_region_of_msk(servers: object, region: str) -> None:
+    assert msk(servers=servers) == MskFacts(region=region)
+    assert msk("awsRegion='eu-north-1'", servers) == MskFacts(region="eu-north-1")
+
+
+def test_who_signs_tokens_of_msk() -> None:
+    assert msk("awsProfileName=orders awsMaxRetries='3' awsDebugCreds=true") == (
+        MskFacts(region="eu-west-1", profile="orders", logs_identity=True)
+    )
+    found = msk(
+        'awsRoleArn="arn:aws:iam::1:role/r" awsRoleSessionName="s" awsStsRegion="eu" '
+        f'awsRoleExternalId="{SECRET}" awsRoleAccessKeyId="AK" '
+        f'awsRoleSecretAccessKey="{SECRET}" awsRoleSessionToken="{SECRET}"'
+    )
+    assert found == MskFacts(
+        region="eu-west-1",
+        role_arn="arn:aws:iam::1:role/r",
+        role_session_name="s",
+        role_external_id=SECRET,
+        role_access_key_id="AK",
+        role_secret_access_key=SECRET,
+        role_session_token=SECRET,
+        sts_region="eu",
+    )
+
+
+def test_msk_without_a_login_module() -> None:
+    assert read("AWS_MSK_IAM").sasl_mechanism == "OAUTHBEARER"
+
+
+def test_msk_as_an_option() -> None:
+    login = {"security_protocol": "SASL_SSL", "sasl_mechanism": "AWS_MSK_IAM"}
+    with pytest.raises(ConfigurationError, match=r"MskToken\(region\), or from_prope"):
+        ClientConfig.of("a:1", login)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("ClientCredentials", {"url": URL, "id": "a", "secret": SECRET}),
+        ("ClientAssertion", {"url": URL, "id": "a", "oauth_assertion_file": "/jwt"}),
+        (
+            "JwtBearer",
+            {"url": URL, "oauth_assertion_file": "/jwt"}
+            | {"oauth_jwt_retriever_class": "JwtBearerJwtRetriever"},
+        ),
+        ("FileToken", {"url": "file:///jwt"}),
+        ("UnsecuredToken", {"sasl_jaas_config": f"{OAUTH} required {UNSECURED}=a;"}),
+    ],
+)
+def test_a_provider_by_its_name(name: str, given: dict[str, str]) -> None:
+    for handler in (name, f"kafkaio.security.{name}"):
+        named = {SHORT.get(each, each): value for each, value in given.items()}
+        with_handler = request(**named, sasl_login_callback_handler_class=handler)
+        assert with_handler == request(**named)
+
+
+SHORT = {
+    "url": "oauth_token_endpoint_url",
+    "id": "oauth_client_id",
+    "secret": "oauth_client_secret",
+}
+
+
 @pytest.mark.parametrize(
     ("mechanism", "jaas", "given", "problem"),
     [
@@ -202,26 +318,72 @@ def test_tokens_of_a_file_and_of_nobody() -> None:
         ("GSSAPI", f"{KERBEROS} required useKeyTab=true;", {}, "needs keyTab"),
         ("GSSAPI", f"{KERBEROS} required ticketCache='/c';", {}, "KRB5CCNAME"),
         (
-            "AWS_MSK_IAM",
-            "software.amazon.msk.auth.iam.IAMLoginModule required;",
+            "OAUTHBEARER",
+            f"{MSK}.IAMLoginModule required;",
             {},
-            "kafkaio.security.MskToken",
+            "IAMLoginModule is for sasl.mechanism=AWS_MSK_IAM, and .*OAUTHBEARER",
+        ),
+        (
+            "AWS_MSK_IAM",
+            f"{MSK}.IAMLoginModule required awsProfile=x;",
+            {},
+            "no option 'awsProfile' of AWS_MSK_IAM: it has aws.*, awsProfileName",
+        ),
+        (
+            "AWS_MSK_IAM",
+            f"{MSK}.IAMLoginModule required awsProfileName=x awsRoleArn=y;",
+            {},
+            "awsProfileName or awsRoleArn, not both",
+        ),
+        (
+            "AWS_MSK_IAM",
+            f"{MSK}.IAMLoginModule required awsStsRegion=x;",
+            {},
+            "awsStsRegion needs awsRoleArn",
+        ),
+        (
+            "AWS_MSK_IAM",
+            f"{MSK}.IAMLoginModule required awsRoleArn=x awsRoleAccessKeyId=y;",
+            {},
+            "awsRoleAccessKeyId and awsRoleSecretAccessKey together",
+        ),
+        (
+            "AWS_MSK_IAM",
+            f"{MSK}.IAMLoginModule required awsDebugCreds=perhaps;",
+            {},
+            "awsDebugCreds is neither true nor false",
+        ),
+        (
+            "AWS_MSK_IAM",
+            f"{MSK}.IAMLoginModule required;",
+            {"sasl_client_callback_handler_class": "com.example.Own"},
+            "AWS_MSK_IAM has IAMClientCallbackHandler and IAMOAuthBearer",
+        ),
+        ("AWS_MSK_IAM", None, {"url": URL}, "endpoint.url has no meaning here"),
+        (
+            "OAUTHBEARER",
+            None,
+            {"sasl_login_callback_handler_class": "kafkaio.security.MskTokens"},
+            "none of this name; it has ClientAssertion, ClientCredentials, FileToken, ",
         ),
         (
             "OAUTHBEARER",
-            f"{OAUTH} required;",
-            {
-                "sasl_login_callback_handler_class": (
-                    "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"
-                )
-            },
-            "kafkaio.security.MskToken",
+            None,
+            {"sasl_login_callback_handler_class": "FileToken", "url": URL}
+            | {"id": "a", "secret": SECRET},
+            "FileToken needs sasl.oauthbearer.token.endpoint.url=file.*is for ClientCr",
+        ),
+        (
+            "OAUTHBEARER",
+            None,
+            {"sasl_login_callback_handler_class": "JwtBearer"},
+            "JwtBearer needs sasl.oauthbearer.token.endpoint.url and .*assertion",
         ),
         (
             "OAUTHBEARER",
             f"{OAUTH} required;",
             {"sasl_login_callback_handler_class": "com.example.Own"},
-            "no classes of Java: use sasl_oauth_token_provider",
+            "no classes of Java, .* use sasl_oauth_token_provider",
         ),
         (
             "OAUTHBEARER",
@@ -234,7 +396,7 @@ def test_tokens_of_a_file_and_of_nobody() -> None:
             "OAUTHBEARER",
             f"{OAUTH} required {UNSECURED}=a unsecuredLoginLifetimeSeconds='x';",
             {},
-            "LifetimeSeconds is no whole number",
+            "LifetimeSeconds is not an integer",
         ),
         ("OAUTHBEARER", None, {"oauth_method": "default"}, "use sasl_oauth_token_prov"),
         ("OAUTHBEARER", None, {"url": URL}, "client.id is missing"),
@@ -271,7 +433,7 @@ def test_tokens_of_a_file_and_of_nobody() -> None:
             "OAUTHBEARER",
             None,
             {"url": URL, "oauth_assertion_claim_exp_seconds": "x"},
-            r"exp.seconds \(str\) is not a whole number",
+            r"exp.seconds \(str\) is not an integer",
         ),
         (
             "OAUTHBEARER",
@@ -299,12 +461,7 @@ def test_tokens_of_a_file_and_of_nobody() -> None:
 def test_what_is_refused(
     mechanism: str | None, jaas: Any, given: dict[str, Any], problem: str
 ) -> None:
-    short = {
-        "url": "oauth_token_endpoint_url",
-        "id": "oauth_client_id",
-        "secret": "oauth_client_secret",
-    }
-    named = {short.get(name, name): value for name, value in given.items()}
+    named = {SHORT.get(name, name): value for name, value in given.items()}
     with pytest.raises(ConfigurationError, match=problem) as caught:
         read(mechanism, jaas, **named)
     assert "secret'" not in str(caught.value)

@@ -442,6 +442,27 @@ async def test_read_ranges(broker: Broker, capsys: pytest.CaptureFixture[str]) -
         assert (await names["last_hour"](client, "events")).num_rows == 0
 
 
+# tables.md; the programs for other libraries run in tests/tables
+
+
+async def test_tables(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyarrow", exc_type=ImportError)
+    blocks = python_blocks("howto/tables.md", {LOCAL: broker.bootstrap_servers})
+    blocking, *_, in_coroutines = blocks
+    async with kafkaio.Producer(broker.bootstrap_servers) as producer:
+        await producer.send("orders", b"too old", timestamp=1_000)
+        await producer.send("orders", b"two apples")
+        await producer.send("prices", b"3")
+    names = await run(blocking)
+    await asyncio.to_thread(names["main"])
+    await run(in_coroutines)
+    assert capsys.readouterr().out.splitlines() == [
+        "1 orders",
+        "[{'partition': 0, 'offset': 1, 'value': 'two apples'}]",
+        "1 prices, 2 orders",
+    ]
+
+
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
 async def test_the_end_is_a_marker(isolation: str) -> None:
     names = await run(

@@ -1502,6 +1502,84 @@ def test_keyless_records_leave_a_leader_that_does_not_answer() -> None:
     assert h.acc.availability.usable(h.acc.backlog.topics["t"]) == (0, 1)
 
 
+# ---- rows of tables ------------------------------------------------------------------
+
+
+def turns(h: Harness, count: int, **wanted: int) -> list[int]:
+    """Return the partitions that get turns, and a record each."""
+    found = []
+    for _ in range(count):
+        h.acc.placement.turn("t", wanted.get("size", 50_000), wanted.get("runs", 2))
+        found.append(h.put(None).partition)
+    h.acc.placement.end_turn("t")
+    return found
+
+
+def test_partitions_take_turns_with_rows() -> None:
+    h = Harness({"t": [0, 0, 1, 1]}, LARGE)
+    h.rolls = iter([0.6])
+    assert turns(h, 6) == [2, 3, 0, 1, 2, 3]
+    assert turns(h, 2) == [0, 1]
+
+
+def test_records_go_on_where_they_were_before_the_rows() -> None:
+    h = Harness({"t": [0] * 4}, LARGE)
+    h.rolls = iter([0.3, 0.6])
+    assert h.put(None).partition == 1
+    sticky = h.acc.backlog.topics["t"].sticky
+    left = sticky.left
+    assert turns(h, 3) == [2, 3, 0]
+    assert sticky.left == left
+    assert h.put(None).partition == 1
+
+
+def test_a_turn_that_ends_before_it_began_is_nothing() -> None:
+    h = Harness({"t": [0, 0]}, LARGE)
+    h.acc.placement.end_turn("t")
+    h.acc.placement.end_turn("u")
+    assert h.acc.placement.turn("u", 10_000_000) == 1  # no metadata yet
+    assert h.put(None, topic="u").partition == -1
+
+
+def test_small_tables_share_a_turn() -> None:
+    h = Harness({"t": [0] * 3}, LARGE)
+    found = [turns(h, 1, size=6_000, runs=0) for _ in range(5)]
+    assert found == [[0], [0], [1], [1], [2]]
+
+
+def test_a_custom_partitioner_chooses_for_rows() -> None:
+    h = Harness({"t": [0] * 3}, LARGE, custom=lambda *_: 2)
+    assert h.acc.placement.turn("t", 10_000_000) == 1
+    assert turns(h, 3) == [2, 2, 2]
+
+
+def test_a_partition_that_holds_more_than_its_part_is_passed_over() -> None:
+    h = Harness({"t": [0] * 4}, replace(LARGE, buffer_memory=100_000))
+    for _ in range(3):
+        h.put(1, b"x" * 10_000)
+    assert turns(h, 6) == [0, 2, 3, 0, 2, 3]
+    h = Harness({"t": [0] * 4}, replace(LARGE, buffer_memory=100_000), adaptive=False)
+    for _ in range(3):
+        h.put(1, b"x" * 10_000)
+    assert turns(h, 4) == [0, 1, 2, 3]
+
+
+def test_rows_leave_a_partition_that_refuses_in_the_middle_of_its_turn() -> None:
+    h = Harness({"t": [0, 0, 1]}, LARGE)
+    h.acc.placement.turn("t", 50_000, 3)
+    assert h.put(None).partition == 0
+    queue = h.acc.backlog.topics["t"].queues[0]
+    h.acc.availability.attempt_failed(queue)
+    h.rolls = iter([0.9])
+    assert h.put(None).partition == 2
+    h.acc.placement.turn("t", 50_000, 3)
+    assert h.put(None).partition == 1
+    h.acc.placement.turn("t", 50_000, 3)
+    h.acc.placement.turn("t", 50_000, 3)
+    assert h.put(None).partition == 1
+    h.acc.placement.end_turn("t")
+
+
 # ---- the share of partitions without progress ----------------------------------------
 
 

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from kafkaio._machines.partitioner import (
     StickyPartition,
+    Turns,
     draw,
     key_partition,
     murmur2,
+    runs_of,
 )
 
 # From Kafka's own tests (UtilsTest.testMurmur2).
@@ -104,3 +106,78 @@ def test_sticky_switches_for_a_new_batch_when_its_share_is_taken() -> None:
     assert sticky.is_due(1)
     sticky.switch(5)
     assert not sticky.is_due(1)
+
+
+# ---- tables --------------------------------------------------------------------------
+
+
+@given(st.integers(0, 2**40), st.integers(1, 5_000), st.integers(1, 200_000))
+def test_a_table_has_the_same_number_of_runs_for_each_partition_or_few(
+    size: int, partitions: int, longest: int
+) -> None:
+    runs = runs_of(size, partitions, longest)
+    assert runs >= 1
+    if runs >= partitions:
+        assert runs % partitions == 0
+        # No run is longer than it has to be, and there are no more than that needs.
+        assert size <= runs * longest
+        assert runs == partitions or size > (runs - partitions) * longest
+    else:  # not shattered
+        assert runs == 1 or size // runs >= 4_096
+        assert runs <= 16 or size // runs >= 32_768
+
+
+@pytest.mark.parametrize(
+    ("size", "partitions", "runs"),
+    [
+        (70_000, 8, 8),  # five thousand rows of a few bytes
+        (70_000, 200, 16),
+        (3_000, 8, 1),
+        (1_100_000, 8, 16),
+        (1_100_000, 200, 33),
+        (1_100_000, 1, 9),
+    ],
+)
+def test_runs_of(size: int, partitions: int, runs: int) -> None:
+    assert runs_of(size, partitions, 131_072) == runs
+
+
+def test_partitions_take_turns_from_one_that_is_drawn() -> None:
+    turns = Turns()
+    assert list(turns.order((1, 4, 6), 0.5)) == [4, 6, 1]
+    turns.begin(4)
+    assert list(turns.order((1, 4, 6), 0.0)) == [6, 1, 4]
+    assert list(turns.order((1, 6), 0.0)) == [6, 1]  # whose leader is gone
+    turns.begin(6)
+    assert list(turns.order(range(9), 0.0)) == [7, 8, *range(7)]
+    turns.begin(8)
+    assert next(turns.order(range(9), 0.0)) == 0
+
+
+def test_small_tables_fill_a_batch_together() -> None:
+    turns = Turns()
+    assert turns.is_due(10, range(3))  # the first one
+    turns.begin(2)
+    turns.take(16_000)
+    assert not turns.is_due(384, range(3))
+    assert turns.is_due(385, range(3))
+    assert turns.is_due(1, range(2))  # the partition is not usable
+    assert turns.is_due(1, (1, 3))
+    turns.begin(2)
+    assert not turns.is_due(385, range(3))
+
+
+def test_what_is_lent_is_taken_back() -> None:
+    sticky = StickyPartition(100)
+    sticky.take_back()  # nothing was lent
+    sticky.switch(3)
+    sticky.left -= 50
+    sticky.lend(7)
+    sticky.lend(8)
+    assert sticky.partition == 8
+    assert not sticky.is_due(10_000_000)
+    sticky.left -= 1_000
+    sticky.take_back()
+    assert (sticky.partition, sticky.left) == (3, 150)
+    sticky.take_back()
+    assert (sticky.partition, sticky.left) == (3, 150)

@@ -32,6 +32,7 @@ from tests.unit.metrics.test_prometheus import (
     client,
     consumer,
     play,
+    query,
 )
 from tests.unit.metrics.test_prometheus import producer as producer_facts
 
@@ -218,8 +219,9 @@ def test_every_event_is_a_metric(backend: Backend) -> None:
 
 def test_gauges_are_read_when_metrics_are_exported(backend: Backend) -> None:
     observer = backend.observer(partition_attributes=True)
-    sources = [client(), producer_facts(), consumer()]
-    for kind, source in zip(("client", "producer", "consumer"), sources, strict=True):
+    sources = [client(), producer_facts(), consumer(), query()]
+    kinds = ("client", "producer", "consumer", "query")
+    for kind, source in zip(kinds, sources, strict=True):
         observer.started(kind, "g", source)
     found = backend.metrics()
     assert OWN_GAUGES.keys() == GAUGES.keys()

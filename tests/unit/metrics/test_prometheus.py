@@ -112,6 +112,13 @@ def producer(waited: float = 0.5) -> Facts:
     )
 
 
+def query() -> Facts:
+    lag = {TopicPartition("one", 0): 6, TopicPartition("one", 1): 2}
+    behind = {"min": 2, "max": 6, "avg": 4}
+    metrics = {f"{name}OffsetsBehindLatest": n for name, n in behind.items()}
+    return Facts({"lag": lag, "metrics": metrics})
+
+
 def client() -> Facts:
     connection = Facts({"in_flight": 4})
     return Facts({"connections": (connection, connection), "metadata_age": 30.0})
@@ -207,9 +214,9 @@ def test_labels_of_partitions_are_for_those_who_want_them() -> None:
 def test_gauges_are_read_at_the_scrape() -> None:
     registry = CollectorRegistry()
     observer = PrometheusObserver(registry, client_id="c")
-    sources = [client(), producer(), consumer(5, 9), consumer(7, 2, 4)]
+    sources = [client(), producer(), consumer(5, 9), consumer(7, 2, 4), query()]
     for kind, source in zip(
-        ("client", "producer", "consumer", "consumer"), sources, strict=True
+        ("client", "producer", "consumer", "consumer", "query"), sources, strict=True
     ):
         observer.started(kind, "g", source)
     found = values(registry)
@@ -228,6 +235,10 @@ def test_gauges_are_read_at_the_scrape() -> None:
         "kafkaio_consumer_lag{client_id=c,group=g,topic=one}": 12,
         "kafkaio_consumer_lag_max{client_id=c,group=g,topic=one}": 7,
         "kafkaio_consumer_lead_min{client_id=c,group=g,topic=one}": 2,
+        "kafkaio_query_lag{client_id=c,query=g,topic=one}": 8,
+        "kafkaio_query_offsets_behind_min{client_id=c,query=g}": 2,
+        "kafkaio_query_offsets_behind_max{client_id=c,query=g}": 6,
+        "kafkaio_query_offsets_behind_avg{client_id=c,query=g}": 4,
     }
     assert len(found) == len(GAUGES)
     sources[1].facts["waiting_for_room"] = 0

@@ -500,6 +500,23 @@ def test_rows_without_keys_go_to_the_sticky_partition(twin) -> None:
     assert where(places)[taken:] == [(0, 1 + row) for row in range(left)]
 
 
+def test_rows_are_taken_up_to_an_end(twin) -> None:
+    bench = Bench(twin)
+    bench.open(0)
+    rows, places = rows_of(twin, [(None, b"v")] * 20), twin.Places(20)
+    take = bench.open_batches.take_rows
+    assert take("t", 0, rows, 0, places, 9_999, 0) == 0
+    assert take("t", 0, rows, 0, places, 9_999, 7) == 7
+    assert take("t", 0, rows, 7, places, 9_999) == 13
+    assert where(places) == [(0, 1 + row) for row in range(20)]
+    with pytest.raises(UsageError, match="no such rows from 3"):
+        take("t", 0, rows, 3, twin.Places(20), 9_999, 2)
+    with pytest.raises(UsageError, match="no such rows from 3"):
+        take("t", 0, rows, 3, twin.Places(20), 9_999, 21)
+    # There need not be a place for rows that are not taken.
+    assert take("t", 0, rows, 0, twin.Places(2), 9_999, 2) == 2
+
+
 def test_rows_go_where_they_say(twin) -> None:
     bench = Bench(twin)
     for partition in range(3):
@@ -575,6 +592,7 @@ steps = st.one_of(
         st.none() | st.integers(0, 3),
         st.integers(0, 900),
         st.booleans(),
+        st.integers(-1, 30),
     ),
     st.tuples(st.just("open"), st.integers(0, 2), st.sampled_from([180, 2**31 - 1])),
     st.tuples(st.just("stick"), st.integers(0, 2), st.integers(0, 300)),
@@ -593,7 +611,8 @@ def told(bench: Bench, step: tuple) -> object:
         run = bench.open_batches.take_values("t", rest[0], 0)
         return run and (run[0].partition, run[1:])
     if what == "rows":
-        rows, partition, most, has_topics = rest
+        rows, partition, most, has_topics, end = rest
+        end = min(end, len(rows))
         own = Destinations(
             ("t", "u"),
             array("i", [row[2][0] for row in rows]) if has_topics else None,
@@ -602,8 +621,8 @@ def told(bench: Bench, step: tuple) -> object:
         places = bench.twin.Places(len(rows))
         rows = rows_of(bench.twin, [row[:2] for row in rows], own)
         topic = None if has_topics else "t"
-        taken = bench.open_batches.take_rows(topic, partition, rows, 0, places, most)
-        return taken, where(places)
+        take = bench.open_batches.take_rows
+        return take(topic, partition, rows, 0, places, most, end), where(places)
     if what == "open":
         return bench.open(rest[0], size=200, limit=rest[1])
     if what == "stick":

@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from joserfc.jwk import ECKey, RSAKey
 
 from kafkaio import security
+from kafkaio.config import ClientConfig
 from kafkaio.config.login_properties import AssertionFacts, TokenRequest
 from kafkaio.errors import AuthenticationError, ConfigurationError
 from kafkaio.security import (
@@ -397,6 +398,10 @@ def test_arguments_that_are_refused(tmp_path: Path) -> None:
         MskToken("")
     with pytest.raises(ConfigurationError, match="not both"):
         MskToken("eu-central-1", profile="a", role_arn="b")
+    with pytest.raises(ConfigurationError, match="needs role_arn"):
+        MskToken("eu-central-1", sts_region="b")
+    with pytest.raises(ConfigurationError, match="role_keys is an access key id"):
+        MskToken("eu-central-1", role_arn="b", role_keys=("one",))
 
 
 def test_http_that_is_allowed() -> None:
@@ -479,12 +484,117 @@ class Signer(ModuleType):
     def generate_auth_token_from_role_arn(self, *given: str) -> tuple[str, int]:
         return self.generate_auth_token("role", *given)
 
+    def generate_auth_token_from_credentials_provider(
+        self, region: str, provider: object
+    ) -> tuple[str, int]:
+        assert isinstance(provider, CredentialProvider)
+        return self.generate_auth_token("own", region, *provider.load())
 
-async def test_msk(monkeypatch: pytest.MonkeyPatch) -> None:
+
+class CredentialProvider:
+    """The stand-in for botocore's class."""
+
+    def load(self) -> tuple[str, ...]:
+        """Return credentials; botocore's raises."""
+        raise NotImplementedError
+
+
+class Boto(ModuleType):
+    """The stand-in for boto3; notes what its client is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("boto3")
+        self.asked: list[dict[str, object]] = []
+
+    def client(self, service: str, **given: object) -> Boto:
+        self.asked.append({"service": service, **given})
+        return self
+
+    def assume_role(self, **given: object) -> dict[str, dict[str, str]]:
+        self.asked.append(given)
+        names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
+        return {"Credentials": dict(zip(names, "ask", strict=True))}
+
+
+@pytest.fixture
+def signer(monkeypatch: pytest.MonkeyPatch) -> Signer:
     signer, package = Signer(), ModuleType("aws_msk_iam_sasl_signer")
     package.__spec__ = ModuleSpec(package.__name__, None)
     monkeypatch.setitem(sys.modules, package.__name__, package)
     monkeypatch.setitem(sys.modules, signer.__name__, signer)
+    return signer
+
+
+def msk_provider(options: str, servers: str = "a:1") -> MskToken:
+    """The provider that the properties of AWS's library ask for."""
+    config = ClientConfig.from_properties(
+        {
+            "bootstrap.servers": servers,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "AWS_MSK_IAM",
+            "sasl.jaas.config": f"a.IAMLoginModule required {options};",
+        }
+    )
+    request = config.sasl_oauth_token_provider
+    assert isinstance(request, TokenRequest)
+    provider = provider_for(pickle.loads(pickle.dumps(request)))
+    assert isinstance(provider, MskToken)
+    return provider
+
+
+async def test_msk_by_the_properties_of_java(
+    signer: Signer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    await msk_provider("", "b-1.x.kafka.eu-west-1.amazonaws.com:9098")()
+    with pytest.raises(ConfigurationError, match="region of the MSK cluster is not kn"):
+        msk_provider("")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "d")
+    await msk_provider("awsProfileName=p")()
+    monkeypatch.setenv("AWS_REGION", "r")
+    await msk_provider("awsRoleArn=arn awsRoleSessionName=s")()
+    await msk_provider("awsRegion=own awsMaxRetries='3'")()
+    assert signer.asked == [
+        ("eu-west-1",),
+        ("profile", "d", "p"),
+        ("role", "r", "arn", "s"),
+        ("own",),
+    ]
+
+
+async def test_a_role_of_msk_by_keys_of_its_own(
+    signer: Signer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boto, credentials = Boto(), ModuleType("botocore.credentials")
+    credentials.CredentialProvider = CredentialProvider  # type: ignore[attr-defined]
+    credentials.Credentials = lambda *given: given  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "boto3", boto)
+    monkeypatch.setitem(sys.modules, "botocore", ModuleType("botocore"))
+    monkeypatch.setitem(sys.modules, "botocore.credentials", credentials)
+    provider = msk_provider(
+        'awsRegion=eu awsRoleArn="arn" awsRoleExternalId="e" awsStsRegion="sts" '
+        f'awsRoleAccessKeyId="id" awsRoleSecretAccessKey="{SECRET}"'
+    )
+    assert SECRET not in repr(provider)
+    await provider()
+    assert signer.asked == [("own", "eu", *"ask")]
+    client, role = boto.asked
+    assert client == {
+        "service": "sts",
+        "region_name": "sts",
+        "aws_access_key_id": "id",
+        "aws_secret_access_key": SECRET,
+        "aws_session_token": None,
+    }
+    assert role == {
+        "RoleArn": "arn",
+        "RoleSessionName": "kafkaio",
+        "ExternalId": "e",
+    }
+
+
+async def test_msk(signer: Signer) -> None:
     token = await pickle.loads(pickle.dumps(MskToken("eu")))()
     assert (token.value, token.expires) == ("signed", 1_900_000_000.5)
     await MskToken("eu", profile="p")()

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from kafkaio.config import ConsumerConfig
+from kafkaio.config.login_properties import TokenRequest
+from kafkaio.config.msk import MskFacts
 from kafkaio.errors import ConfigurationError
 from kafkaio.spark.bounds import AtOffsets, AtTime, AtTimes, Topics
 from kafkaio.spark.declaration import SparkOption
@@ -328,8 +330,8 @@ def test_whether_there_are_headers() -> None:
     ("name", "message"),
     [
         ("startingOffset", "did you mean 'startingOffsets'?"),
-        ("bootstrap_servers", "unknown option 'bootstrap_servers' of a batch read"),
-        ("qqq", "unknown option 'qqq' of a batch read (options of Kafka's own client"),
+        ("bootstrap_servers", "unknown option 'bootstrap_servers' of a read"),
+        ("qqq", "unknown option 'qqq' of a read (options of Kafka's own client"),
         ("topic", "topic is an option of a batch write or stream write, not of a"),
         ("exactlyOnce", "exactlyOnce is an option of a batch write or stream write"),
         ("path", "Kafka has topics and no paths"),
@@ -443,7 +445,7 @@ def test_the_client_of_a_read() -> None:
     config = options.client_config(in_task=False)
     assert config.bootstrap_servers == (("host", 9092),)
     assert config.client_id == "kafkaio-spark"
-    # No call takes longer than a request may.
+    # No call takes longer than a request may, unless the option for calls is set.
     assert config.default_api_timeout_ms == 5000
     assert options.client_config(in_task=True) == config
     assert hash(config) == hash(options.client_config(in_task=True))
@@ -456,7 +458,7 @@ def test_time_limits_of_tasks() -> None:
     assert options.client_config(in_task=False).default_api_timeout_ms == 30_000
     both = batch(**poll, **kafka("default.api.timeout.ms", "900"))
     assert both.client_config(in_task=True).default_api_timeout_ms == 900
-    assert both.client_config(in_task=False).default_api_timeout_ms == 30_000
+    assert both.client_config(in_task=False).default_api_timeout_ms == 900
 
 
 def test_retries_of_planning() -> None:
@@ -610,6 +612,55 @@ def test_properties_are_values() -> None:
     assert repr(one) == "<kafka.*: a, b>"
     with pytest.raises(ConfigurationError, match="unknown option 'a'"):
         one.resolved(ConsumerConfig, {"bootstrap.servers": "host"})
+
+
+MSK = {
+    "kafka.security.protocol": "SASL_SSL",
+    "kafka.sasl.mechanism": "AWS_MSK_IAM",
+    "kafka.sasl.client.callback.handler.class": (
+        "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+    ),
+}
+IAM = "software.amazon.msk.auth.iam.IAMLoginModule required"
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_msk_in_texts(
+    is_whole: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Checked in the driver without the variables, made in each process."""
+    jaas = f'{IAM} awsRoleArn="arn" awsRoleExternalId="${{env:KAFKAIO_TEST_WORD}}";'
+    if is_whole:
+        (tmp_path / "jaas").write_text(jaas.replace("${env:KAFKAIO_TEST_WORD}", "a1"))
+        jaas = f"${{dir:{tmp_path}:jaas}}"
+    servers = {"kafka.bootstrap.servers": "${env:KAFKAIO_TEST_SERVERS}"}
+    given = {**servers, **MSK, "kafka.sasl.jaas.config": jaas}
+    read = ReadOptions.of({**given, "subscribe": "t"}, is_stream=True)
+    write = WriteOptions.of({**given, "topic": "t"}, is_stream=False)
+    monkeypatch.setenv("KAFKAIO_TEST_WORD", "a1")
+    host = "b-1.x.kafka.eu-west-1.amazonaws.com:9098"
+    monkeypatch.setenv("KAFKAIO_TEST_SERVERS", host)
+    for config in (
+        pickle.loads(pickle.dumps(read)).client_config(in_task=True),
+        pickle.loads(pickle.dumps(write)).producer_config(),
+        pickle.loads(pickle.dumps(write)).client_config(),
+    ):
+        request = config.sasl_oauth_token_provider
+        assert isinstance(request, TokenRequest)
+        assert request.msk == MskFacts(
+            region="eu-west-1", role_arn="arn", role_external_id="a1"
+        )
+
+
+def test_an_unknown_provider() -> None:
+    given = {
+        **MSK,
+        "kafka.sasl.mechanism": "OAUTHBEARER",
+        "kafka.sasl.login.callback.handler.class": "com.azure.Token",
+    }
+    del given["kafka.sasl.client.callback.handler.class"]
+    with pytest.raises(ConfigurationError, match="it has ClientAssertion, ClientCred"):
+        batch(**given)
 
 
 # ---- writing -------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from kafkaio.errors import ConfigurationError
 from kafkaio.spark.bounds import AtOffsets, AtTime, AtTimes
 from kafkaio.spark.offsets import (
     TriggerDelay,
+    another_topic,
     from_json,
     inside,
     lag_of,
@@ -21,9 +23,11 @@ from kafkaio.spark.offsets import (
     no_record,
     outside,
     ranges_between,
-    remaining,
+    remade,
     resolved,
     to_json,
+    topic_ids_of,
+    without,
 )
 from kafkaio.types import OffsetAndTimestamp, OffsetRange, TopicPartition
 
@@ -36,42 +40,52 @@ def at(offset: int) -> OffsetAndTimestamp:
 
 # ---- JSON ----------------------------------------------------------------------------
 
-#: Written by `JsonUtils.partitionOffsets` of Spark's connector 4.2.0.
-WRITTEN = [
-    # "Aa" and "BB" have the same hash in Java.
-    '{"Aa":{"0":1},"BB":{"0":1},"orders":{"0":1},"zzzzzz":{"0":1}}',
-    '{"t":{"1":0,"17":0,"33":0,"2":0}}',
-    '{"t":{"0":0,"1":0,"17":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0}}',
-    # The twelfth entry doubles the number of buckets.
-    '{"t":{"0":0,"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"17":0,"18":0}}',
-    '{"o-12":{"0":12,"1":12},"o-11":{"0":11,"1":11},"o-10":{"0":10,"1":10},'
-    '"o-1":{"0":1,"1":1},"o-0":{"0":0,"1":0},"o-3":{"0":3,"1":3},"o-2":{"0":2,"1":2},'
-    '"o-5":{"0":5,"1":5},"o-4":{"0":4,"1":4},"o-7":{"0":7,"1":7},"o-6":{"0":6,"1":6},'
-    '"o-9":{"0":9,"1":9},"o-8":{"0":8,"1":8}}',
-]
+ID, OTHER = UUID(int=5), UUID("4e5f8a52-6a3c-4d8e-9f01-23456789abcd")
 
 
-@pytest.mark.parametrize("text", WRITTEN)
-def test_offsets_are_written_as_sparks_own_connector_writes_them(text: str) -> None:
-    offsets = from_json(json.loads(text))
-    assert json.dumps(to_json(offsets), separators=(",", ":")) == text
-
-
-def test_one_topic_is_in_the_order_of_its_partitions() -> None:
+def test_offsets_are_in_the_order_of_topics_and_partitions() -> None:
     offsets = {TopicPartition("t", n): n * 10 for n in reversed(range(40))}
-    assert [*to_json(offsets)["t"]] == [str(n) for n in range(40)]
+    found = to_json(offsets | {A0: 7})
+    assert [*found] == ["a", "t"]
+    assert [*found["t"]] == [str(n) for n in range(40)]
+
+
+def test_ids_of_topics_stand_beside_offsets() -> None:
+    found = to_json({A0: 3, A1: 4, B0: 5}, {"a": OTHER, "c": ID})
+    assert found == {
+        "a": {"0": 3, "1": 4},
+        "b": {"0": 5},
+        f"kafkaio.topic-id:a:{OTHER}": {},
+    }
+    assert from_json(found) == {A0: 3, A1: 4, B0: 5}
+    assert topic_ids_of(found) == {"a": OTHER}
+    assert topic_ids_of({"a": {"0": 3}, "kafkaio.topic-id:b:no-id": {}}) == {}
+
+
+def test_topics_that_were_made_again() -> None:
+    before = {"a": ID, "b": ID, "c": ID}
+    now = {"a": OTHER, "b": ID, "d": OTHER}
+    assert remade(before, now) == ["a"]
+    assert remade({}, now) == remade(before, {}) == []
+    assert without({A0: 1, B0: 2}, ["a"]) == {B0: 2}
+    assert another_topic("a", before, now) == (
+        f"topic 'a' was deleted and made again: its id is {OTHER} and was {ID}"
+    )
 
 
 OFFSETS = st.dictionaries(
     st.builds(TopicPartition, st.text("abcXYZ019._-", min_size=1), st.integers(0, 500)),
     st.integers(0, 2**63 - 1),
-    max_size=60,
+    max_size=20,
 )
 
 
 @given(OFFSETS)
 def test_offsets_survive_json(offsets: dict[TopicPartition, int]) -> None:
-    assert from_json(json.loads(json.dumps(to_json(offsets)))) == offsets
+    for ids in ({}, {tp.topic: OTHER for tp in offsets}):
+        found = json.loads(json.dumps(to_json(offsets, ids)))
+        assert from_json(found) == offsets
+        assert topic_ids_of(found) == ids
 
 
 @pytest.mark.parametrize(
@@ -236,14 +250,6 @@ def test_what_is_there_of_ranges() -> None:
         OffsetRange(B0, 4, 8),
     ]
     assert inside(ranges, {A0: 0}, {A1: 9}) == []
-
-
-def test_what_is_left_of_ranges() -> None:
-    ranges = [OffsetRange(A0, 0, 5), OffsetRange(A0, 5, 9), OffsetRange(A1, 0, 3)]
-    assert remaining(ranges, A0, 3) == [OffsetRange(A0, 3, 5), *ranges[1:]]
-    assert remaining(ranges, A0, 5) == ranges[1:]
-    assert remaining(ranges, A1, 2) == [OffsetRange(A1, 2, 3)]
-    assert remaining(ranges, B0, 0) == ranges
 
 
 def test_names_and_lag() -> None:

@@ -68,6 +68,26 @@ def test_what_is_missing_is_named(types: dict[str, str], message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "found", "remedy"),
+    [
+        ("value", "bigint", "use cast(value as string) as value, or rename it"),
+        ("value", "struct<n:bigint>", "use to_json(value) as value, or"),
+        ("key", "map<string,string>", "use to_json(key) as key, or"),
+        ("headers", "map<string,string>", "transform(map_entries(headers), h -> "),
+        ("headers", "string", "named_struct('key', ..., 'value', cast(... as binary))"),
+        ("partition", "bigint", "use cast(partition as int) as partition, or"),
+        ("timestamp", "bigint", "use timestamp_millis(timestamp), timestamp_micros"),
+        ("timestamp", "date", "use cast(timestamp as timestamp) as timestamp, or"),
+        ("topic", "binary", "use cast(topic as string) as topic, or"),
+    ],
+)
+def test_a_wrong_type_has_a_remedy(name: str, found: str, remedy: str) -> None:
+    with pytest.raises(ArgumentTypeError) as caught:
+        RowColumns.of({"value": "binary", "topic": "string", name: found}, None)
+    assert remedy in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("name", "found", "wanted"),
     [
         ("value", "int", "binary or string"),

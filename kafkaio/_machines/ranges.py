@@ -1,0 +1,471 @@
+"""Which ranges of offsets are fetched from which broker, and which one is read next.
+
+`Ranges` follows many ranges at once. `choose` says what each broker is asked for: one
+request for many ranges, in their order, with about as many bytes as a request may
+bring. `turn` says whose records are handed out next. The shell sends requests, tells
+what came of them (`landed`, `failed`, `node_failed`), and tells what the caller has
+accepted (`accept`).
+
+Invariants, each of them a law in the tests:
+
+* The records of a range are handed out in the order of their offsets. `accepted` is
+  where the caller stands; what was fetched and not accepted can be taken back.
+* A range is in at most one request at a time, and a partition once in a request.
+* Ranges have their turn in the order given, while their brokers answer. `pass_over`
+  lets the others go first, until the ranges that were late have something to read.
+* A broker has at most one request in flight and one answer that is being read; the
+  broker of the range whose turn it is has two. All together bring at most `_ANSWERS`
+  times the bytes of a request, and one request more for that broker.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, Protocol
+
+from kafkaio._machines.backoff import Backoff
+from kafkaio.errors import KafkaError
+from kafkaio.types import OffsetRange, TopicPartition
+
+__all__ = ["Answer", "Choice", "Part", "RangeState", "Ranges"]
+
+#: Bytes of a record, where none has been seen; a little more than most have.
+_RECORD: Final = 1024
+#: Bytes to ask for beyond what the rest of a range is expected to take: its last batch
+#: may go on after the end.
+_MARGIN: Final = 65_536
+#: How much denser than what was read the rest of a range may be.
+_SLACK: Final = 1.25
+#: The most ranges of one request. Its answer is decoded in one go: about 10 ms.
+_MOST_RANGES: Final = 1_000
+#: So many requests' bytes may be in flight or wait to be read, over all brokers.
+_ANSWERS: Final = 8
+
+
+class Part(Protocol):
+    """Records of one range that one answer has brought."""
+
+    @property
+    def position(self) -> int:
+        """The offset up to which they were read."""
+        ...
+
+    @property
+    def is_read(self) -> bool:
+        """Whether nothing is left of them."""
+        ...
+
+
+class Answer:
+    """An answer whose records wait to be read.
+
+    Args:
+        node: the broker.
+        size: bytes of records.
+
+    Attributes:
+        left: its parts that were not read.
+    """
+
+    __slots__ = ("left", "node", "size")
+
+    def __init__(self, node: int, size: int) -> None:
+        self.node: int = node
+        self.size: int = size
+        self.left: int = 0
+
+
+class RangeState:
+    """How far one range has come.
+
+    Attributes:
+        index: its place in the order.
+        within: the range.
+        accepted: the offset up to which the caller has read.
+        next_offset: where the next fetch begins.
+        parts: what was fetched and is not read, with the answers that brought it.
+        request: the request that asks for it; None for none.
+        failure: why it was not fetched the last time, if that may pass.
+        final: why it cannot be fetched; raised when it has its turn.
+        needed: bytes that its next batch takes, if that did not fit.
+        is_tight: whether an answer had room for nothing of it.
+        is_late: whether others go first.
+        last_epoch: the epoch of the last batch that was fetched, -1 for none.
+        leader_epoch: the epoch of the leader whose log is known to have that batch.
+    """
+
+    __slots__ = (
+        "_due",
+        "_failures",
+        "accepted",
+        "failure",
+        "final",
+        "index",
+        "is_late",
+        "is_tight",
+        "last_epoch",
+        "leader_epoch",
+        "needed",
+        "next_offset",
+        "parts",
+        "request",
+        "within",
+    )
+
+    def __init__(self, index: int, within: OffsetRange) -> None:
+        self.index: int = index
+        self.within: OffsetRange = within
+        self.accepted: int = within.start
+        self.next_offset: int = within.start
+        self.parts: deque[tuple[Part, Answer]] = deque()
+        self.request: object | None = None
+        self.failure: KafkaError | None = None
+        self.final: KafkaError | None = None
+        self.needed: int = 0
+        self.is_tight: bool = False
+        self.is_late: bool = False
+        self.last_epoch: int = -1
+        self.leader_epoch: int = -1
+        self._due = 0.0
+        self._failures = 0
+
+    def __repr__(self) -> str:
+        (topic, partition), start, end = self.within
+        return f"<RangeState {topic}-{partition} {start} {self.accepted} {end}>"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the caller has read it to its end."""
+        return self.accepted >= self.within.end
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is more of it to fetch, and nobody fetches it."""
+        is_idle = self.request is None and self.final is None
+        return is_idle and self.next_offset < self.within.end
+
+    def succeeded(self) -> None:
+        """Note that records have come."""
+        self.failure, self._failures, self._due = None, 0, 0.0
+        self.needed, self.is_tight = 0, False
+
+    def failed(self, error: KafkaError, now: float, delay: float) -> int:
+        """Note a failure that may pass; returns how many there were in a row."""
+        self.failure = error
+        self._failures += 1
+        self._due = now + delay
+        return self._failures
+
+    @property
+    def due(self) -> float:
+        """When it may be fetched again."""
+        return self._due
+
+    @property
+    def failures(self) -> int:
+        """How many attempts in a row have failed."""
+        return self._failures
+
+
+class _Node:
+    """What is known of one broker.
+
+    Attributes:
+        is_busy: whether a request is in flight, or a connection is being opened.
+        unread: answers that have parts to read.
+        due: when it may be asked again.
+        failures: failures in a row.
+    """
+
+    __slots__ = ("due", "failures", "is_busy", "unread")
+
+    def __init__(self) -> None:
+        self.is_busy = False
+        self.unread = 0
+        self.due = 0.0
+        self.failures = 0
+
+
+class Choice:
+    """What to ask for now.
+
+    Attributes:
+        groups: ranges to ask each broker for, in one request, in their order.
+        leaderless: ranges whose partitions have no leader.
+    """
+
+    __slots__ = ("groups", "leaderless")
+
+    def __init__(self) -> None:
+        self.groups: dict[int, list[RangeState]] = {}
+        self.leaderless: list[RangeState] = []
+
+
+class Ranges:
+    """Many ranges of offsets on their way.
+
+    Args:
+        ranges: in the order in which they are read; none is empty.
+        fetch_bytes: the most bytes of one request, unless a batch is larger.
+        backoff: the waits after failures.
+    """
+
+    def __init__(
+        self, ranges: Sequence[OffsetRange], *, fetch_bytes: int, backoff: Backoff
+    ) -> None:
+        self._states = [RangeState(n, each) for n, each in enumerate(ranges)]
+        self._fetch_bytes = fetch_bytes
+        self._backoff = backoff
+        # Invariant: those before it are read to their ends, or late.
+        self._first = 0
+        # Those that may not be read to their ends, in their order.
+        self._open = list(self._states)
+        self._nodes: dict[int, _Node] = {}
+        # Bytes that requests in flight may bring, or that wait to be read.
+        self._bytes = 0
+        # Bytes per offset in the last answer of each topic.
+        self._density: dict[str, float] = {}
+
+    def __repr__(self) -> str:
+        return f"<Ranges {self._first} of {len(self._states)} | {self._bytes} bytes>"
+
+    # ---- whose turn it is ------------------------------------------------------------
+
+    def turn(self) -> RangeState | None:
+        """The range that is read next; None if nothing of it has come.
+
+        It has a part, or an error that is final.
+        """
+        while (first := self._head()) is not None:
+            if first.parts or first.final is not None:
+                return first
+            if not first.is_late:
+                return None
+            self._first += 1
+        return None
+
+    def _head(self) -> RangeState | None:
+        states = self._states
+        while self._first < len(states):
+            found = states[self._first]
+            if not found.is_done:
+                return found
+            self._first += 1
+        return None
+
+    def is_done(self) -> bool:
+        """Whether all ranges are read to their ends."""
+        return self._head() is None and not self._unread()
+
+    def unread(self) -> list[RangeState]:
+        """The ranges that are not read to their ends, in their order."""
+        return list(self._unread())
+
+    def _unread(self) -> list[RangeState]:
+        self._open = [each for each in self._open if not each.is_done]
+        return self._open
+
+    def pass_over(self) -> None:
+        """Let those go first that have something to read.
+
+        The ranges that have nothing are late: others do not wait for them, until
+        something of them has come.
+        """
+        for each in self._unread():
+            each.is_late = not each.parts and each.final is None
+        self._first = 0
+
+    def _arrived(self, each: RangeState) -> None:
+        """See to it that a range has its turn, if it was late."""
+        each.is_late = False
+        self._first = min(self._first, each.index)
+
+    # ---- what to ask for -------------------------------------------------------------
+
+    def choose(
+        self,
+        node_of: Callable[[TopicPartition], int | None],
+        brokers: int,
+        now: float,
+    ) -> Choice:
+        """Return what to ask for now.
+
+        Args:
+            node_of: the broker to fetch a partition from; None for none.
+            brokers: how many there are.
+            now: the time.
+        """
+        choice, full = Choice(), set[int]()
+        rooms: dict[int, float] = {}
+        taken: dict[int, set[TopicPartition]] = {}
+        head = self._head()
+        first = None if head is None else node_of(head.within.partition)
+        for each in self._unread():
+            if not each.is_wanted or each.due > now:
+                continue
+            tp = each.within.partition
+            node = node_of(tp)
+            if node is None:
+                choice.leaderless.append(each)
+                continue
+            if node in full:
+                continue
+            if node not in rooms and not self._may_ask(
+                node, now, is_first=node == first
+            ):
+                full.add(node)
+                if len(full) >= brokers:
+                    break
+                continue
+            partitions = taken.setdefault(node, set())
+            if tp in partitions:
+                continue
+            partitions.add(tp)
+            choice.groups.setdefault(node, []).append(each)
+            room = rooms.get(node, self._fetch_bytes) - self._expected(each)
+            rooms[node] = room
+            if room <= 0 or len(partitions) >= _MOST_RANGES:
+                full.add(node)
+        return choice
+
+    def _may_ask(self, node: int, now: float, *, is_first: bool) -> bool:
+        known = self._nodes.get(node)
+        if known is None:
+            known = self._nodes[node] = _Node()
+        if known.is_busy or known.due > now:
+            return False
+        if not is_first:
+            return not known.unread and self._bytes < _ANSWERS * self._fetch_bytes
+        # Where nothing has come of the first range, no other part will be read.
+        head = self._head()
+        return known.unread < (2 if head is not None and head.parts else 3)
+
+    def _expected(self, each: RangeState) -> float:
+        density = self._density.get(each.within.partition.topic)
+        rest = each.within.end - each.next_offset
+        return rest * (_RECORD if density is None else density * _SLACK)
+
+    def max_bytes(self, each: RangeState) -> int:
+        """The most bytes of a range to ask for.
+
+        No more than the rest of the range is likely to take.
+        """
+        if each.needed:
+            return each.needed
+        if each.is_tight:
+            return self._fetch_bytes
+        return min(self._fetch_bytes, int(self._expected(each)) + _MARGIN)
+
+    def total_bytes(self, ranges: Collection[RangeState]) -> int:
+        """The most bytes of a request for some ranges."""
+        total = min(self._fetch_bytes, sum(map(self.max_bytes, ranges)))
+        return max(total, *(each.needed for each in ranges))
+
+    # ---- what became of it -----------------------------------------------------------
+
+    def asking(self, node: int, size: int = 0) -> None:
+        """Note that a broker is being asked, for at most so many bytes."""
+        self._nodes[node].is_busy = True
+        self._bytes += size
+
+    def answered(self, node: int, size: int = 0) -> None:
+        """Note that a broker is not being asked any more, for whatever reason."""
+        self._nodes[node].is_busy = False
+        self._bytes -= size
+
+    def node_failed(self, node: int, now: float, roll: float) -> tuple[int, float]:
+        """Note that a broker gave no answer.
+
+        Returns:
+            How many times in a row, and the seconds until it is asked again.
+        """
+        known = self._nodes[node]
+        delay = self._backoff.delay(known.failures, roll)
+        known.failures += 1
+        known.due = now + delay
+        return known.failures, delay
+
+    def node_answered(self, node: int) -> None:
+        """Note that a broker gave an answer."""
+        known = self._nodes[node]
+        known.failures, known.due = 0, 0.0
+
+    def failed(
+        self, each: RangeState, error: KafkaError, now: float, roll: float
+    ) -> tuple[int, float]:
+        """Note why a range was not fetched, which may pass.
+
+        Returns:
+            How many times in a row, and the seconds until it is fetched again.
+        """
+        delay = self._backoff.delay(each.failures, roll)
+        return each.failed(error, now, delay), delay
+
+    def refuse(self, each: RangeState, error: KafkaError) -> None:
+        """Note why a range cannot be fetched."""
+        each.final = error
+        self._arrived(each)
+
+    def landed(
+        self, each: RangeState, part: Part, answer: Answer, next_offset: int, size: int
+    ) -> None:
+        """Take what an answer has brought of a range.
+
+        Args:
+            each: the range.
+            part: the records.
+            answer: the answer.
+            next_offset: where the records end, after the last fetch.
+            size: their bytes.
+        """
+        each.succeeded()
+        self._density[each.within.partition.topic] = size / (
+            next_offset - each.next_offset
+        )
+        each.next_offset = next_offset
+        each.parts.append((part, answer))
+        self._bytes += size
+        answer.size += size
+        if not answer.left:
+            self._nodes[answer.node].unread += 1
+        answer.left += 1
+        self._arrived(each)
+
+    def next_due(self, now: float) -> float | None:
+        """When something that failed may be tried again; None if nothing waits."""
+        times = [each.due for each in self._open if each.is_wanted and each.due > now]
+        times += [each.due for each in self._nodes.values() if each.due > now]
+        return min(times, default=None)
+
+    # ---- what the caller does --------------------------------------------------------
+
+    def accept(self, each: RangeState) -> None:
+        """Note that the caller has read the first part of a range, to its position."""
+        part, answer = each.parts[0]
+        each.accepted = part.position
+        if part.is_read:
+            each.parts.popleft()
+            self._release(answer)
+
+    def take_back(self, each: RangeState, accepted: int) -> None:
+        """Let a range be fetched again from an offset.
+
+        What was fetched is dropped, and what is on its way will be.
+        """
+        while each.parts:
+            self._release(each.parts.popleft()[1])
+        if each.is_done:
+            self._open = self._states
+        each.accepted = each.next_offset = accepted
+        each.request = each.final = None
+        if accepted == each.within.start:
+            each.last_epoch = -1
+        self._first = min(self._first, each.index)
+
+    def _release(self, answer: Answer) -> None:
+        answer.left -= 1
+        if not answer.left:
+            self._nodes[answer.node].unread -= 1
+            self._bytes -= answer.size
+            answer.size = 0

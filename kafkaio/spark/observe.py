@@ -1,0 +1,73 @@
+"""What streaming queries are behind, as figures: Spark shows none of a Python source.
+
+Spark's own connector has ``minOffsetsBehindLatest``, ``maxOffsetsBehindLatest`` and
+``avgOffsetsBehindLatest`` in ``progress.sources[].metrics``. A data source in Python
+cannot put anything there (Spark 4.3). `source_metrics` computes the same figures from
+the offsets that are there, and `ObservedQuery` is a query as an observer's gauges read
+it (`kafkaio.metrics`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from kafkaio._dataclass import dataclass
+from kafkaio.types import TopicPartition
+
+__all__ = ["ObservedQuery", "QueryStatistics", "offsets_behind"]
+
+
+def offsets_behind(lag: Mapping[TopicPartition, int]) -> dict[str, float]:
+    """Return the metrics of Spark's own connector for the lags of partitions.
+
+    Args:
+        lag: how many offsets behind each partition is.
+
+    Returns:
+        The least, the greatest and the average, by the connector's names; nothing if
+        there is no partition.
+    """
+    if not lag:
+        return {}
+    behind = lag.values()
+    return {
+        "minOffsetsBehindLatest": min(behind),
+        "maxOffsetsBehindLatest": max(behind),
+        "avgOffsetsBehindLatest": sum(behind) / len(behind),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStatistics:
+    """What a streaming query was behind when its last micro-batch ended.
+
+    Attributes:
+        lag: how many offsets behind each partition was.
+        metrics: the metrics of Spark's own connector, by its names.
+    """
+
+    lag: Mapping[TopicPartition, int]
+    metrics: Mapping[str, float]
+
+
+class ObservedQuery:
+    """A streaming query that runs, as observers see it.
+
+    It is written by the thread of Spark's listeners, and read in any thread.
+    """
+
+    __slots__ = ("__weakref__", "_statistics")
+
+    def __init__(self) -> None:
+        self._statistics = QueryStatistics(MappingProxyType({}), MappingProxyType({}))
+
+    def progressed(self, lag: Mapping[TopicPartition, int]) -> None:
+        """Note what it is behind now."""
+        self._statistics = QueryStatistics(
+            MappingProxyType(dict(lag)), MappingProxyType(offsets_behind(lag))
+        )
+
+    def statistics(self) -> QueryStatistics:
+        """Return what it was behind when its last micro-batch ended."""
+        return self._statistics
