@@ -331,15 +331,23 @@ class TopicMarkers:
         if log.refused is not None and now() < log.refused_until:
             raise log.refused
         try:
-            await self._client.partitions_for(self.topic)
-        except UnknownTopicOrPartition:
-            try:
-                await self._make()
-            except TopicRefused as error:
-                log.refused, log.refused_until = error, now() + _REFUSED
-                raise
+            await self._find()
+        except TopicRefused as error:
+            log.refused, log.refused_until = error, now() + _REFUSED
+            raise
         await self._check()
         self._log.is_prepared = True
+
+    async def _find(self) -> None:
+        try:
+            await self._client.partitions_for(self.topic)
+        except UnknownTopicOrPartition:
+            await self._make()
+        except AuthorizationError as error:
+            raise TopicRefused(
+                f"the topic {self.topic!r} for the markers may not be seen ({error}): "
+                "grant Describe, Read and Write on it, and Create if it is missing"
+            ) from error
 
     async def _make(self) -> None:
         async with Admin(self._client) as admin:
@@ -354,8 +362,8 @@ class TopicMarkers:
                 if error.code in _REFUSING:
                     raise TopicRefused(
                         f"the topic {self.topic!r} for the markers is missing and may "
-                        f"not be created ({error}): grant Create on it, or create it "
-                        "with cleanup.policy=compact"
+                        f"not be created ({error}): grant Create, Describe, Read and "
+                        "Write on it, or create it with cleanup.policy=compact"
                     ) from error
                 if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                     raise

@@ -32,13 +32,18 @@ class Query:
         self.wanted = numbered(directory / "in", BATCHES, ROWS)
         spark.dataSource.register(FaultySource)
 
-    def run(self, fault: str = "", **options: str) -> None:
+    def run(self, fault: str = "", tasks: int = 4, **options: str) -> None:
         """Run the query until all files are done.
+
+        Args:
+            fault: what goes wrong.
+            tasks: number of tasks of a micro-batch.
+            options: options of the write.
 
         Raises:
             StreamingQueryException: it has failed.
         """
-        stream = stream_of(self.spark, self.directory / "in")
+        stream = stream_of(self.spark, self.directory / "in", tasks)
         writer = stream.writeStream.format("faulty").trigger(availableNow=True)
         query = writer.options(
             **{
@@ -112,6 +117,29 @@ def test_a_commit_that_fails_is_repeated_by_the_next_start(query: Query) -> None
     assert query.events.count("attempt of 1-1-0") == 2
     assert query.values() == Counter(query.wanted)
     assert query.values("read_uncommitted") == Counter(query.wanted)
+
+
+@pytest.mark.parametrize("tasks", [2, 6])
+def test_a_repeated_micro_batch_may_have_other_tasks(query: Query, tasks: int) -> None:
+    with pytest.raises(StreamingQueryException):
+        query.run("commit", exactlyOnce="true")
+    query.run("commit", tasks, exactlyOnce="true")
+    assert query.values() == Counter(query.wanted)
+    assert asyncio.run(query.open_transactions()) == []
+
+
+def test_a_micro_batch_that_is_in_in_part_is_completed_by_its_tasks_alone(
+    query: Query,
+) -> None:
+    with pytest.raises(StreamingQueryException):
+        query.run("workers", exactlyOnce="true")
+    before = query.values()
+    assert 0 < before.total() < len(query.wanted)
+    with pytest.raises(StreamingQueryException, match="was run again with other rows"):
+        query.run("", 3, exactlyOnce="true")
+    assert query.values() == before
+    query.run("", exactlyOnce="true")
+    assert query.values() == Counter(query.wanted)
 
 
 @pytest.mark.parametrize("fault", ["mid", "commit"])

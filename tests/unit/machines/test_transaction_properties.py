@@ -20,6 +20,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kafkaio._machines.detached import DetachedEnd, DetachedTransaction, end_of
 from kafkaio._machines.sequence import Identity
 from kafkaio._machines.transaction import (
     FORGOTTEN,
@@ -39,6 +40,7 @@ from kafkaio._machines.transaction import (
     Request,
     Send,
     Started,
+    State,
     TransactionMachine,
     TransactionOutcome,
 )
@@ -64,8 +66,9 @@ REFUSALS: Final = (
     ErrorCode.UNKNOWN_SERVER_ERROR,
 )
 #: States in which a transaction is open, and the name of each state in the machine.
-OPEN: Final = ("open", "committing", "doomed")
-OVER: Final = ("fenced", "failed")
+ADDING: Final = ("open", "committing", "detaching")
+OPEN: Final = (*ADDING, "doomed")
+OVER: Final = ("detached", "fenced", "failed")
 SENDING: Final = (*OPEN, "aborting")
 #: Where each call is in place. In any other state it must raise, and change nothing.
 IN_PLACE: Final = {
@@ -80,9 +83,10 @@ IN_PLACE: Final = {
     "added": (*SENDING, *OVER, "sealing"),
     "not_added": (*SENDING, *OVER),
     "commit": ("open",),
+    "detach": ("open",),
     "abort": OPEN,
     "doom": (*SENDING, *OVER),
-    "drained": ("committing", "aborting"),
+    "drained": ("committing", "aborting", "detaching"),
     "end_lost": ("unknown", *OVER, "sealing"),
     "end_answered": ("unknown", *OVER, "sealing"),
 }
@@ -267,7 +271,8 @@ class _Play:
             found += [self._begin] * 6 + [self._bump, self._succeed]
         if self.phase == "open":
             found += [self._enqueue] * 3 + [self._commit, self._commit]
-        if self.phase in {"open", "committing"}:
+            found.append(self._detach)
+        if self.phase in ADDING and not self.machine.is_detachable:
             found.append(self._want_offsets)
         if self.phase in OPEN:
             found.append(self._abort)
@@ -333,7 +338,7 @@ class _Play:
                     self.tx.is_touched = True
                     assert deadline == self.tx.first_at + TIMEOUT
                 case DropUnsent():
-                    assert self.phase not in ("open", "committing"), "records dropped"
+                    assert self.phase not in ADDING, "records dropped"
                     self.tx.unsent.clear()
                 case Ended(outcome=outcome):
                     self._ended(outcome)
@@ -355,14 +360,14 @@ class _Play:
                 assert self.phase not in OVER
             case AddPartitions(identity=identity, partitions=partitions):
                 assert identity == self.identity
-                assert self.phase in ("open", "committing")
+                assert self.phase in ADDING
                 assert self.protocol is TV1 or self._explicit
                 assert partitions
                 assert not self.confirmed.intersection(partitions)
             case AddOffsets(identity=identity, group_id=group_id):
                 assert identity == self.identity
                 assert not self.machine.has_group(group_id)
-                assert self.phase in ("open", "committing")
+                assert self.phase in ADDING
                 assert self.protocol is TV1
             case Probe(end=end):
                 assert end == self._last_end
@@ -521,7 +526,7 @@ class _Play:
 
     def _look(self) -> None:
         """Do what a sender does after each event."""
-        if self.phase not in ("open", "committing"):
+        if self.phase not in ADDING:
             return
         waiting = [tp for tp, count in self.tx.unsent.items() if count]
         if self.admitted is None:
@@ -547,7 +552,7 @@ class _Play:
                 self._asked_at = self.now
 
     def _sendable(self) -> list[TopicPartition]:
-        if self.phase not in ("open", "committing"):
+        if self.phase not in ADDING:
             return []  # what was not sent is dropped
         return [
             tp
@@ -635,7 +640,7 @@ class _Play:
                 assert tx.is_touched
             if not self.coordinator.reached_by(tx):
                 self._refused()
-        elif self.phase not in ("open", "committing"):
+        elif self.phase not in ADDING:
             tx.commits.remove(group)  # nobody adds it any more
 
     # ---- what the coordinator is asked -----------------------------------------------
@@ -688,6 +693,33 @@ class _Play:
     def _commit(self) -> None:
         self.phase = "committing"
         self.machine.commit()
+
+    def _detach(self) -> None:
+        self.phase = "detaching"
+        self.machine.detach()
+
+    def _detached(self) -> None:
+        """Nothing is under way: another process ends the transaction."""
+        tx = self.tx
+        assert self.request is None
+        assert self._is_drained()
+        self.phase = "detached"
+        self._take(self.machine.detached(ERROR))
+        assert self.admitted == frozenset()
+        tx.outcome = ABORTED
+        left = End(tx.identity, tx.protocol, is_commit=True)
+        detached = DetachedTransaction.of("t", left, is_empty=not tx.is_touched)
+        if detached.is_empty:
+            assert self.coordinator.open is None, "nobody ends it"
+            return
+        end = detached.end(commit=self.draw(2) == 0)
+        for _ in range(2):  # again, as after a lost answer
+            code, _ = self.coordinator.end(end, tx)
+            found = end_of(code, is_commit=end.is_commit, was_lost=False)
+            is_in = tx in self.coordinator.committed
+            assert is_in == (found is DetachedEnd.DONE and end.is_commit)
+            tx.outcome = COMMITTED if is_in else ABORTED
+        assert self.coordinator.open is None
 
     def _abort(self) -> None:
         self.phase = "aborting"
@@ -849,7 +881,7 @@ class _Play:
         self.now += (0.0, 0.01, 1.0, TIMEOUT)[self.draw(4)]
         if self.phase not in SENDING:
             return
-        may_add = self.phase in ("open", "committing")
+        may_add = self.phase in ADDING
         is_due = self.tx.is_touched and self.now >= self.tx.first_at + TIMEOUT
         assert self.machine.expired(self.now) == (may_add and is_due)
         if may_add and is_due:
@@ -870,6 +902,7 @@ class _Play:
             "added": lambda: machine.added(at),
             "not_added": lambda: machine.not_added(at, ERROR, is_lost=True),
             "commit": machine.commit,
+            "detach": machine.detach,
             "abort": machine.abort,
             "doom": lambda: machine.doom(at, ERROR),
             "drained": lambda: machine.drained(at),
@@ -888,8 +921,10 @@ class _Play:
     # ---- checks ----------------------------------------------------------------------
 
     def _check(self) -> None:
-        if self.phase in ("committing", "aborting") and self._is_drained():
+        if self.phase in IN_PLACE["drained"] and self._is_drained():
             self._take(self.machine.drained(self.now))
+        if self.machine.is_detachable and not self.draw(2):
+            self._detached()
         assert self.machine.state.name.lower() == self.phase
         assert self.machine.request == self.request
         self.has_been.add(self.phase)
@@ -904,7 +939,8 @@ class _Play:
         twin.abort()
         if twin.request is not None:
             twin.added(self.now)
-        twin.drained(self.now)
+        if twin.state is not State.UNKNOWN:  # it was drained before that answer
+            twin.drained(self.now)
         if isinstance(twin.request, End):
             assert not twin.request.is_commit
             twin.end_answered(self.now, Identity(9, 9), None, 0)

@@ -94,6 +94,7 @@ async def is_over(
     there: World, producer: Producer, kind: type[KafkaError]
 ) -> KafkaError:
     """Every call raises an error of its own, of the first cause; nothing is sent."""
+    await asyncio.sleep(0.001)  # what was sent before has arrived
     before = there.asked()
     seen: list[BaseException] = []
     for _ in range(2):

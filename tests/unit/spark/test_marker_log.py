@@ -12,10 +12,16 @@ from hypothesis import strategies as st
 from kafkaio.admin import Admin, NewTopic
 from kafkaio.errors import ConfigurationError
 from kafkaio.producer import Producer
+from kafkaio.protocol.api_keys import ApiKey
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.spark.exactly_once import TaskAttempt, TaskName
 from kafkaio.spark.marker_groups import BEYOND, GroupMarkers
-from kafkaio.spark.marker_log import MarkerLog, MarkerUndecided, TopicMarkers
+from kafkaio.spark.marker_log import (
+    MarkerLog,
+    MarkerUndecided,
+    TopicMarkers,
+    TopicRefused,
+)
 from kafkaio.spark.marker_names import marker_scope
 from kafkaio.spark.marker_records import (
     MarkerReader,
@@ -278,6 +284,34 @@ async def attempted(world: World, task: int, tasks: int, run: str) -> Any:
         markers=store,
     )
     return await attempt.run(batches_of(rows), put)
+
+
+def test_a_topic_that_was_named_is_not_replaced_by_groups() -> None:
+    async def body(world: World) -> None:
+        refusal = error(ErrorCode.POLICY_VIOLATION)
+        world.broker.faults.on("CreateTopics", refusal)
+        client = await world.client()
+        for _ in range(2):
+            with pytest.raises(TopicRefused, match="grant Create, Describe"):
+                await store_of(client, topic="markers", groups_at=None)
+        asked = [one.api for one in world.broker.requests]
+        assert asked.count(ApiKey.CREATE_TOPICS) == 1
+
+    in_world(body, auto_create_topics=False)
+
+
+def test_a_topic_that_may_not_be_seen_is_replaced_by_groups(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body(world: World) -> None:
+        client = await world.client()
+        refusal = error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, 1)
+        world.broker.faults.on("Metadata", refusal)
+        store = await store_of(client, topic="markers", groups_at="out")
+        assert isinstance(store, GroupMarkers)
+
+    in_world(body)
+    assert "may not be seen" in caplog.text
 
 
 def test_a_group_of_markers_does_not_lag() -> None:
