@@ -987,7 +987,7 @@ def _check(config: ClientConfig) -> None:
     for server in config.first_nodes:
         # Not unpacked: options alone, for a shared client, may have servers as texts.
         if "@" in server[0]:
-            raise _server_with_user(host)
+            raise _server_with_user(server[0])
     if config.bootstrap_controllers:
         _check_controllers(config)
     _check_sasl(config)
