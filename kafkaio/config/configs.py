@@ -984,9 +984,10 @@ def _login_of(
 def _check(config: ClientConfig) -> None:
     for declared in fields(config):
         check_value(declared, getattr(config, declared.name))
-    for host, _ in config.first_nodes:
-        if "@" in host:
-            raise _server_with_user(host)
+    for server in config.first_nodes:
+        # Not unpacked: options alone, for a shared client, may have servers as texts.
+        if "@" in server[0]:
+            raise _server_with_user(server[0])
     if config.bootstrap_controllers:
         _check_controllers(config)
     _check_sasl(config)

@@ -28,6 +28,7 @@ from kafkaio._dataclass import dataclass
 from kafkaio.client import Client
 from kafkaio.errors import KafkaError, OutcomeUnknown, RequestTimeout
 from kafkaio.producer.detached import DetachedTransaction, end_detached
+from kafkaio.spark.marker_groups import UNKNOWN_RUN
 from kafkaio.spark.marker_names import marker_scope, transactional_id
 from kafkaio.spark.marker_state import (
     AppState,
@@ -204,7 +205,9 @@ class VersionWrite:
         for task, report in reports.items():
             # A store that lists open transactions does not know of which run they are.
             begun = state.open.get(task)
-            if begun is not None and begun.producer_id == report.producer_id:
+            if begun is None or begun.run != UNKNOWN_RUN:
+                continue
+            if begun.producer_id == report.producer_id:
                 state.open[task] = Begun(name.version, name.run, begun.producer_id)
         return state
 

@@ -29,13 +29,13 @@ from kafkaio.spark.marker_names import TaskName
 from kafkaio.spark.marker_state import AppState, Begun, Marker, RowSum
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["BEYOND", "GroupMarkers", "groups_of", "marker_in"]
+__all__ = ["BEYOND", "UNKNOWN_RUN", "GroupMarkers", "groups_of", "marker_in"]
 
 #: An offset that no log reaches.
 BEYOND: Final = 2**62
 _CLAIM: Final = "batch"
 #: Run of what was open when the driver looked; the coordinator does not tell it.
-_UNKNOWN_RUN: Final = "?"
+UNKNOWN_RUN: Final = "?"
 _OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
@@ -196,7 +196,7 @@ class GroupMarkers:
         for each in opened:
             if pattern.fullmatch(each.transactional_id):
                 task = int(each.transactional_id.rpartition("-")[2])
-                state.open[task] = Begun(version, _UNKNOWN_RUN, each.producer_id)
+                state.open[task] = Begun(version, UNKNOWN_RUN, each.producer_id)
         return state
 
     async def finish(self, scope: str, version: int, run: str, rows: RowSum) -> None:

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaio.admin import Admin, NewTopic
+from kafkaio.client import Client
 from kafkaio.errors import ConfigurationError
 from kafkaio.producer import Producer
 from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol.broker_errors import broker_error
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.spark.exactly_once import TaskAttempt, TaskName
 from kafkaio.spark.marker_groups import BEYOND, GroupMarkers
@@ -301,12 +303,18 @@ def test_a_topic_that_was_named_is_not_replaced_by_groups() -> None:
 
 
 def test_a_topic_that_may_not_be_seen_is_replaced_by_groups(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    found = Client.partitions_for
+
+    async def refuse_markers(client: Client, topic: str) -> dict[str, list[int]]:
+        if topic == "markers":
+            raise broker_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "describe it")
+        return await found(client, topic)
+
     async def body(world: World) -> None:
         client = await world.client()
-        refusal = error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, 1)
-        world.broker.faults.on("Metadata", refusal)
+        monkeypatch.setattr(Client, "partitions_for", refuse_markers)
         store = await store_of(client, topic="markers", groups_at="out")
         assert isinstance(store, GroupMarkers)
 
