@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from kafkaio.spark.errors import DataLost, DataSourceError
     from kafkaio.spark.foreach import foreach_batch_writer
-    from kafkaio.spark.markers import MarkedApp, cleanup, markers
+    from kafkaio.spark.markers import MarkedApp, cleanup, marked_apps
     from kafkaio.spark.progress import LagListener, lag, source_metrics
     from kafkaio.spark.source import KafkaSource
 
@@ -30,7 +30,7 @@ __all__ = [
     "cleanup",
     "foreach_batch_writer",
     "lag",
-    "markers",
+    "marked_apps",
     "register",
     "source_metrics",
 ]
@@ -45,7 +45,7 @@ _WHERE = {
     "foreach_batch_writer": "kafkaio.spark.foreach",
     "lag": "kafkaio.spark.progress",
     "source_metrics": "kafkaio.spark.progress",
-    "markers": "kafkaio.spark.markers",
+    "marked_apps": "kafkaio.spark.markers",
 }
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from kafkaio.errors import KafkaError
-from kafkaio.spark.markers import MarkedApp, cleanup, markers
+from kafkaio.spark.markers import MarkedApp, cleanup, marked_apps
 
 __all__ = ["main"]
 
@@ -40,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options[name] = value
     try:
         if given.command == "list":
-            _say([_row(each) for each in markers(options)] or ["nothing has markers"])
+            _say(
+                [_row(each) for each in marked_apps(options)] or ["nothing has markers"]
+            )
         else:
             deleted = cleanup(given.app, options)
             _say(deleted or [f"{given.app} has no markers"])

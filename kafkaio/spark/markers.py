@@ -19,7 +19,7 @@ from kafkaio.spark.marker_names import marker_scope, transactional_id
 from kafkaio.spark.marker_state import AppState
 from kafkaio.spark.options import WriteOptions
 
-__all__ = ["MarkedApp", "cleanup", "delete_markers", "list_markers", "markers"]
+__all__ = ["MarkedApp", "cleanup", "delete_markers", "list_markers", "marked_apps"]
 
 #: Options of a write that say where its markers are.
 _KEPT = frozenset({"transactionalidprefix", "markertopic"})
@@ -83,7 +83,7 @@ def cleanup(app: str, options: Mapping[str, str]) -> list[str]:
     return runtime.run(delete())
 
 
-def markers(options: Mapping[str, str]) -> list[MarkedApp]:
+def marked_apps(options: Mapping[str, str]) -> list[MarkedApp]:
     """Return which applications and queries have markers, sorted by their names.
 
     Needs the right to read the topic of the markers, and to describe the groups;

@@ -284,11 +284,11 @@ def test_a_batch_is_written_once_whatever_its_tasks_are(
     groups = [*ids, f"team-{topic}-batch"] if store == "groups" else []
     assert asyncio.run(sinks.groups(f"team-{topic}-")) == groups
     kafka = {"kafka.bootstrap.servers": sinks.servers, "transactionalIdPrefix": "team"}
-    (mine,) = [each for each in kafkaio.spark.markers(kafka) if each.app == topic]
+    (mine,) = [each for each in kafkaio.spark.marked_apps(kafka) if each.app == topic]
     assert (mine.version, mine.tasks, mine.store) == (2, 3, store)
     assert kafkaio.spark.cleanup(topic, kafka) == ids
     assert asyncio.run(sinks.groups(f"team-{topic}-")) == []
-    assert topic not in [each.app for each in kafkaio.spark.markers(kafka)]
+    assert topic not in [each.app for each in kafkaio.spark.marked_apps(kafka)]
 
 
 def test_a_batch_with_other_rows(sinks: Sinks) -> None:
@@ -367,7 +367,7 @@ def test_update_mode_by_foreach_batch(
     found = {(each.key, each.value) for each in sinks.records(topic)}
     assert len(sinks.records(topic)) == 20
     assert {count for _, count in found} == {b"5", b"10"}
-    apps = [each.app for each in kafkaio.spark.markers(kafka_of(sinks))]
+    apps = [each.app for each in kafkaio.spark.marked_apps(kafka_of(sinks))]
     metadata = (tmp_path / "checkpoint" / "metadata").read_text()
     assert len([each for each in apps if each in metadata]) == (1 if once else 0)
 

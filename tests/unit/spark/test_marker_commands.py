@@ -23,11 +23,11 @@ def test_markers_are_listed(
     )
     asked: list[Mapping[str, str]] = []
 
-    def markers(options: Mapping[str, str]) -> list[MarkedApp]:
+    def marked_apps(options: Mapping[str, str]) -> list[MarkedApp]:
         asked.append(options)
         return [marked]
 
-    monkeypatch.setattr(command, "markers", markers)
+    monkeypatch.setattr(command, "marked_apps", marked_apps)
     assert command.main(["list", SERVERS, "transactionalIdPrefix=team"]) == 0
     shown = "daily\t7\tdone\t4\t2026-07-14T00:00:00+00:00\ttopic\n"
     assert capsys.readouterr().out == shown
@@ -50,7 +50,7 @@ def test_failures_are_one_line(
     def refuse(_: Mapping[str, str]) -> list[MarkedApp]:
         raise ConfigurationError("no")
 
-    monkeypatch.setattr(command, "markers", refuse)
+    monkeypatch.setattr(command, "marked_apps", refuse)
     assert command.main(["list", SERVERS]) == 1
     assert capsys.readouterr().err == "ConfigurationError: no\n"
     with pytest.raises(SystemExit):
