@@ -41,6 +41,7 @@ __all__ = [
     "explained",
     "listed",
     "lost",
+    "one_of_many",
     "plainly",
     "plainly_each",
     "process",
@@ -155,6 +156,22 @@ def _explanation(what: str, error: KafkaError, rest: str = "") -> DataSourceErro
         f"{process()}: {what} failed: {type(error).__name__}: {error}{why}{rest}"
         + (f"; {advice}" if advice else "")
     )
+
+
+@contextmanager
+def one_of_many() -> Iterator[None]:
+    """Raise one error where an operation of `kafkaio.Admin` failed for several items.
+
+    That is the first one that cannot pass, else the first one; the group is its cause.
+
+    Raises:
+        KafkaError: in place of an `AdminErrors`, which is no KafkaError.
+    """
+    try:
+        yield
+    except AdminErrors as errors:
+        all_of = [each for each in errors.exceptions if isinstance(each, KafkaError)]
+        raise next((e for e in all_of if not e.retriable), all_of[0]) from errors
 
 
 def plainly(function: Callable[P, T]) -> Callable[P, T]:

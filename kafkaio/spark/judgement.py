@@ -28,6 +28,7 @@ from kafkaio._dataclass import dataclass
 from kafkaio.client import Client
 from kafkaio.errors import KafkaError, OutcomeUnknown, RequestTimeout
 from kafkaio.producer.detached import DetachedTransaction, end_detached
+from kafkaio.spark.errors import one_of_many
 from kafkaio.spark.marker_groups import UNKNOWN_RUN
 from kafkaio.spark.marker_names import marker_scope, transactional_id
 from kafkaio.spark.marker_state import (
@@ -178,8 +179,9 @@ class VersionWrite:
         from kafkaio.admin import Admin
 
         ids = [self._name.id_of(task) for task in tasks]
-        async with Admin(self._client) as admin:
-            await admin.fence_producers(ids, timeout=_FENCE_TIMEOUT)
+        with one_of_many():
+            async with Admin(self._client) as admin:
+                await admin.fence_producers(ids, timeout=_FENCE_TIMEOUT)
 
     async def _decided(self, reports: Mapping[int, Report]) -> AppState:
         """Fence what other runs have open; return the markers after that."""

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 from kafkaio._runtime.group import TaskGroup
-from kafkaio.errors import AdminErrors, KafkaError, UnknownTopicOrPartition
+from kafkaio.errors import KafkaError, UnknownTopicOrPartition
 from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained, listed
+from kafkaio.spark.errors import explained, listed, one_of_many
 from kafkaio.spark.offsets import (
     Moment,
     lookups,
@@ -454,10 +454,8 @@ class _Asker:
         if not there:
             return
         offsets = {tp: offset for tp, offset in offsets.items() if tp in there}
-        async with Admin(self._client) as admin:
-            try:
+        with one_of_many():
+            async with Admin(self._client) as admin:
                 await admin.alter_consumer_group_offsets(
                     group, offsets, timeout=self._left
                 )
-            except AdminErrors as errors:
-                raise errors.exceptions[0] from errors

@@ -25,6 +25,7 @@ from kafkaio._dataclass import dataclass
 from kafkaio.admin import Admin
 from kafkaio.client import Client
 from kafkaio.producer import Transaction
+from kafkaio.spark.errors import one_of_many
 from kafkaio.spark.marker_names import TaskName
 from kafkaio.spark.marker_state import AppState, Begun, Marker, RowSum
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -118,10 +119,11 @@ class GroupMarkers:
 
     async def _read(self, name: TaskName) -> tuple[AppState, _Claim | None]:
         group, claims = name.transactional_id, _claims(name.scope)
-        async with Admin(self._client) as admin:
-            found = await admin.list_consumer_group_offsets(
-                {group: [self._at], claims: [self._at]}, require_stable=True
-            )
+        with one_of_many():
+            async with Admin(self._client) as admin:
+                found = await admin.list_consumer_group_offsets(
+                    {group: [self._at], claims: [self._at]}, require_stable=True
+                )
         state = AppState.empty()
         marker = marker_in(found[group].get(self._at))
         if marker is not None:
@@ -132,11 +134,12 @@ class GroupMarkers:
         return state, claim
 
     async def _claim(self, scope: str, claim: _Claim) -> None:
-        async with Admin(self._client) as admin:
-            await admin.alter_consumer_group_offsets(
-                _claims(scope),
-                {self._at: OffsetAndMetadata(BEYOND, claim.metadata())},
-            )
+        with one_of_many():
+            async with Admin(self._client) as admin:
+                await admin.alter_consumer_group_offsets(
+                    _claims(scope),
+                    {self._at: OffsetAndMetadata(BEYOND, claim.metadata())},
+                )
 
     async def mark(
         self, tx: Transaction, name: TaskName, run: str, rows: RowSum
@@ -175,16 +178,17 @@ class GroupMarkers:
             KafkaError: a broker refused, or did not answer in time.
         """
         pattern = re.compile(re.escape(f"{scope}-") + "([0-9]+)")
-        async with Admin(self._client) as admin:
-            # First what is open: what has ended by then is among the offsets.
-            opened = await admin.list_transactions(states=_OPEN)
-            listed = await admin.list_groups()
-            groups = [each for each in listed if pattern.fullmatch(each)]
-            claims = _claims(scope)
-            # What tasks have left open would keep these offsets from being stable.
-            found = await admin.list_consumer_group_offsets(
-                {group: [self._at] for group in [*groups, claims]}
-            )
+        with one_of_many():
+            async with Admin(self._client) as admin:
+                # First what is open: what has ended by then is among the offsets.
+                opened = await admin.list_transactions(states=_OPEN)
+                listed = await admin.list_groups()
+                groups = [each for each in listed if pattern.fullmatch(each)]
+                claims = _claims(scope)
+                # What tasks have left open would keep these offsets from being stable.
+                found = await admin.list_consumer_group_offsets(
+                    {group: [self._at] for group in [*groups, claims]}
+                )
         state = AppState.empty()
         for group in groups:
             marker = marker_in(found[group].get(self._at))

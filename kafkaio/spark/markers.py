@@ -13,6 +13,7 @@ from kafkaio.client import Client
 from kafkaio.errors import GroupError, UnknownTopicOrPartition
 from kafkaio.protocol.error_codes import ErrorCode
 from kafkaio.spark import runtime
+from kafkaio.spark.errors import one_of_many
 from kafkaio.spark.marker_groups import groups_of, marker_in
 from kafkaio.spark.marker_log import TopicMarkers
 from kafkaio.spark.marker_names import marker_scope, transactional_id
@@ -124,9 +125,10 @@ async def delete_markers(
     """Delete the markers of an application in both stores; see `cleanup`."""
     scope = marker_scope(prefix, app)
     deleted = set(await _delete_in_topic(client, prefix, app, topic))
-    async with Admin(client) as admin:
-        groups = groups_of(scope, await admin.list_groups())
-        found = await admin.delete_consumer_groups(groups, return_errors=True)
+    with one_of_many():
+        async with Admin(client) as admin:
+            groups = groups_of(scope, await admin.list_groups())
+            found = await admin.delete_consumer_groups(groups, return_errors=True)
     for error in found.values():
         # A group that is gone is as good as deleted.
         is_gone = isinstance(error, GroupError)
@@ -195,9 +197,12 @@ def _marked(app: str, state: AppState) -> MarkedApp | None:
 
 async def _in_groups(client: Client, prefix: str) -> list[MarkedApp]:
     pattern = re.compile(re.escape(marker_scope(prefix, "")) + "(.+)-([0-9]+)")
-    async with Admin(client) as admin:
-        groups = [each for each in await admin.list_groups() if pattern.fullmatch(each)]
-        offsets = await admin.list_consumer_group_offsets(groups) if groups else {}
+    with one_of_many():
+        async with Admin(client) as admin:
+            groups = [
+                each for each in await admin.list_groups() if pattern.fullmatch(each)
+            ]
+            offsets = await admin.list_consumer_group_offsets(groups) if groups else {}
     versions: dict[str, list[int]] = {}
     for group, committed in offsets.items():
         match = pattern.fullmatch(group)

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import logging
 import traceback
+from importlib.util import find_spec
 
 import pytest
 from pyspark.sql.types import StructType
 
-from kafkaio.errors import ArgumentTypeError, ConfigurationError, KafkaError
+import kafkaio.spark
+from kafkaio.errors import (
+    AdminErrors,
+    ArgumentTypeError,
+    ConfigurationError,
+    KafkaError,
+    NetworkError,
+    UsageError,
+)
 from kafkaio.spark import errors
 from kafkaio.spark.errors import (
     DataLost,
     explained,
     listed,
     lost,
+    one_of_many,
     plainly,
     plainly_each,
     warn_lost,
@@ -30,11 +40,6 @@ MANY = [
     f"orders-{n} is to be read from 0 to 9, but the partition is gone"
     for n in range(300)
 ]
-
-
-@pytest.fixture(autouse=True)
-def _limiter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "_limiter", None)
 
 
 def frames(error: BaseException) -> list[str]:
@@ -227,3 +232,18 @@ def test_an_error_of_an_argument_is_explained() -> None:
         explained("writing to t"),
     ):
         raise ArgumentTypeError("column 'topic', row 0: a topic cannot be null")
+
+
+def test_one_error_stands_for_those_of_many_items() -> None:
+    passing = NetworkError("away")
+    final = UsageError("wrong")
+    for given, told in (([passing, final], final), ([passing, passing], passing)):
+        with pytest.raises(KafkaError) as caught, one_of_many():
+            raise AdminErrors.of("fetch", given, {})
+        assert caught.value is told
+
+
+def test_no_public_name_is_that_of_a_module() -> None:
+    """Else it is one or the other, by which of them was loaded first."""
+    for name in kafkaio.spark.__all__:
+        assert find_spec(f"kafkaio.spark.{name}") is None
