@@ -97,7 +97,7 @@ def test_timestamps_that_are_numbers(spark: SparkSession) -> None:
     writer = frame.write.format("kafkaio").options(**SERVERS, topic="t")
     error = error_of(writer.mode("append").save)
     assert "the column 'timestamp' is bigint; it must be timestamp" in error
-    assert "timestamp_micros(n div 1000)" in error
+    assert "timestamp_micros(timestamp div 1000)" in error
 
 
 # ---- SQL -----------------------------------------------------------------------------
