@@ -56,7 +56,15 @@ def _row(each: MarkedApp) -> str:
     when = "-" if each.written is None else each.written.isoformat(timespec="seconds")
     state = "done" if each.is_done else "-"
     return "\t".join(
-        [each.app, str(each.version), state, str(each.tasks), when, each.store]
+        [
+            each.app,
+            each.topic or "-",
+            str(each.version),
+            state,
+            str(each.tasks),
+            when,
+            each.store,
+        ]
     )
 
 

@@ -46,7 +46,7 @@ from kafkaio.protocol.messages.fetch import (
     PartitionData,
 )
 from kafkaio.spark.marker_groups import marker_in
-from kafkaio.spark.marker_names import TaskName
+from kafkaio.spark.marker_names import TaskName, output_scope, parted
 from kafkaio.spark.marker_records import (
     MarkerReader,
     begun_record,
@@ -131,7 +131,9 @@ class MarkerLog:
             logs[topic] = cls(client, topic)
         return logs[topic]
 
-    async def read_own(self, client: Client, name: TaskName, offset: int) -> None:
+    async def read_own(
+        self, client: Client, scope: str, task: int, offset: int
+    ) -> None:
         """Read up to the *begun* that an attempt has written, and make sure of it.
 
         A log that was cut, or is another one, may be shorter than what was read.
@@ -141,13 +143,13 @@ class MarkerLog:
             KafkaError: it is not there, or the leader refused.
         """
         await self.read_to(client, offset + 1)
-        if self.reader.has_begun_at(name.scope, name.task, offset):
+        if self.reader.has_begun_at(scope, task, offset):
             return
         await self.read_to(client, offset + 1, anew=True)
-        if not self.reader.has_begun_at(name.scope, name.task, offset):
+        if not self.reader.has_begun_at(scope, task, offset):
             raise KafkaError(
-                f"{self.at.topic}-{self.at.partition} does not have what {name} has "
-                f"written at offset {offset}"
+                f"{self.at.topic}-{self.at.partition} does not have what task {task} "
+                f"has written at offset {offset}"
             )
 
     async def read_to(self, client: Client, end: int, *, anew: bool = False) -> None:
@@ -305,16 +307,22 @@ class TopicMarkers:
         client: a started client.
         topic: the topic.
         groups_at: the topic at which groups may have kept markers; None if they cannot.
+        output: the topic that is written to; None if the rows name their topics.
     """
 
     begins_by_writing = True
 
     def __init__(
-        self, client: Client, topic: str, groups_at: str | None = None
+        self,
+        client: Client,
+        topic: str,
+        groups_at: str | None = None,
+        output: str | None = None,
     ) -> None:
         self._client = client
         self._log = MarkerLog.of(client, topic)
         self._groups_at = groups_at
+        self._output = output
         self.topic = topic
 
     async def prepare(self) -> None:
@@ -395,7 +403,9 @@ class TopicMarkers:
         Raises:
             KafkaError: the marker was not written, or not read.
         """
-        if self._groups_at is None or _knows(self._log.reader.state(name.scope), name):
+        if self._groups_at is None or _knows(
+            self._log.reader.state(self._scope(name.scope)), name
+        ):
             return await self._begin(tx, name, run)
         state, marker = await self._begin_and_ask(tx, name, run)
         if marker is not None and marker.version >= 0 and not _knows(state, name):
@@ -403,10 +413,11 @@ class TopicMarkers:
         return state
 
     async def _begin(self, tx: Transaction, name: TaskName, run: str) -> AppState:
-        record = begun_record(name.scope, name.task, name.version, run)
+        record = begun_record(self._scope(name.scope), name.task, name.version, run)
         offset = await self._send(tx, record)
-        await self._log.read_own(self._client, name, offset)
-        if self._log.reader.is_undecided(name.scope, name.task):
+        scope = self._scope(name.scope)
+        await self._log.read_own(self._client, scope, name.task, offset)
+        if self._log.reader.is_undecided(scope, name.task):
             # Kafka drops control batches of partitions that have no leader then.
             raise MarkerUndecided(
                 f"{name} is not written: its earlier transaction has ended, and its end"
@@ -414,7 +425,7 @@ class TopicMarkers:
                 "is not known. Compare the topics that it writes to, and end that "
                 "transaction there: see kafkaio transactions hanging"
             )
-        return self._log.reader.state(name.scope)
+        return self._log.reader.state(self._scope(name.scope))
 
     async def _begin_and_ask(
         self, tx: Transaction, name: TaskName, run: str
@@ -468,18 +479,22 @@ class TopicMarkers:
         """
         del version
         await self._log.read_all(self._client)
-        return self._log.reader.state(scope)
+        return self._log.reader.state(self._scope(scope))
 
     async def mark(
         self, tx: Transaction, name: TaskName, run: str, rows: RowSum
     ) -> None:
         """Add the rows' marker to the transaction, which its commit waits for."""
-        key, value = rows_record(name.scope, name.task, name.version, run, rows)
+        key, value = rows_record(
+            self._scope(name.scope), name.task, name.version, run, rows
+        )
         _ = await tx.enqueue(self.topic, value, key=key, partition=_PARTITION)
 
     async def verify(self, tx: Transaction, name: TaskName, run: str) -> None:
         """Add to a transaction that the run has the rows that another one committed."""
-        key, value = verified_record(name.scope, name.task, name.version, run)
+        key, value = verified_record(
+            self._scope(name.scope), name.task, name.version, run
+        )
         _ = await tx.enqueue(self.topic, value, key=key, partition=_PARTITION)
 
     async def refuse(self, name: TaskName, run: str) -> None:
@@ -491,7 +506,7 @@ class TopicMarkers:
         Raises:
             KafkaError: it was not written.
         """
-        key, value = done_record(scope, version, run, rows)
+        key, value = done_record(self._scope(scope), version, run, rows)
         await self._write([(key, value)])
 
     async def delete(self, scope: str) -> int:
@@ -501,12 +516,14 @@ class TopicMarkers:
             KafkaError: they were not deleted.
         """
         await self._log.read_all(self._client)
-        keys = self._log.reader.keys(scope)
+        reader = self._log.reader
+        mine = [each for each in reader.scopes if parted(each)[0] == scope]
+        keys = [key for each in mine for key in reader.keys(each)]
         await self._write([(key, None) for key in keys])
         return len(keys)
 
     async def scopes(self) -> dict[str, AppState]:
-        """Return the state of every application, by scope.
+        """Return the state of every output of every application, by scope.
 
         Raises:
             KafkaError: the log was not read.
@@ -514,6 +531,9 @@ class TopicMarkers:
         await self._log.read_all(self._client)
         reader = self._log.reader
         return {scope: reader.state(scope) for scope in reader.scopes}
+
+    def _scope(self, scope: str) -> str:
+        return output_scope(scope, self._output)
 
     async def _send(self, tx: Transaction, record: tuple[bytes, bytes]) -> int:
         key, value = record

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kafkaio._dataclass import dataclass
 
-__all__ = ["TaskName", "marker_scope", "transactional_id"]
+__all__ = ["TaskName", "marker_scope", "output_scope", "parted", "transactional_id"]
+
+#: No name of a topic has these characters.
+_INTO: Final = " > "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +45,25 @@ class TaskName:
 def marker_scope(prefix: str, app: str) -> str:
     """Return what the names of all tasks of an application begin with."""
     return f"{prefix}-{app}"
+
+
+def output_scope(scope: str, output: str | None) -> str:
+    """Return the scope of what an application writes to one topic.
+
+    Sinks of one query have its id, unless they are named, and write to other topics:
+    what one has written says nothing of the other.
+
+    Args:
+        scope: the scope of the application.
+        output: the topic that is written to; None if the rows name their topics.
+    """
+    return f"{scope}{_INTO}{output or ''}"
+
+
+def parted(scope: str) -> tuple[str, str]:
+    """Divide the scope of an output: into that of the application, and the topic."""
+    application, _, output = scope.rpartition(_INTO)
+    return application, output
 
 
 def transactional_id(prefix: str, app: str, task: int | str) -> str:

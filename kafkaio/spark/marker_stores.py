@@ -59,7 +59,11 @@ class MarkerStore(Protocol):
 
 
 async def store_of(
-    client: Client, *, topic: str | None, groups_at: str | None
+    client: Client,
+    *,
+    topic: str | None,
+    groups_at: str | None,
+    output: str | None = None,
 ) -> MarkerStore:
     """Return the store of a write, ready for use.
 
@@ -68,6 +72,7 @@ async def store_of(
         topic: the topic that keeps markers; None for groups by choice.
         groups_at: the topic at whose partition 0 groups keep markers; None if they
             cannot.
+        output: the topic that is written to; None if the rows name their topics.
 
     Raises:
         TopicRefused: the topic may not be made, and groups cannot keep markers.
@@ -75,7 +80,7 @@ async def store_of(
         KafkaError: a broker did not answer, or refused.
     """
     if topic is not None:
-        store = TopicMarkers(client, topic, groups_at)
+        store = TopicMarkers(client, topic, groups_at, output)
         try:
             await store.prepare()
         except TopicRefused as error:

@@ -16,7 +16,7 @@ from kafkaio.spark import runtime
 from kafkaio.spark.errors import one_of_many
 from kafkaio.spark.marker_groups import groups_of, marker_in
 from kafkaio.spark.marker_log import TopicMarkers
-from kafkaio.spark.marker_names import marker_scope, transactional_id
+from kafkaio.spark.marker_names import marker_scope, parted, transactional_id
 from kafkaio.spark.marker_state import AppState
 from kafkaio.spark.options import WriteOptions
 
@@ -38,6 +38,8 @@ class MarkedApp:
             that shows by the next version.
         written: when its last marker was written; None if the store does not tell.
         store: what keeps its markers.
+        topic: the topic that it writes to; empty if its rows name their topics, or the
+            store does not tell.
     """
 
     app: str
@@ -46,6 +48,7 @@ class MarkedApp:
     is_done: bool
     written: datetime | None
     store: Literal["topic", "groups"]
+    topic: str = ""
 
 
 def cleanup(app: str, options: Mapping[str, str]) -> list[str]:
@@ -148,9 +151,15 @@ async def _delete_in_topic(
     except UnknownTopicOrPartition:
         return []
     store, scope = TopicMarkers(client, topic), marker_scope(prefix, app)
-    state = await store.look(scope)
+    found = await store.scopes()
+    tasks = {
+        task
+        for each, state in found.items()
+        if parted(each)[0] == scope
+        for task in state.tasks
+    }
     await store.delete(scope)
-    return [transactional_id(prefix, app, task) for task in state.tasks]
+    return [transactional_id(prefix, app, task) for task in sorted(tasks)]
 
 
 async def list_markers(client: Client, prefix: str, topic: str) -> list[MarkedApp]:
@@ -159,7 +168,7 @@ async def list_markers(client: Client, prefix: str, topic: str) -> list[MarkedAp
         *await _in_topic(client, prefix, topic),
         *await _in_groups(client, prefix),
     ]
-    return sorted(found, key=lambda each: (each.app, each.store))
+    return sorted(found, key=lambda each: (each.app, each.topic, each.store))
 
 
 async def _in_topic(client: Client, prefix: str, topic: str) -> list[MarkedApp]:
@@ -173,11 +182,11 @@ async def _in_topic(client: Client, prefix: str, topic: str) -> list[MarkedApp]:
         marked
         for scope, state in scopes.items()
         if scope.startswith(begin)
-        and (marked := _marked(scope.removeprefix(begin), state)) is not None
+        and (marked := _marked(*parted(scope.removeprefix(begin)), state)) is not None
     ]
 
 
-def _marked(app: str, state: AppState) -> MarkedApp | None:
+def _marked(app: str, output: str, state: AppState) -> MarkedApp | None:
     found = list(state.tasks.values())
     if state.done is not None:
         found.append(state.done)
@@ -192,6 +201,7 @@ def _marked(app: str, state: AppState) -> MarkedApp | None:
         is_done=state.done is not None and state.done.version == version,
         written=datetime.fromtimestamp(written / 1000, UTC) if written >= 0 else None,
         store="topic",
+        topic=output,
     )
 
 

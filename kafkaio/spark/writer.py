@@ -281,6 +281,7 @@ class _Sink:
             client,
             topic=options.marker_topic if is_topic else None,
             groups_at=options.groups_at,
+            output=options.topic,
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:

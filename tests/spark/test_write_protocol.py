@@ -168,12 +168,13 @@ def committed(cluster: Cluster, topic: str) -> list[bytes | None]:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
-def test_a_hundred_schedules() -> None:
-    assert torture.main(["--protocol", "100"]) == 0
+@pytest.mark.parametrize("tasks", [["4"], ["1", "2", "4", "5"]])
+def test_a_hundred_schedules(tasks: list[str]) -> None:
+    assert torture.main(["--protocol", "100", "--tasks", *tasks]) == 0
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("more", [[], ["--at-least-once"]])
+@pytest.mark.parametrize("more", [[], ["--tasks", "2", "4", "5"], ["--at-least-once"]])
 def test_twenty_kills(more: list[str]) -> None:
     assert torture.main(["--kills", "20", "--seed", "1", *more]) == 0

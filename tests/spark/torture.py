@@ -6,7 +6,8 @@ messages lost on purpose, and kills drivers, executors and Python workers at ran
 moments. A driver that died, or whose query has failed, is started again from the
 checkpoint. Then it reads what the topic has:
 
-- with ``exactlyOnce`` (the default), every row once for ``read_committed``;
+- with ``exactlyOnce`` (the default), every row once for ``read_committed``, also with
+  ``--tasks 2 4 5``, of which each driver draws one;
 - ``--at-least-once``: none is missing.
 
 The run proves nothing, and fails, if the log does not hold more than was committed, or
@@ -35,7 +36,7 @@ from kafkaio.testing.kafka import Kafka
 from tests.sim.loop import VirtualClockLoop
 from tests.spark.standalone import Standalone
 from tests.spark.torture_job import Job
-from tests.spark.torture_protocol import Cluster, Verdict, read, run
+from tests.spark.torture_protocol import Cluster, Plan, Verdict, read, run
 from tests.spark.torture_sink import numbered
 
 PARTITIONS = 4
@@ -63,7 +64,10 @@ class _Torture:
         wanted = self._options.kills
         while True:
             self.starts += 1
-            with Job(cluster.url, self._directory, speculates=True, **options) as job:
+            tasks = self._rng.choice(self._options.tasks)
+            with Job(
+                cluster.url, self._directory, speculates=True, tasks=tasks, **options
+            ) as job:
                 end = time.monotonic() + STUCK
                 while (code := job.process.poll()) is None:
                     if time.monotonic() > end:
@@ -155,13 +159,14 @@ def _cluster(options: argparse.Namespace) -> int:
     return int(bool(duplicates or missing) or not has_shown)
 
 
-def _protocol(seeds: int) -> int:
+def _protocol(seeds: int, tasks: tuple[int, ...]) -> int:
     logging.getLogger("kafkaio").setLevel(logging.CRITICAL)
 
     async def once(seed: int) -> Verdict:
         async with Broker(memory_transport=True, topics={"out": 4}) as broker:
             cluster = Cluster(broker.bootstrap_servers, broker.dial)
-            return await run(cluster, "out", seed)
+            plan = Plan(tasks=tasks, restarts=0.2 if len(tasks) == 1 else 0.5)
+            return await run(cluster, "out", seed, plan=plan)
 
     wrong, events = 0, Counter[str]()
     for seed in range(seeds):
@@ -182,11 +187,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batches", type=int, default=30)
     parser.add_argument("--rows", type=int, default=400)
+    parser.add_argument("--tasks", type=int, nargs="+", default=[4])
     parser.add_argument("--at-least-once", action="store_true")
     parser.add_argument("--protocol", type=int, default=0, metavar="SEEDS")
     options = parser.parse_args(arguments)
     if options.protocol:
-        return _protocol(options.protocol)
+        return _protocol(options.protocol, tuple(options.tasks))
     return _cluster(options)
 
 

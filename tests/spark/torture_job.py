@@ -45,13 +45,20 @@ class Job:
         master: the cluster's address.
         directory: has the input, and gets the checkpoint, events and log.
         speculates: whether Spark may start second attempts.
+        tasks: number of tasks of a micro-batch.
         options: the options of the write.
     """
 
     def __init__(
-        self, master: str, directory: Path, *, speculates: bool = False, **options: str
+        self,
+        master: str,
+        directory: Path,
+        *,
+        speculates: bool = False,
+        tasks: int = 4,
+        **options: str,
     ) -> None:
-        given = json.dumps({**options, "speculates": speculates})
+        given = json.dumps({**options, "speculates": speculates, "tasks": tasks})
         command = [sys.executable, "-m", __name__, master, str(directory), given]
         self._log = (directory / "driver.log").open("ab")
         self.process = subprocess.Popen(
@@ -85,12 +92,13 @@ class Job:
 
 
 def _main(master: str, directory: Path, options: dict[str, str]) -> int:
+    tasks = int(options.pop("tasks"))
     config = _SETTINGS | (_SPECULATION if options.pop("speculates") else {})
     spark = Settings(directory=directory, master=master, config=config).open()
     log4j = spark._jvm.org.apache.logging.log4j
     log4j.core.config.Configurator.setLevel(_SCHEDULER, log4j.Level.INFO)
     spark.dataSource.register(FaultySource)
-    stream = stream_of(spark, directory / "in")
+    stream = stream_of(spark, directory / "in", tasks)
     writer = stream.writeStream.format("faulty").trigger(availableNow=True)
     own = {
         "test.faults": str(directory),

@@ -29,7 +29,7 @@ def test_markers_are_listed(
 
     monkeypatch.setattr(command, "marked_apps", marked_apps)
     assert command.main(["list", SERVERS, "transactionalIdPrefix=team"]) == 0
-    shown = "daily\t7\tdone\t4\t2026-07-14T00:00:00+00:00\ttopic\n"
+    shown = "daily\t-\t7\tdone\t4\t2026-07-14T00:00:00+00:00\ttopic\n"
     assert capsys.readouterr().out == shown
     assert asked == [
         {"kafka.bootstrap.servers": "host:9092", "transactionalIdPrefix": "team"}

@@ -24,7 +24,7 @@ from kafkaio.spark.marker_log import (
     TopicMarkers,
     TopicRefused,
 )
-from kafkaio.spark.marker_names import marker_scope
+from kafkaio.spark.marker_names import marker_scope, output_scope
 from kafkaio.spark.marker_records import (
     MarkerReader,
     begun_record,
@@ -229,7 +229,7 @@ def test_a_log_that_is_shorter_than_what_was_read_is_read_anew() -> None:
             assert result.outcome is Outcome.VERIFIED
         log.reader.position = 1_000_000
         await log.read_all(attempt.client)
-        assert list(log.reader.state(SCOPE).tasks) == [3]
+        assert list(log.reader.state(output_scope(SCOPE, None)).tasks) == [3]
 
     in_world(body)
 
@@ -286,6 +286,34 @@ async def attempted(world: World, task: int, tasks: int, run: str) -> Any:
         markers=store,
     )
     return await attempt.run(batches_of(rows), put)
+
+
+def test_what_is_written_to_one_topic_says_nothing_of_another() -> None:
+    # Two sinks of a query have its id, where they are not named.
+    async def body(world: World) -> None:
+        client = await world.client()
+        for output in ("out", "other", "out"):
+            store = TopicMarkers(client, "markers", None, output)
+            made = await world.attempt()
+            attempt = TaskAttempt(
+                client,
+                NAME,
+                marker_topic="out",
+                config=made.options(),
+                run=output,
+                markers=store,
+            )
+            result = await attempt.run(batches_of(ROWS), put)
+            await until(lambda: not world.broker.control.open_transactions())
+        assert result.outcome is Outcome.REPEATED
+        assert await world.seen() == sorted(VALUES * 2)
+        found = await list_markers(client, "kafkaio", "markers")
+        assert [(each.app, each.topic) for each in found] == [
+            ("orders", "other"),
+            ("orders", "out"),
+        ]
+
+    in_world(body)
 
 
 def test_a_topic_that_was_named_is_not_replaced_by_groups() -> None:
