@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -99,7 +100,8 @@ def test_a_task_that_fails_is_run_again(query: Query, fault: str) -> None:
 
 
 def test_a_task_that_takes_longer_than_its_transaction_may(query: Query) -> None:
-    query.run("late", exactlyOnce="true", **{"kafka.transaction.timeout.ms": "2000"})
+    limit: dict[str, Any] = {"kafka.transaction.timeout.ms": "2000"}
+    query.run("late", exactlyOnce="true", **limit)
     [failed] = [event for event in query.events if event.startswith("failed")]
     assert "has committed nothing" in failed
     assert "it took longer than its transaction may" in failed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_every_row_once_although_one_is_killed(
 ) -> None:
     name = topic(partitions=PARTITIONS)
     wanted = numbered(tmp_path / "in", BATCHES, ROWS)
-    options = {
+    options: dict[str, Any] = {
         "kafka.bootstrap.servers": real_kafka.bootstrap_servers,
         "topic": name,
         "exactlyOnce": "true",

@@ -295,6 +295,7 @@ class Simulation:
             self._drive(plan, f"run-{number}", self._schedule.driver_dies)
         # The last ones die no more; but transactions of zombies are still in the way.
         self._schedule.dies = self._schedule.expires = 0.0
+        outcome = ""
         for number in range(20):
             outcome = self._drive(last, f"last-{number}", 0.0)
             if outcome != "again":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 
 import pytest
@@ -80,7 +81,7 @@ def test_of_our_errors_one_frame_is_left(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_what_is_yielded_fails_plainly() -> None:
-    def items():
+    def items() -> Iterator[int]:
         yield 1
         deep(5, KafkaError("broken"))
 
@@ -94,7 +95,7 @@ def test_what_is_yielded_fails_plainly() -> None:
 def test_a_reader_that_is_given_up_is_closed() -> None:
     ended = []
 
-    def items():
+    def items() -> Generator[int]:
         try:
             yield 1
         finally:
@@ -124,7 +125,9 @@ def test_a_reader_that_is_given_up_is_closed() -> None:
         ),
     ],
 )
-def test_what_spark_calls_first_fails_plainly(call, message) -> None:
+def test_what_spark_calls_first_fails_plainly(
+    call: Callable[[KafkaSource], object], message: str
+) -> None:
     source = KafkaSource({"kafka.bootstrap.servers": "localhost:1"})
     with pytest.raises(KafkaError, match=message) as caught:
         call(source)

@@ -97,7 +97,7 @@ def expect(client: Client) -> None:
 async def write(producer: Producer) -> None:
     async with producer.transaction() as tx:
         for number in range(8):
-            await tx.enqueue("out", b"row", partition=number % 4)
+            _ = await tx.enqueue("out", b"row", partition=number % 4)
 
 
 def in_world(
@@ -275,9 +275,9 @@ def test_other_options_or_another_client_make_another_one() -> None:
 def test_one_whose_client_has_ended_is_replaced() -> None:
     async def body(there: World) -> None:
         client = await there.client()
-        await there.task(client)
+        first = await there.task(client)
         await client.close()
-        assert await there.task(await there.client())
+        assert await there.task(await there.client()) is not first
 
     in_world(body)
 

@@ -38,11 +38,11 @@ def progress(
 
 def progressed(listener: LagListener, *behind: int, **named: Any) -> None:
     event = SimpleNamespace(progress=progress(*behind, **named))
-    listener.onQueryProgress(event)  # type: ignore[arg-type]
+    listener.onQueryProgress(event)
 
 
 def terminated(listener: LagListener, run: str = "run-1") -> None:
-    listener.onQueryTerminated(SimpleNamespace(runId=run))  # type: ignore[arg-type]
+    listener.onQueryTerminated(SimpleNamespace(runId=run))
 
 
 class Recorder:
@@ -139,10 +139,9 @@ def test_opentelemetry_has_them_too() -> None:
     observer = OpenTelemetryObserver(meter_provider=MeterProvider([reader]))
     listener = LagListener(observer)  # type: ignore[arg-type]
     progressed(listener, 6, 2)
-    data = reader.get_metrics_data()
-    assert data is not None
+    data: Any = reader.get_metrics_data()
     found = {
-        metric.name: [(p.value, dict(p.attributes)) for p in metric.data.data_points]  # type: ignore[union-attr]
+        metric.name: [(p.value, dict(p.attributes)) for p in metric.data.data_points]
         for metric in data.resource_metrics[0].scope_metrics[0].metrics
     }
     assert found["kafkaio.query.lag"] == [

@@ -308,7 +308,7 @@ def test_a_task_does_not_read_a_topic_made_again_since_it_was_planned(
     new_id = make_again(servers, NEW)
     with pytest.raises(DataLost, match="'t' was deleted and created again"):
         list(read_task(options(servers), COLUMNS, task))
-    lenient = options(servers, **LENIENT)
+    lenient = options(servers, is_stream=is_stream, **LENIENT)
     with caplog.at_level(logging.WARNING, "kafkaio.spark"):
         assert list(read_task(lenient, COLUMNS, task)) == []
     assert REMADE in caplog.text
