@@ -55,7 +55,7 @@ from collections.abc import Collection, Mapping
 from enum import Enum, auto
 from math import inf
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.sequence import Identity
@@ -110,7 +110,11 @@ _FAR_PROBES: Final = 3
 class Protocol(Enum):
     """How partitions enter a transaction, and what its end does to the epoch."""
 
-    __hash__ = object.__hash__  # see State
+    if TYPE_CHECKING:
+
+        def __hash__(self) -> int: ...
+    else:
+        __hash__ = object.__hash__  # see State
 
     TV1 = 1
     TV2 = 2

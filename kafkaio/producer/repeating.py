@@ -64,8 +64,8 @@ class Unanswered:
 
     def __init__(self, on_lost: Callable[[], None] | None = None) -> None:
         self._on_lost = on_lost
-        self.is_pending = False
-        self.was_lost = False
+        self.is_pending: bool = False
+        self.was_lost: bool = False
 
     @property
     def may_arrive(self) -> bool:

@@ -110,12 +110,12 @@ class MarkerLog:
         # Not the client itself, whose life decides how long this is kept.
         self._cluster = cluster_of(client)
         self._config = client.config
-        self.at = TopicPartition(topic, _PARTITION)
-        self.is_prepared = False
+        self.at: TopicPartition = TopicPartition(topic, _PARTITION)
+        self.is_prepared: bool = False
         # Why the topic could not be made, and until when that is not tried again.
         self.refused: TopicRefused | None = None
-        self.refused_until = 0.0
-        self.reader = MarkerReader()
+        self.refused_until: float = 0.0
+        self.reader: MarkerReader = MarkerReader()
         self._topic_id: UUID | None = None
         self._since = now()
         self._needed = 0

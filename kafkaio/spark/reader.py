@@ -70,7 +70,9 @@ class TaskPartition(InputPartition):  # type: ignore[misc]  # pyspark is not fol
         super().__init__(None)
         self.task = task
         topics = {each.partition.topic for each in task}
-        self.topic_ids = {t: topic_ids[t] for t in topics if t in topic_ids}
+        self.topic_ids: dict[str, UUID] = {
+            t: topic_ids[t] for t in topics if t in topic_ids
+        }
 
     def __repr__(self) -> str:
         ranges = (f"{name_of(tp)}[{start}, {end})" for tp, start, end in self.task)
