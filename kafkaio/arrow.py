@@ -658,7 +658,8 @@ def _repeated(runs: Sequence[tuple[object, int]], kind: pa.DataType) -> pa.Array
         count = sum(count for _, count in runs)
         return pa.repeat(pa.scalar(runs[0][0], kind), count)
     values = pa.array([value for value, _ in runs], kind)
-    ends = pa.array([*accumulate(count for _, count in runs)], pa.int32())
+    # As numbers of Python: Arrow 15 does not take those of an array.
+    ends = [*accumulate(count for _, count in runs)]
     return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
 
 
