@@ -26,6 +26,7 @@ T = TypeVar("T")
 #: A name of ours, and the few that every `import kafkaio` loads.
 LIGHT = {
     *("pyspark_kafkaio", "kafkaio.spark", "kafkaio.spark.source"),
+    "kafkaio.spark.errors",
     *("kafkaio", "kafkaio._version", "kafkaio.errors"),
     *("kafkaio._dataclass", "kafkaio.types"),
 }

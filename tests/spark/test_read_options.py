@@ -133,7 +133,7 @@ def test_no_record_at_the_time_to_start_at(reading: Reading, name: str) -> None:
             {"startingOffsetsByTimestamp": '{"read-options":{"0":1}}'},
             "must name every partition",
         ),
-        ({"startingTimestamp": "noon"}, "no whole number"),
+        ({"startingTimestamp": "noon"}, "is not an integer"),
         ({"startingOffsetsByTimestampStrategy": "soon", "startingTimestamp": "1"}, "n"),
         ({"minPartitions": "0"}, "minPartitions=0 is less than 1"),
         ({"maxRecordsPerPartition": "0"}, "maxRecordsPerPartition=0 is less than 1"),
