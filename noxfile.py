@@ -410,11 +410,16 @@ def spark(session: nox.Session) -> None:
 
 @nox.session
 def spark_connect(session: nox.Session) -> None:
-    """A declarative pipeline; with packages that the tests in Spark do without."""
+    """Connect and a pipeline; with packages that the tests in Spark do without."""
+    run_connect(session, "-m", "not nightly", *session.posargs)
+
+
+def run_connect(session: nox.Session, *arguments: str) -> None:
+    """Run the tests that need Spark Connect."""
     install(session, "[kafka,spark]")
     session.install("pyspark[pipelines]", "pandas<3")  # PySpark warns of pandas 3
     groups(session, "test", "spark")
-    session.run("pytest", "tests/spark_connect", *session.posargs)
+    session.run("pytest", "tests/spark_connect", *arguments)
 
 
 #: The modules of Spark that take minutes, so that no worker begins them at the end.
@@ -727,6 +732,7 @@ NIGHTLY: Mapping[str, Callable[[nox.Session], None]] = {
     "fuzz-meaning": lambda s: run_fuzz_meaning(s, "--seconds", "3300"),
     "sanitize": sanitize,
     "spark": run_spark,
+    "spark-connect": run_connect,
     "spark-oldest": partial(run_spark, pyspark="pyspark==4.2.0"),
 }
 

@@ -85,6 +85,7 @@ async def written(servers: str) -> list[int]:
     return sorted(map(int, values))
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 async def test_a_pipeline_ends_and_goes_on_when_it_is_run_again(tmp_path: Path) -> None:
     spec = tmp_path / "spark-pipeline.yml"
