@@ -130,32 +130,23 @@ def explained(what: str) -> Iterator[None]:
     Raises:
         DataSourceError: in place of any other `KafkaError`, but for a
             ConfigurationError, which says all itself; and in place of AdminErrors, of
-            which the first is told.
+            which `one_of_many` chooses one.
     """
     try:
-        yield
+        with one_of_many():
+            yield
     except (DataSourceError, ConfigurationError):
         raise
     except KafkaError as error:
-        raise _explanation(what, error) from None
-    except AdminErrors as errors:
-        more = len(errors.exceptions) - 1
-        first = errors.exceptions[0]
-        assert isinstance(first, KafkaError)  # groups of Admin are not nested
-        rest = f" (and {more} more of its kind)" if more else ""
-        raise _explanation(what, first, rest) from None
-
-
-def _explanation(what: str, error: KafkaError, rest: str = "") -> DataSourceError:
-    advice = next((a for kind, a in _ADVICE if isinstance(error, kind)), "")
-    cause = error.__cause__
-    # Often the error repeats its cause; of one without a text, the class is told.
-    is_told = cause is None or (str(cause) and str(cause) in str(error))
-    why = "" if is_told else f" ({type(cause).__name__}: {cause})"
-    return DataSourceError(
-        f"{process()}: {what} failed: {type(error).__name__}: {error}{why}{rest}"
-        + (f"; {advice}" if advice else "")
-    )
+        advice = next((a for kind, a in _ADVICE if isinstance(error, kind)), "")
+        cause = error.__cause__
+        # Often the error repeats its cause; of one without a text, the class is told.
+        is_told = cause is None or (str(cause) and str(cause) in str(error))
+        why = "" if is_told else f" ({type(cause).__name__}: {cause})"
+        raise DataSourceError(
+            f"{process()}: {what} failed: {type(error).__name__}: {error}{why}"
+            + (f"; {advice}" if advice else "")
+        ) from None
 
 
 @contextmanager

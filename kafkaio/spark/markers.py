@@ -163,7 +163,7 @@ async def _delete_in_topic(
 
 
 async def list_markers(client: Client, prefix: str, topic: str) -> list[MarkedApp]:
-    """Return the applications that have markers in either store; see `markers`."""
+    """Return the applications that have markers in either store; see `marked_apps`."""
     found = [
         *await _in_topic(client, prefix, topic),
         *await _in_groups(client, prefix),
