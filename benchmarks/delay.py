@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 
 import kafkaio
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.cluster import Cluster
+from kafkaio.testing.kafka._cluster import Cluster
 
 #: Limits the disk space of the topics.
 CONFIG = {

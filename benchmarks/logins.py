@@ -54,7 +54,7 @@ async def clients_of_kafkaio(options: dict[str, Any]) -> None:
 async def brokers_of_kafkaio(options: dict[str, Any]) -> None:
     """Let a client log in to all brokers."""
     from kafkaio import Client, messages
-    from kafkaio.client import Broker
+    from kafkaio._client import Broker
 
     async with Client(**options) as client:
         request = messages.MetadataRequest(topics=[])

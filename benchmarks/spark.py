@@ -45,8 +45,8 @@ from benchmarks.delay import add_listeners
 from benchmarks.nothing import NothingSource
 from kafkaio import Producer
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.topics import NewTopic, make_topic, remove_topics
-from kafkaio.testing.kafka.wire import Address
+from kafkaio.testing.kafka._topics import NewTopic, make_topic, remove_topics
+from kafkaio.testing.kafka._wire import Address
 from tests.spark.sessions import Sessions, Settings
 
 if TYPE_CHECKING:
@@ -562,7 +562,7 @@ PLANS = {
 }
 PREPARED = (
     "from pyspark.sql.types import BinaryType, StructField, StructType\n"
-    "from kafkaio.spark.source import KafkaSource\n"
+    "from kafkaio.spark._source import KafkaSource\n"
     "columns = StructType([StructField('value', BinaryType())])\n"
     "servers = {{'kafka.bootstrap.servers': {servers!r}}}\n"
     "source = KafkaSource({{**servers, 'subscribe': {topic!r}}})\n"
@@ -603,7 +603,7 @@ def loads(names: list[str]) -> str:
     return (
         f"import importlib\nfor name in {names!r}:\n"
         "    module = importlib.import_module(name)\n"
-        "    if name == 'kafkaio.spark.runtime': module.freeze()\n"
+        "    if name == 'kafkaio.spark._runtime': module.freeze()\n"
     )
 
 

@@ -26,8 +26,8 @@ def sources() -> dict[str, str]:
         for module, group in groups.items()
     }
     files["messages/__init__.py"] = emit_messages.package_init(groups)
-    files["api_keys.py"] = emit_codes.api_keys(raw, messages)
-    files["error_codes.py"] = emit_codes.error_codes()
+    files["_api_keys.py"] = emit_codes.api_keys(raw, messages)
+    files["_error_codes.py"] = emit_codes.error_codes()
     return _formatted(files)
 
 

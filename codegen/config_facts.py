@@ -1,8 +1,8 @@
 """``python -m codegen.config_facts``: read Kafka's configs with a JVM.
 
 Names, types, defaults, valid values and update modes are code in Kafka, so the jars are
-asked once per release. The result, ``kafkaio/testing/broker/configs.json``, is what the
-embedded broker knows of configs; it holds no descriptions.
+asked once per release. The result, ``kafkaio/testing/_broker/configs.json``, is what
+the embedded broker knows of configs; it holds no descriptions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TARGET = HERE.parent / "kafkaio" / "testing" / "broker" / "configs.json"
+TARGET = HERE.parent / "kafkaio" / "testing" / "_broker" / "configs.json"
 
 _RANGE = re.compile(r"\[(?P<least>[-\d.]+),\.\.\.(,(?P<most>[-\d.]+))?\]( or (-1))?$")
 _CHOICES = re.compile(
@@ -83,7 +83,7 @@ def main() -> None:
     """Write ``configs.json``."""
     # Here, so that the rest needs no jgo.
     from codegen.jar import KAFKA_VERSION
-    from kafkaio.testing.kafka.jars import fetch_jars, pinned
+    from kafkaio.testing.kafka._jars import fetch_jars, pinned
 
     jars = fetch_jars(pinned(KAFKA_VERSION, "broker"))
     path = ":".join(str(jar) for jar in jars)

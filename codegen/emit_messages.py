@@ -147,7 +147,7 @@ def _title(messages: list[MessageFact]) -> str:
 def _imports(text: str) -> list[str]:
     known = {
         "kafkaio._dataclass": ("dataclass",),
-        "kafkaio.protocol.message": (
+        "kafkaio.protocol._message": (
             "ZERO_UUID",
             "Buffer",
             "Buffers",

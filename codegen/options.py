@@ -1,6 +1,6 @@
 """``python -m codegen.options``: what is written from the declarations of options.
 
-That is ``kafkaio/config/options.py``, with the keyword types that type checkers read,
+That is ``kafkaio/_config/options.py``, with the keyword types that type checkers read,
 and the tables in ``docs/reference/options.md``. ``--check`` only compares.
 """
 
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codegen.pages import with_part
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.config.declaration import option_of
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._config.declaration import option_of
 
 ROOT: Final = Path(__file__).parent.parent
-TYPES: Final = ROOT / "kafkaio" / "config" / "options.py"
+TYPES: Final = ROOT / "kafkaio" / "_config" / "options.py"
 PAGE: Final = ROOT / "docs" / "reference" / "options.md"
 
 Config: TypeAlias = type[ClientConfig]
@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from kafkaio.config.configs import (
+from kafkaio._config.configs import (
     AllowedHosts,
     Deserializer,
     MaxVersions,

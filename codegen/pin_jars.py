@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 
 from jgo.maven import MavenContext
 
-from kafkaio.testing.kafka import jars
-from kafkaio.testing.kafka.jars import maven_context, sha256_of
-from kafkaio.testing.kafka.releases import RELEASES, Release
+from kafkaio.testing.kafka import _jars as jars
+from kafkaio.testing.kafka._jars import maven_context, sha256_of
+from kafkaio.testing.kafka._releases import RELEASES, Release
 
 Entry: TypeAlias = dict[str, "str | dict[str, str]"]
 Key: TypeAlias = tuple[str, str]

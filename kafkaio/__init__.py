@@ -66,8 +66,45 @@ from kafkaio.types import (
 )
 
 if TYPE_CHECKING:
+    from kafkaio._client import (
+        ANY,
+        Broker,
+        Client,
+        Controller,
+        Destination,
+        GroupCoordinator,
+        Leader,
+        TransactionCoordinator,
+    )
+    from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+    from kafkaio._consumer import (
+        Assigned,
+        Assignor,
+        Batch,
+        Consumer,
+        DeadLetter,
+        Lane,
+        Layout,
+        Lost,
+        Poll,
+        Revoked,
+        RevokeRequested,
+        Subscription,
+    )
+    from kafkaio._consumer.stores.base import DualOffsetStore, KafkaOffsetStore
+    from kafkaio._consumer.stores.file import FileOffsetStore
+    from kafkaio._consumer.stores.sqlite import SQLiteOffsetStore
+    from kafkaio._consumer.stores.zookeeper import ZooKeeperOffsetStore
     from kafkaio._exactly_once import exactly_once
     from kafkaio._machines.retries import Retry
+    from kafkaio._producer import (
+        DeliveriesFailed,
+        Delivery,
+        Producer,
+        TableDelivery,
+        Transaction,
+        TransactionOutcome,
+    )
     from kafkaio._records._impl import ACCELERATED as accelerated
     from kafkaio._records._impl import Record
     from kafkaio._runtime.observer import Observer
@@ -137,45 +174,8 @@ if TYPE_CHECKING:
         TransactionListing,
         TransactionState,
     )
-    from kafkaio.client import (
-        ANY,
-        Broker,
-        Client,
-        Controller,
-        Destination,
-        GroupCoordinator,
-        Leader,
-        TransactionCoordinator,
-    )
-    from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-    from kafkaio.consumer import (
-        Assigned,
-        Assignor,
-        Batch,
-        Consumer,
-        DeadLetter,
-        Lane,
-        Layout,
-        Lost,
-        Poll,
-        Revoked,
-        RevokeRequested,
-        Subscription,
-    )
-    from kafkaio.consumer.stores.base import DualOffsetStore, KafkaOffsetStore
-    from kafkaio.consumer.stores.file import FileOffsetStore
-    from kafkaio.consumer.stores.sqlite import SQLiteOffsetStore
-    from kafkaio.consumer.stores.zookeeper import ZooKeeperOffsetStore
-    from kafkaio.producer import (
-        DeliveriesFailed,
-        Delivery,
-        Producer,
-        TableDelivery,
-        Transaction,
-        TransactionOutcome,
-    )
     from kafkaio.protocol import messages
-    from kafkaio.protocol.error_codes import ErrorCode
+    from kafkaio.protocol._error_codes import ErrorCode
 
 __all__ = [
     "ANY",
@@ -403,47 +403,47 @@ _HOMES = {
     "TransactionDescription": ("kafkaio.admin", "TransactionDescription"),
     "TransactionListing": ("kafkaio.admin", "TransactionListing"),
     "TransactionState": ("kafkaio.admin", "TransactionState"),
-    "ANY": ("kafkaio.client", "ANY"),
-    "Broker": ("kafkaio.client", "Broker"),
-    "Client": ("kafkaio.client", "Client"),
-    "Controller": ("kafkaio.client", "Controller"),
-    "Destination": ("kafkaio.client", "Destination"),
-    "GroupCoordinator": ("kafkaio.client", "GroupCoordinator"),
-    "Leader": ("kafkaio.client", "Leader"),
-    "TransactionCoordinator": ("kafkaio.client", "TransactionCoordinator"),
-    "ClientConfig": ("kafkaio.config", "ClientConfig"),
-    "ConsumerConfig": ("kafkaio.config", "ConsumerConfig"),
-    "ProducerConfig": ("kafkaio.config", "ProducerConfig"),
-    "Assigned": ("kafkaio.consumer", "Assigned"),
-    "Assignor": ("kafkaio.consumer", "Assignor"),
-    "Batch": ("kafkaio.consumer", "Batch"),
-    "Consumer": ("kafkaio.consumer", "Consumer"),
-    "DeadLetter": ("kafkaio.consumer", "DeadLetter"),
-    "Lane": ("kafkaio.consumer", "Lane"),
-    "Layout": ("kafkaio.consumer", "Layout"),
-    "Lost": ("kafkaio.consumer", "Lost"),
+    "ANY": ("kafkaio._client", "ANY"),
+    "Broker": ("kafkaio._client", "Broker"),
+    "Client": ("kafkaio._client", "Client"),
+    "Controller": ("kafkaio._client", "Controller"),
+    "Destination": ("kafkaio._client", "Destination"),
+    "GroupCoordinator": ("kafkaio._client", "GroupCoordinator"),
+    "Leader": ("kafkaio._client", "Leader"),
+    "TransactionCoordinator": ("kafkaio._client", "TransactionCoordinator"),
+    "ClientConfig": ("kafkaio._config", "ClientConfig"),
+    "ConsumerConfig": ("kafkaio._config", "ConsumerConfig"),
+    "ProducerConfig": ("kafkaio._config", "ProducerConfig"),
+    "Assigned": ("kafkaio._consumer", "Assigned"),
+    "Assignor": ("kafkaio._consumer", "Assignor"),
+    "Batch": ("kafkaio._consumer", "Batch"),
+    "Consumer": ("kafkaio._consumer", "Consumer"),
+    "DeadLetter": ("kafkaio._consumer", "DeadLetter"),
+    "Lane": ("kafkaio._consumer", "Lane"),
+    "Layout": ("kafkaio._consumer", "Layout"),
+    "Lost": ("kafkaio._consumer", "Lost"),
     "Retry": ("kafkaio._machines.retries", "Retry"),
-    "Poll": ("kafkaio.consumer", "Poll"),
-    "RevokeRequested": ("kafkaio.consumer", "RevokeRequested"),
-    "Revoked": ("kafkaio.consumer", "Revoked"),
-    "Subscription": ("kafkaio.consumer", "Subscription"),
-    "FileOffsetStore": ("kafkaio.consumer.stores.file", "FileOffsetStore"),
+    "Poll": ("kafkaio._consumer", "Poll"),
+    "RevokeRequested": ("kafkaio._consumer", "RevokeRequested"),
+    "Revoked": ("kafkaio._consumer", "Revoked"),
+    "Subscription": ("kafkaio._consumer", "Subscription"),
+    "FileOffsetStore": ("kafkaio._consumer.stores.file", "FileOffsetStore"),
     "ZooKeeperOffsetStore": (
-        "kafkaio.consumer.stores.zookeeper",
+        "kafkaio._consumer.stores.zookeeper",
         "ZooKeeperOffsetStore",
     ),
-    "SQLiteOffsetStore": ("kafkaio.consumer.stores.sqlite", "SQLiteOffsetStore"),
-    "DualOffsetStore": ("kafkaio.consumer.stores.base", "DualOffsetStore"),
-    "KafkaOffsetStore": ("kafkaio.consumer.stores.base", "KafkaOffsetStore"),
-    "DeliveriesFailed": ("kafkaio.producer", "DeliveriesFailed"),
-    "Delivery": ("kafkaio.producer", "Delivery"),
-    "Producer": ("kafkaio.producer", "Producer"),
-    "TableDelivery": ("kafkaio.producer", "TableDelivery"),
-    "Transaction": ("kafkaio.producer", "Transaction"),
-    "TransactionOutcome": ("kafkaio.producer", "TransactionOutcome"),
+    "SQLiteOffsetStore": ("kafkaio._consumer.stores.sqlite", "SQLiteOffsetStore"),
+    "DualOffsetStore": ("kafkaio._consumer.stores.base", "DualOffsetStore"),
+    "KafkaOffsetStore": ("kafkaio._consumer.stores.base", "KafkaOffsetStore"),
+    "DeliveriesFailed": ("kafkaio._producer", "DeliveriesFailed"),
+    "Delivery": ("kafkaio._producer", "Delivery"),
+    "Producer": ("kafkaio._producer", "Producer"),
+    "TableDelivery": ("kafkaio._producer", "TableDelivery"),
+    "Transaction": ("kafkaio._producer", "Transaction"),
+    "TransactionOutcome": ("kafkaio._producer", "TransactionOutcome"),
     "exactly_once": ("kafkaio._exactly_once", "exactly_once"),
     "messages": ("kafkaio.protocol.messages", ""),
-    "ErrorCode": ("kafkaio.protocol.error_codes", "ErrorCode"),
+    "ErrorCode": ("kafkaio.protocol._error_codes", "ErrorCode"),
 }
 
 

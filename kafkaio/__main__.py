@@ -2,7 +2,7 @@
 
 import sys
 
-from kafkaio.cli.main import main
+from kafkaio._cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -28,12 +28,12 @@ from typing import Final, Protocol, TypeVar
 import anyio
 
 from kafkaio._arguments import count_of, seconds_of, type_name
+from kafkaio._consumer.consumer import Consumer, observer_of
+from kafkaio._consumer.parallel.run import ABORTS, decided
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._runtime.clock import now, roll
-from kafkaio.consumer.consumer import Consumer, observer_of
-from kafkaio.consumer.parallel.run import ABORTS, decided
 from kafkaio.errors import (
     ArgumentTypeError,
     ClosedError,

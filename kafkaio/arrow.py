@@ -89,11 +89,11 @@ except ImportError as _error:
     ) from _error
 
 if TYPE_CHECKING:
+    from kafkaio._client import Client
+    from kafkaio._client.log_ranges import Edge, Selection
+    from kafkaio._config import ClientConfig, ClientOptions
+    from kafkaio._fetching.ranges import RangeFetcher, RangePart
     from kafkaio._machines.ranges import RangeState
-    from kafkaio.client import Client
-    from kafkaio.client.log_ranges import Edge, Selection
-    from kafkaio.config import ClientConfig, ClientOptions
-    from kafkaio.fetching.ranges import RangeFetcher, RangePart
 
 __all__ = [
     "Bound",
@@ -426,8 +426,8 @@ def read_ranges(
         ArgumentValueError: a range ends before it begins, the schema has a column or
             type that is not in the table, or ``fetch_bytes`` is impossible.
     """
-    from kafkaio.client.client import Client, cluster_of
-    from kafkaio.fetching.ranges import RangeFetcher
+    from kafkaio._client.client import Client, cluster_of
+    from kafkaio._fetching.ranges import RangeFetcher
 
     if not isinstance(client, Client):
         raise ArgumentTypeError(f"client must be a Client, not {type_name(client)}")
@@ -1174,7 +1174,7 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
         fetch_bytes: int,
         max_records: int | None,
     ) -> None:
-        from kafkaio.client.client import Client
+        from kafkaio._client.client import Client
 
         self.schema: pa.Schema = choice.schema
         self._choice = choice
@@ -1261,8 +1261,8 @@ class TopicReader(AsyncIterator[pa.RecordBatch]):
             raise UsageError(f"another task is reading: {self._choice.name}")
 
     async def _begin(self) -> RangeReader:
-        from kafkaio.client.client import Client, cluster_of
-        from kafkaio.client.log_ranges import LogRanges
+        from kafkaio._client.client import Client, cluster_of
+        from kafkaio._client.log_ranges import LogRanges
 
         if self._reader is not None:
             return self._reader
@@ -1372,8 +1372,8 @@ class _Choice:
         columns: object,
         level: Literal["read_uncommitted", "read_committed"],
     ) -> None:
-        from kafkaio.client.log_ranges import check_edges, edge_of, selection_of
-        from kafkaio.client.offsets import EARLIEST, LATEST
+        from kafkaio._client.log_ranges import check_edges, edge_of, selection_of
+        from kafkaio._client.offsets import EARLIEST, LATEST
 
         self.selection: Selection = selection_of(topic)
         self.start: Edge = edge_of("start", start, EARLIEST)
@@ -1390,8 +1390,8 @@ class _Choice:
 def _home_of(
     servers: object, options: Mapping[str, object], *, is_blocking: bool = False
 ) -> Client | ClientConfig:
-    from kafkaio.client.client import Client
-    from kafkaio.config import ClientConfig
+    from kafkaio._client.client import Client
+    from kafkaio._config import ClientConfig
 
     if is_blocking and isinstance(servers, Client):
         raise ArgumentTypeError(

@@ -1,5 +1,5 @@
 """The command ``kafkaio``."""
 
-from kafkaio.cli.main import main
+from kafkaio._cli.main import main
 
 __all__ = ["main"]

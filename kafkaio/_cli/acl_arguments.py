@@ -12,7 +12,7 @@ from itertools import product
 from typing import Final
 
 from kafkaio._dataclass import dataclass
-from kafkaio.admin.types import (
+from kafkaio.admin._types import (
     AclBinding,
     AclBindingFilter,
     AclOperation,

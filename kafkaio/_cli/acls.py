@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kafkaio.cli.command import YES, Group, asynchronous
-from kafkaio.cli.exits import CommandFailed, Exit, usage
-from kafkaio.cli.named import by_name
-from kafkaio.cli.output import Table
-from kafkaio.cli.session import Session
+from kafkaio._cli.command import YES, Group, asynchronous
+from kafkaio._cli.exits import CommandFailed, Exit, usage
+from kafkaio._cli.named import by_name
+from kafkaio._cli.output import Table
+from kafkaio._cli.session import Session
 
 if TYPE_CHECKING:
+    from kafkaio._cli.acl_arguments import Grant, Resource
     from kafkaio.admin import AclBinding, AclBindingFilter
-    from kafkaio.cli.acl_arguments import Grant, Resource
 
 __all__ = ["acls"]
 
@@ -158,8 +158,8 @@ def _filter_named(it: AclBindingFilter) -> str:
 
 
 def _resources(chosen: Mapping[str, Any]) -> list[Resource]:
+    from kafkaio._cli.acl_arguments import CLUSTER
     from kafkaio.admin import AclResourceType
-    from kafkaio.cli.acl_arguments import CLUSTER
 
     found = [
         (AclResourceType(kind), name)
@@ -170,14 +170,14 @@ def _resources(chosen: Mapping[str, Any]) -> list[Resource]:
 
 
 def _filters(chosen: Mapping[str, Any]) -> list[AclBindingFilter]:
-    from kafkaio.admin import AclPatternType
-    from kafkaio.cli.acl_arguments import (
+    from kafkaio._cli.acl_arguments import (
         BadAcl,
         Who,
         filters_of,
         operation_of,
         principal_of,
     )
+    from kafkaio.admin import AclPatternType
 
     with usage(BadAcl):
         return filters_of(
@@ -195,8 +195,8 @@ def _filters(chosen: Mapping[str, Any]) -> list[AclBindingFilter]:
 
 
 def _bindings(chosen: Mapping[str, Any]) -> list[AclBinding]:
+    from kafkaio._cli.acl_arguments import BadAcl, Who, bindings_of, principal_of
     from kafkaio.admin import AclPatternType
-    from kafkaio.cli.acl_arguments import BadAcl, Who, bindings_of, principal_of
 
     with usage(BadAcl):
         made = bindings_of(
@@ -218,7 +218,7 @@ def _bindings(chosen: Mapping[str, Any]) -> list[AclBinding]:
 
 
 def _grants(chosen: Mapping[str, Any]) -> list[Grant]:
-    from kafkaio.cli.acl_arguments import (
+    from kafkaio._cli.acl_arguments import (
         consumer_grants,
         operation_of,
         producer_grants,

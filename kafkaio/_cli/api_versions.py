@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio.cli.command import asynchronous, command
-from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.named import by_name, known_brokers
-from kafkaio.cli.output import Table
-from kafkaio.cli.session import Session
+from kafkaio._cli.command import asynchronous, command
+from kafkaio._cli.exits import CommandFailed, Exit
+from kafkaio._cli.named import by_name, known_brokers
+from kafkaio._cli.output import Table
+from kafkaio._cli.session import Session
 from kafkaio.errors import KafkaError, ProtocolError
-from kafkaio.protocol.api_keys import ApiKey, request_type
+from kafkaio.protocol._api_keys import ApiKey, request_type
 from kafkaio.types import Broker
 
 if TYPE_CHECKING:
-    from kafkaio.client import Client
+    from kafkaio._client import Client
     from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 
 __all__ = ["api_versions", "spoken"]

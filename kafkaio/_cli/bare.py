@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from kafkaio._cli.exits import CommandFailed, Exit
+from kafkaio._cli.parsing import Parser, add_formats
 from kafkaio._version import __version__
-from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.parsing import Parser, add_formats
 
 __all__ = ["run_bare"]
 
@@ -25,7 +25,7 @@ def run_bare(arguments: Sequence[str], output_format: str = "") -> int:
     Raises:
         SystemExit: after ``--help`` or ``--version``, or for invalid arguments.
     """
-    from kafkaio.cli import broker, log
+    from kafkaio._cli import broker, log
 
     parser = Parser(
         prog="kafkaio",

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import click
 
+from kafkaio._cli.command import Group, asynchronous
+from kafkaio._cli.output import Column, Table
+from kafkaio._cli.places import PLACES, Places
+from kafkaio._cli.progress import Progress
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.cli.command import Group, asynchronous
-from kafkaio.cli.output import Column, Table
-from kafkaio.cli.places import PLACES, Places
-from kafkaio.cli.progress import Progress
 from kafkaio.errors import AuthorizationError, BrokerError, UnknownTopicOrPartition
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from anyio.streams.memory import (
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
         MemoryObjectSendStream,
     )
 
-    from kafkaio.cli.session import Session
-    from kafkaio.consumer import Consumer
-    from kafkaio.producer import Delivery, Producer
+    from kafkaio._cli.session import Session
+    from kafkaio._consumer import Consumer
+    from kafkaio._producer import Delivery, Producer
 
 __all__ = ["bench"]
 
@@ -167,7 +167,7 @@ async def bench_consume(
 
     It stops at the end as it is now.
     """
-    from kafkaio.cli.reader import NO_GROUP, Reading, begin
+    from kafkaio._cli.reader import NO_GROUP, Reading, begin
 
     settings = {**NO_GROUP, "auto_offset_reset": "earliest"}
     async with session.consumer(forced=settings) as consumer:
@@ -198,8 +198,8 @@ async def bench_both(
     session: Session, topic: str, records: int, size: int, rate: float, keys: int
 ) -> None:
     """Produce and consume at once; latencies of consume are from end to end."""
-    from kafkaio.cli.places import Place
-    from kafkaio.cli.reader import NO_GROUP, Reading, begin
+    from kafkaio._cli.places import Place
+    from kafkaio._cli.reader import NO_GROUP, Reading, begin
 
     load = _Load(topic, records, size, rate, keys)
     settings = {**NO_GROUP, "auto_offset_reset": "latest"}

@@ -13,22 +13,22 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TextIO
 
-from kafkaio.cli.exits import CommandFailed
-from kafkaio.cli.output import Output
-from kafkaio.cli.parsing import add_formats
+from kafkaio._cli.exits import CommandFailed
+from kafkaio._cli.output import Output
+from kafkaio._cli.parsing import add_formats
 from kafkaio.errors import ConfigurationError
-from kafkaio.security.loopback import is_loopback
-from kafkaio.security.references import resolve
-from kafkaio.testing.broker.configs import base_name, facts
-from kafkaio.testing.broker.properties import EVERYWHERE, read_properties
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.embedded import Broker
-from kafkaio.testing.security.config import AUTHORIZER_CONFIGS
+from kafkaio.security._loopback import is_loopback
+from kafkaio.security._references import resolve
+from kafkaio.testing._broker.configs import base_name, facts
+from kafkaio.testing._broker.properties import EVERYWHERE, read_properties
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._embedded import Broker
+from kafkaio.testing._security.config import AUTHORIZER_CONFIGS
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from kafkaio.cli.parsing import Parser
+    from kafkaio._cli.parsing import Parser
 
 __all__ = ["add_command"]
 

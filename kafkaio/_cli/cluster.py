@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio.cli.command import YES, Group, asynchronous
-from kafkaio.cli.output import Table
-from kafkaio.cli.session import Session
+from kafkaio._cli.command import YES, Group, asynchronous
+from kafkaio._cli.output import Table
+from kafkaio._cli.session import Session
 
 if TYPE_CHECKING:
     from kafkaio.admin import ClusterDescription

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkaio.cli.given import Given
-from kafkaio.cli.ids import Id
-from kafkaio.cli.registry import BARE, COMMANDS
-from kafkaio.cli.values import Seconds
+from kafkaio._cli.given import Given
+from kafkaio._cli.ids import Id
+from kafkaio._cli.registry import BARE, COMMANDS
+from kafkaio._cli.values import Seconds
 
 if TYPE_CHECKING or not sys.stdout.isatty():
     from click import Command as _Command
@@ -218,7 +218,7 @@ class Group(_Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the subcommand; a word for one that other tools have is told apart."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
-            from kafkaio.cli.habits import subcommand_for
+            from kafkaio._cli.habits import subcommand_for
 
             meant = subcommand_for(str(self.name), args[0], self.commands)
             raise _no_command(ctx, args[0], meant)
@@ -226,7 +226,7 @@ class Group(_Group):
 
 
 class Root(_Group):
-    """Finds commands in `kafkaio.cli.registry`."""
+    """Finds commands in `kafkaio._cli.registry`."""
 
     _is_helping = False
 
@@ -272,7 +272,7 @@ class Root(_Group):
         return super().resolve_command(ctx, args)
 
     def _meant(self, ctx: click.Context, args: list[str]) -> str:
-        from kafkaio.cli.habits import command_for, subcommand_for
+        from kafkaio._cli.habits import command_for, subcommand_for
 
         meant = command_for(args[0], self.list_commands(ctx))
         found = self.get_command(ctx, meant)
@@ -306,7 +306,7 @@ def _advised(error: click.UsageError, ctx: click.Context) -> click.UsageError:
         return click.UsageError(_EXTRA, ctx)
     if not isinstance(error, click.NoSuchOption):
         return error
-    from kafkaio.cli.habits import option_hint
+    from kafkaio._cli.habits import option_hint
 
     path = ctx.command_path.split()[1:]
     above = ctx.command if isinstance(ctx.command, click.Group) else None
@@ -334,7 +334,7 @@ def _bare(name: str) -> click.Command:
     """Return a command that hands its arguments to its own parser."""
 
     def run(words: tuple[str, ...]) -> None:
-        from kafkaio.cli.bare import run_bare
+        from kafkaio._cli.bare import run_bare
 
         context = click.get_current_context()
         given = context.find_root().ensure_object(Given)
@@ -383,7 +383,7 @@ def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None
         # Loaded when a command runs: a help needs no client.
         import asyncio
 
-        from kafkaio.cli.session import Session
+        from kafkaio._cli.session import Session
 
         context = click.get_current_context()
         given = context.find_root().ensure_object(Given)

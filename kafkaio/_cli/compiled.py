@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import click
 
-from kafkaio.cli.format import FormatError
+from kafkaio._cli.format import FormatError
 
 __all__ = ["Compiled"]
 

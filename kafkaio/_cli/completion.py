@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from kafkaio.cli.command import command
-from kafkaio.cli.connection import Connection
-from kafkaio.cli.exits import CommandFailed
-from kafkaio.cli.given import Given
-from kafkaio.cli.session import Session
+from kafkaio._cli.command import command
+from kafkaio._cli.connection import Connection
+from kafkaio._cli.exits import CommandFailed
+from kafkaio._cli.given import Given
+from kafkaio._cli.session import Session
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ Each of these overrides those below it:
 
 So whatever a command line names is not changed by the environment. Names are Java's or
 librdkafka's, with dots or with ``_``. Values may have references to secrets, such as
-``${env:NAME}``; see `kafkaio.security.references`. ``?`` asks for a secret.
+``${env:NAME}``; see `kafkaio.security._references`. ``?`` asks for a secret.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from typing import Final
 
 import click
 
-from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.given import Given
-from kafkaio.cli.source import text_of
-from kafkaio.cli.values import Seconds
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.config.declaration import option_of
-from kafkaio.security.references import has_reference, parse_properties, resolve
+from kafkaio._cli.exits import CommandFailed, Exit
+from kafkaio._cli.given import Given
+from kafkaio._cli.source import text_of
+from kafkaio._cli.values import Seconds
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._config.declaration import option_of
+from kafkaio.security._references import has_reference, parse_properties, resolve
 
 __all__ = ["VARIABLES", "Connection", "config_file", "secret_names"]
 

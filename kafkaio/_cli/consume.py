@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import anyio
 import click
 
-from kafkaio.cli.command import asynchronous, command
-from kafkaio.cli.compiled import Compiled
-from kafkaio.cli.filters import Filter, compile_filter
-from kafkaio.cli.places import BEGINNING, PLACES, Place, Places
-from kafkaio.cli.progress import Progress
-from kafkaio.cli.record_json import envelope_of, json_of
-from kafkaio.cli.rendering import Renderer, compile_format, compile_kcat_format
-from kafkaio.cli.values import has_pattern
+from kafkaio._cli.command import asynchronous, command
+from kafkaio._cli.compiled import Compiled
+from kafkaio._cli.filters import Filter, compile_filter
+from kafkaio._cli.places import BEGINNING, PLACES, Place, Places
+from kafkaio._cli.progress import Progress
+from kafkaio._cli.record_json import envelope_of, json_of
+from kafkaio._cli.rendering import Renderer, compile_format, compile_kcat_format
+from kafkaio._cli.values import has_pattern
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kafkaio.cli.session import Session
-    from kafkaio.cli.sinks import Sink
-    from kafkaio.consumer import Batch, Consumer
+    from kafkaio._cli.session import Session
+    from kafkaio._cli.sinks import Sink
+    from kafkaio._consumer import Batch, Consumer
     from kafkaio.types import Record, TopicPartition
 
 __all__ = ["consume"]
@@ -96,7 +96,7 @@ async def consume(
     session: Session, topics: tuple[str, ...], **options: Unpack[_Options]
 ) -> None:
     """Print records until Ctrl+C, a number of them, or the end."""
-    from kafkaio.cli.reader import Reading, begin
+    from kafkaio._cli.reader import Reading, begin
 
     _check(session, topics, options)
     group = options["group"]
@@ -169,7 +169,7 @@ def _check(session: Session, topics: Iterable[str], options: _Options) -> None:
 
 
 def _sink(session: Session, options: _Options) -> Sink:
-    from kafkaio.cli.sinks import ArrowSink, JsonSink, TextSink, line_of
+    from kafkaio._cli.sinks import ArrowSink, JsonSink, TextSink, line_of
 
     if (path := _file(options)) is not None:
         return ArrowSink(path, is_parquet=options["to_parquet"] is not None)

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import anyio
 import click
 
+from kafkaio._cli.command import asynchronous, command
+from kafkaio._cli.compiled import Compiled
+from kafkaio._cli.filters import Filter, compile_filter
+from kafkaio._cli.places import PLACES, Places
+from kafkaio._cli.progress import Progress
 from kafkaio._runtime.clock import now
-from kafkaio.cli.command import asynchronous, command
-from kafkaio.cli.compiled import Compiled
-from kafkaio.cli.filters import Filter, compile_filter
-from kafkaio.cli.places import PLACES, Places
-from kafkaio.cli.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from kafkaio.cli.reader import Until
-    from kafkaio.cli.sending import Sending, Sent
-    from kafkaio.cli.session import Session
-    from kafkaio.consumer import Consumer
-    from kafkaio.producer import Producer, ProducerStatistics, Transaction
+    from kafkaio._cli.reader import Until
+    from kafkaio._cli.sending import Sending, Sent
+    from kafkaio._cli.session import Session
+    from kafkaio._consumer import Consumer
+    from kafkaio._producer import Producer, ProducerStatistics, Transaction
     from kafkaio.types import Record, TopicPartition
 
 __all__ = ["copy"]
@@ -77,8 +77,8 @@ async def copy(
     With --group, offsets are committed after the copies are acknowledged: what was
     copied since the last commit may be copied again. With --exactly-once nothing is.
     """
-    from kafkaio.cli.reader import Reading, begin
-    from kafkaio.cli.sending import show_sent
+    from kafkaio._cli.reader import Reading, begin
+    from kafkaio._cli.sending import show_sent
 
     group = options["group"]
     _check(source, destination, options)
@@ -132,9 +132,9 @@ def _producer(
 
     An address alone is reached by the options of the source, a profile by its own.
     """
-    from kafkaio.cli.connection import Connection
-    from kafkaio.config import ProducerConfig
-    from kafkaio.producer import Producer
+    from kafkaio._cli.connection import Connection
+    from kafkaio._config import ProducerConfig
+    from kafkaio._producer import Producer
 
     settings: dict[str, object] = {}
     if options["exactly_once"]:
@@ -175,7 +175,7 @@ class _Copying:
 
         The first failure ends it, so that the group's place is before the record.
         """
-        from kafkaio.cli.sending import Sending
+        from kafkaio._cli.sending import Sending
 
         sending = Sending(self._producer)
         due = now() + _COMMIT_SECONDS
@@ -222,7 +222,7 @@ class _Copying:
     async def exactly_once(self, until: Until) -> Sent:
         """Copy in transactions, which commit the group's offsets, too."""
         from kafkaio import exactly_once
-        from kafkaio.cli.sending import Sent
+        from kafkaio._cli.sending import Sent
 
         producer = _Noting(self._producer)
 

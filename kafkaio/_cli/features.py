@@ -6,10 +6,10 @@ from typing import Final, Literal, TypeAlias
 
 import click
 
-from kafkaio.cli.command import DRY_RUN, YES, Group, asynchronous
-from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.output import Table
-from kafkaio.cli.session import Session
+from kafkaio._cli.command import DRY_RUN, YES, Group, asynchronous
+from kafkaio._cli.exits import CommandFailed, Exit
+from kafkaio._cli.output import Table
+from kafkaio._cli.session import Session
 
 __all__ = ["features"]
 

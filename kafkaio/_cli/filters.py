@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from kafkaio.cli.format import FormatError
+from kafkaio._cli.format import FormatError
 from kafkaio.types import Record
 
 __all__ = ["Filter", "compile_filter"]

@@ -24,7 +24,7 @@ class Given:
         format: ``--json``, ``--jsonl``, or neither.
         verbose: ``-v``.
         command: the name of the command that runs, such as ``kafkaio topics list``.
-        names: what is typed for each of its parameters, for `kafkaio.cli.terms`.
+        names: what is typed for each of its parameters, for `kafkaio._cli.terms`.
     """
 
     bootstrap_server: str | None = None

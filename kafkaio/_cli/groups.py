@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkaio.cli.command import YES, Group, asynchronous
-from kafkaio.cli.completion import complete_groups
-from kafkaio.cli.lag import watching
-from kafkaio.cli.named import no_group, not_of_consumers, partition_name
-from kafkaio.cli.output import Column, Table
-from kafkaio.cli.reset import add_reset
-from kafkaio.cli.session import Session
-from kafkaio.cli.values import chosen, has_pattern, partition_row
-from kafkaio.cli.watch import Look, watch
+from kafkaio._cli.command import YES, Group, asynchronous
+from kafkaio._cli.completion import complete_groups
+from kafkaio._cli.lag import watching
+from kafkaio._cli.named import no_group, not_of_consumers, partition_name
+from kafkaio._cli.output import Column, Table
+from kafkaio._cli.reset import add_reset
+from kafkaio._cli.session import Session
+from kafkaio._cli.values import chosen, has_pattern, partition_row
+from kafkaio._cli.watch import Look, watch
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ async def delete_offsets(
     session: Session, group: str, topics: tuple[str, ...], *, yes: bool
 ) -> None:
     """Delete what a group has committed for topics that it does not read."""
-    from kafkaio.cli.offsets import partitions_of
+    from kafkaio._cli.offsets import partitions_of
 
     async with session.admin() as admin:
         wanted = await partitions_of(session, admin, topics)

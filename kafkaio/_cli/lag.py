@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkaio.cli.command import asynchronous, command
-from kafkaio.cli.completion import complete_groups
-from kafkaio.cli.exits import Exit, short
-from kafkaio.cli.named import not_of_consumers
-from kafkaio.cli.output import Column, Row, Table
-from kafkaio.cli.session import Session
-from kafkaio.cli.values import Seconds, chosen, has_pattern, partition_row
-from kafkaio.cli.watch import Look, watch
+from kafkaio._cli.command import asynchronous, command
+from kafkaio._cli.completion import complete_groups
+from kafkaio._cli.exits import Exit, short
+from kafkaio._cli.named import not_of_consumers
+from kafkaio._cli.output import Column, Row, Table
+from kafkaio._cli.session import Session
+from kafkaio._cli.values import Seconds, chosen, has_pattern, partition_row
+from kafkaio._cli.watch import Look, watch
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class _View:
     ) -> dict[tuple[str, TopicPartition], float]:
         if not self.options["with_time"]:
             return {}
-        from kafkaio.cli.next_records import ages
+        from kafkaio._cli.next_records import ages
 
         wanted: dict[tuple[str, TopicPartition], int] = {}
         behind: dict[tuple[str, TopicPartition], float] = {}

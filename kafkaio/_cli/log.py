@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
-from kafkaio.cli.exits import CommandFailed, Exit, short
-from kafkaio.cli.output import Output, error_row
-from kafkaio.cli.parsing import add_formats
+from kafkaio._cli.exits import CommandFailed, Exit, short
+from kafkaio._cli.output import Output, error_row
+from kafkaio._cli.parsing import add_formats
 from kafkaio.errors import CorruptRecord
-from kafkaio.testing.log.epochs import EPOCH_FILE, read_epochs
-from kafkaio.testing.log.formats import read_producer_snapshot, read_transaction_index
-from kafkaio.testing.log.index import read_offset_index, read_time_index
-from kafkaio.testing.log.inspect import (
+from kafkaio.testing._log.epochs import EPOCH_FILE, read_epochs
+from kafkaio.testing._log.formats import read_producer_snapshot, read_transaction_index
+from kafkaio.testing._log.index import read_offset_index, read_time_index
+from kafkaio.testing._log.inspect import (
     FoundBatch,
     Problem,
     base_offset_of,
@@ -27,7 +27,7 @@ from kafkaio.testing.log.inspect import (
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from kafkaio.cli.parsing import Parser
+    from kafkaio._cli.parsing import Parser
 
 __all__ = ["add_commands"]
 

@@ -13,8 +13,8 @@ from typing import Final
 from uuid import UUID
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.message import Field, Request, Response, Struct
+from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._message import Field, Request, Response, Struct
 
 __all__ = [
     "MessageError",

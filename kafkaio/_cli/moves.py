@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 
+from kafkaio._cli.progress import Progress
+from kafkaio._cli.reassignment_files import (
+    BROKER_THROTTLES,
+    TOPIC_THROTTLES,
+    throttled_replicas,
+)
 from kafkaio.admin import (
     ConfigChange,
     ConfigChangeType,
     ConfigResource,
     ConfigResourceType,
-)
-from kafkaio.cli.progress import Progress
-from kafkaio.cli.reassignment_files import (
-    BROKER_THROTTLES,
-    TOPIC_THROTTLES,
-    throttled_replicas,
 )
 from kafkaio.types import TopicPartition
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from kafkaio.cli.session import Session
+from kafkaio._cli.session import Session
 from kafkaio.types import TopicPartition
 
 __all__ = ["ages"]

@@ -2,7 +2,7 @@
 
 At a terminal a table is drawn by rich. In a pipe the same table is a line of names and
 a line for each row, with tabs between the columns and nothing else. ``--json`` prints
-one document, whose schema is in ``kafkaio/cli/schemas``; ``--jsonl`` prints a line of
+one document, whose schema is in ``kafkaio/_cli/schemas``; ``--jsonl`` prints a line of
 JSON for each row.
 """
 
@@ -18,7 +18,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TextIO
 from uuid import UUID
 
-from kafkaio.cli.exits import short, visible
+from kafkaio._cli.exits import short, visible
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:

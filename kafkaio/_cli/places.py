@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kafkaio._cli.values import duration_of, time_of
 from kafkaio._runtime.clock import wall_ms
-from kafkaio.cli.values import duration_of, time_of
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.consumer import Consumer
+    from kafkaio._consumer import Consumer
 
 __all__ = ["BEGINNING", "PLACES", "Place", "Places", "find_places", "partitions_of"]
 

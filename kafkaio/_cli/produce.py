@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from kafkaio.cli.command import asynchronous, command
-from kafkaio.cli.compiled import Compiled
-from kafkaio.cli.exits import CommandFailed
-from kafkaio.cli.output import Table
-from kafkaio.cli.progress import Progress
-from kafkaio.cli.reading import FormatReader, InputError, Reader, Written
-from kafkaio.cli.record_json import JsonReader
+from kafkaio._cli.command import asynchronous, command
+from kafkaio._cli.compiled import Compiled
+from kafkaio._cli.exits import CommandFailed
+from kafkaio._cli.output import Table
+from kafkaio._cli.progress import Progress
+from kafkaio._cli.reading import FormatReader, InputError, Reader, Written
+from kafkaio._cli.record_json import JsonReader
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kafkaio.cli.sending import Sending
-    from kafkaio.cli.session import Session
+    from kafkaio._cli.sending import Sending
+    from kafkaio._cli.session import Session
 
 __all__ = ["produce"]
 
@@ -83,8 +83,8 @@ async def produce(
     session: Session, topic: str | None, **options: Unpack[_Options]
 ) -> None:
     """Send records as they are read; with --jsonl the input is lines of JSON."""
-    from kafkaio.cli.sending import Sending, failures
-    from kafkaio.cli.source import pieces
+    from kafkaio._cli.sending import Sending, failures
+    from kafkaio._cli.source import pieces
 
     is_json = session.out.format == "jsonl"
     if is_json and options["reader"] is not None:

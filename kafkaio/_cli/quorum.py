@@ -7,11 +7,11 @@ from uuid import UUID
 
 import click
 
-from kafkaio.cli.command import YES, Group, asynchronous
-from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.ids import DirectoryId
-from kafkaio.cli.output import Table
-from kafkaio.cli.session import Session
+from kafkaio._cli.command import YES, Group, asynchronous
+from kafkaio._cli.exits import CommandFailed, Exit
+from kafkaio._cli.ids import DirectoryId
+from kafkaio._cli.output import Table
+from kafkaio._cli.session import Session
 
 if TYPE_CHECKING:
     from kafkaio.admin import QuorumDescription, QuorumReplica, RaftEndpoint

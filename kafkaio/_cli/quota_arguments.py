@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from kafkaio.admin.types import QuotaEntity, QuotaFilter, QuotaName
-from kafkaio.cli.sizes import BadSize, size_of
+from kafkaio._cli.sizes import BadSize, size_of
+from kafkaio.admin._types import QuotaEntity, QuotaFilter, QuotaName
 
 __all__ = ["BadQuota", "entity_of", "filter_of", "quota_of", "quotas_of"]
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kafkaio.cli.command import DRY_RUN, Group, asynchronous
-from kafkaio.cli.exits import usage
-from kafkaio.cli.named import by_name
-from kafkaio.cli.output import Table
-from kafkaio.cli.session import Session
+from kafkaio._cli.command import DRY_RUN, Group, asynchronous
+from kafkaio._cli.exits import usage
+from kafkaio._cli.named import by_name
+from kafkaio._cli.output import Table
+from kafkaio._cli.session import Session
 
 if TYPE_CHECKING:
     from kafkaio.admin import QuotaEntity, QuotaName
@@ -53,7 +53,7 @@ def _entity(*, with_any: bool) -> Callable[[F], F]:
 @asynchronous
 async def _describe(session: Session, /, *, strict: bool, **chosen: Any) -> None:
     """Show quotas: all, or those that match the options."""
-    from kafkaio.cli.quota_arguments import BadQuota, filter_of
+    from kafkaio._cli.quota_arguments import BadQuota, filter_of
 
     with usage(BadQuota):
         user, client_id, ip = (_name(kind, chosen) for kind in _KINDS)
@@ -77,7 +77,7 @@ async def _set(
 
     Example: kafkaio quotas set --user alice producer_byte_rate=10MB
     """
-    from kafkaio.cli.quota_arguments import BadQuota, quotas_of
+    from kafkaio._cli.quota_arguments import BadQuota, quotas_of
 
     with usage(BadQuota):
         who, wanted = _who(chosen), quotas_of(quota)
@@ -96,7 +96,7 @@ async def _unset(
 
     Example: kafkaio quotas unset --user alice producer_byte_rate
     """
-    from kafkaio.cli.quota_arguments import BadQuota
+    from kafkaio._cli.quota_arguments import BadQuota
 
     with usage(BadQuota):
         who = _who(chosen)
@@ -144,8 +144,8 @@ def _named(who: QuotaEntity) -> str:
 
 def _name(kind: str, chosen: Mapping[str, Any]) -> str | QuotaName | None:
     """A name, or what stands in its place."""
+    from kafkaio._cli.quota_arguments import BadQuota
     from kafkaio.admin import QuotaName
-    from kafkaio.cli.quota_arguments import BadQuota
 
     given: list[str | QuotaName] = []
     if chosen[kind] is not None:
@@ -161,8 +161,8 @@ def _name(kind: str, chosen: Mapping[str, Any]) -> str | QuotaName | None:
 
 
 def _who(chosen: Mapping[str, Any]) -> QuotaEntity:
+    from kafkaio._cli.quota_arguments import entity_of
     from kafkaio.admin import QuotaName
-    from kafkaio.cli.quota_arguments import entity_of
 
     names = [_name(kind, chosen) for kind in _KINDS]
     user, client_id, ip = (None if n is QuotaName.ANY else n for n in names)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from kafkaio._cli.places import Place, Places, find_places, partitions_of
 from kafkaio._runtime.clock import now
-from kafkaio.cli.places import Place, Places, find_places, partitions_of
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.cli.session import Session
-    from kafkaio.consumer import Batch, Consumer
+    from kafkaio._cli.session import Session
+    from kafkaio._consumer import Batch, Consumer
 
 __all__ = ["NO_GROUP", "Reading", "Until", "begin"]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from kafkaio.cli.format import (
+from kafkaio._cli.format import (
     FormatError,
     Headers,
     Literal,
@@ -103,7 +103,7 @@ class FormatReader:
     """Reads records by a format; implements `Reader`.
 
     Args:
-        layout: the format, in the language of `kafkaio.cli.format`.
+        layout: the format, in the language of `kafkaio._cli.format`.
 
     Raises:
         FormatError: the format is wrong, or a record could not be told from the next.

@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
-from kafkaio.cli.exits import CommandFailed, Exit, usage
-from kafkaio.cli.named import by_name, known_brokers, partition_name
-from kafkaio.cli.output import Table
-from kafkaio.cli.reassignment_files import (
+from kafkaio._cli.command import Group, asynchronous
+from kafkaio._cli.exits import CommandFailed, Exit, usage
+from kafkaio._cli.named import by_name, known_brokers, partition_name
+from kafkaio._cli.output import Table
+from kafkaio._cli.reassignment_files import (
     BadFile,
     assignment_document,
     read_assignment,
     read_topics,
 )
-from kafkaio.cli.replica_plan import Impossible, moved_replicas, plan
-from kafkaio.cli.session import Session
-from kafkaio.cli.sizes import BadSize, size_of
-from kafkaio.cli.source import text_of
-from kafkaio.cli.values import partition_row
+from kafkaio._cli.replica_plan import Impossible, moved_replicas, plan
+from kafkaio._cli.session import Session
+from kafkaio._cli.sizes import BadSize, size_of
+from kafkaio._cli.source import text_of
+from kafkaio._cli.values import partition_row
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
+    from kafkaio._cli.moves import Replicas
     from kafkaio.admin import Admin
-    from kafkaio.cli.moves import Replicas
 
 __all__ = ["reassign"]
 
@@ -90,7 +90,7 @@ async def _plan(  # noqa: PLR0913 - an argument for each option
 
     Example: kafkaio reassign plan orders --without 3 --json > moves.json
     """
-    from kafkaio.cli.moves import replicas_of
+    from kafkaio._cli.moves import replicas_of
 
     if sum(map(bool, (topic, everything, topics_file))) != 1:
         message = "name topics, or give --all or --topics-to-move-json-file"
@@ -151,7 +151,7 @@ async def _execute(
     A throttle is removed when all have moved; with --no-wait, or if it is interrupted,
     ``verify --clear-throttle`` removes it.
     """
-    from kafkaio.cli.moves import (
+    from kafkaio._cli.moves import (
         clear_throttle,
         set_throttle,
         wait_until_moved,
@@ -204,7 +204,7 @@ async def _verify(session: Session, file: str, *, wait: bool, clear: bool) -> No
 
     The exit code is 1 unless all replicas are where the file wants them.
     """
-    from kafkaio.cli.moves import clear_throttle, wait_until_moved, wait_until_seen
+    from kafkaio._cli.moves import clear_throttle, wait_until_moved, wait_until_seen
 
     wanted = _read(file)
     async with session.admin() as admin:
@@ -268,7 +268,7 @@ async def _current(
     admin: Admin, wanted: Replicas
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """The replicas of the partitions; a partition that does not exist is refused."""
-    from kafkaio.cli.moves import replicas_of
+    from kafkaio._cli.moves import replicas_of
 
     found = await replicas_of(admin, sorted({tp.topic for tp in wanted}))
     for tp in wanted:

@@ -26,7 +26,7 @@ class Entry(NamedTuple):
     help: str
 
 
-#: Commands that work without the extra ``cli``; `kafkaio.cli.main` has their parsers.
+#: Commands that work without the extra ``cli``; `kafkaio._cli.main` has their parsers.
 BARE: Final[Mapping[str, str]] = {
     "broker": "Run a Kafka cluster for development and tests",
     "log": "Show or check the files of a log",
@@ -35,73 +35,76 @@ BARE: Final[Mapping[str, str]] = {
 #: All others, by section of the help.
 COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Topics and groups": {
-        "topics": Entry("kafkaio.cli.topics", "List, create, change and delete topics"),
-        "groups": Entry(
-            "kafkaio.cli.groups", "List, describe, reset and delete groups"
+        "topics": Entry(
+            "kafkaio._cli.topics", "List, create, change and delete topics"
         ),
-        "lag": Entry("kafkaio.cli.lag", "Show how far groups are behind"),
-        "offsets": Entry("kafkaio.cli.offsets", "Show offsets of partitions"),
-        "configs": Entry("kafkaio.cli.configs", "Show and change configs"),
+        "groups": Entry(
+            "kafkaio._cli.groups", "List, describe, reset and delete groups"
+        ),
+        "lag": Entry("kafkaio._cli.lag", "Show how far groups are behind"),
+        "offsets": Entry("kafkaio._cli.offsets", "Show offsets of partitions"),
+        "configs": Entry("kafkaio._cli.configs", "Show and change configs"),
     },
     "Records": {
         "consume": Entry(
-            "kafkaio.cli.consume", "Print records, or write them to a file"
+            "kafkaio._cli.consume", "Print records, or write them to a file"
         ),
         "produce": Entry(
-            "kafkaio.cli.produce", "Send records, by default one of each line of stdin"
+            "kafkaio._cli.produce", "Send records, by default one of each line of stdin"
         ),
-        "copy": Entry("kafkaio.cli.copy", "Copy records from one topic to another"),
+        "copy": Entry("kafkaio._cli.copy", "Copy records from one topic to another"),
         "replay": Entry(
-            "kafkaio.cli.replay",
+            "kafkaio._cli.replay",
             "Send the records of a range again, at their recorded pace",
         ),
         "bench": Entry(
-            "kafkaio.cli.bench", "Measure how fast records are produced and consumed"
+            "kafkaio._cli.bench", "Measure how fast records are produced and consumed"
         ),
-        "request": Entry("kafkaio.cli.request", "Send any request of the protocol"),
+        "request": Entry("kafkaio._cli.request", "Send any request of the protocol"),
     },
     "Cluster": {
         "cluster": Entry(
-            "kafkaio.cli.cluster",
+            "kafkaio._cli.cluster",
             "Describe the cluster and its brokers; forget a broker",
         ),
         "quorum": Entry(
-            "kafkaio.cli.quorum", "Show, add and remove the controllers of the quorum"
+            "kafkaio._cli.quorum", "Show, add and remove the controllers of the quorum"
         ),
         "features": Entry(
-            "kafkaio.cli.features", "Describe, raise and lower the levels of features"
+            "kafkaio._cli.features", "Describe, raise and lower the levels of features"
         ),
         "api-versions": Entry(
-            "kafkaio.cli.api_versions",
+            "kafkaio._cli.api_versions",
             "Show the versions of APIs that both sides speak",
         ),
         "log-dirs": Entry(
-            "kafkaio.cli.log_dirs", "Show the log directories of brokers"
+            "kafkaio._cli.log_dirs", "Show the log directories of brokers"
         ),
         "reassign": Entry(
-            "kafkaio.cli.reassign", "Plan, start, watch and cancel moves of replicas"
+            "kafkaio._cli.reassign", "Plan, start, watch and cancel moves of replicas"
         ),
-        "elect": Entry("kafkaio.cli.elect", "Elect the leaders of partitions"),
-        "records": Entry("kafkaio.cli.records", "Delete records of partitions"),
+        "elect": Entry("kafkaio._cli.elect", "Elect the leaders of partitions"),
+        "records": Entry("kafkaio._cli.records", "Delete records of partitions"),
         "transactions": Entry(
-            "kafkaio.cli.transactions", "List, describe and end transactions"
+            "kafkaio._cli.transactions", "List, describe and end transactions"
         ),
-        "acls": Entry("kafkaio.cli.acls", "List, create and delete ACLs"),
-        "quotas": Entry("kafkaio.cli.quotas", "Describe, set and remove quotas"),
-        "users": Entry("kafkaio.cli.users", "List, set and delete SCRAM passwords"),
+        "acls": Entry("kafkaio._cli.acls", "List, create and delete ACLs"),
+        "quotas": Entry("kafkaio._cli.quotas", "Describe, set and remove quotas"),
+        "users": Entry("kafkaio._cli.users", "List, set and delete SCRAM passwords"),
         "tokens": Entry(
-            "kafkaio.cli.tokens", "Create, renew, expire and list delegation tokens"
+            "kafkaio._cli.tokens", "Create, renew, expire and list delegation tokens"
         ),
         "share-groups": Entry(
-            "kafkaio.cli.share_groups", "List, describe, reset and delete share groups"
+            "kafkaio._cli.share_groups", "List, describe, reset and delete share groups"
         ),
         "client-metrics": Entry(
-            "kafkaio.cli.client_metrics", "Show and change client metrics subscriptions"
+            "kafkaio._cli.client_metrics",
+            "Show and change client metrics subscriptions",
         ),
     },
     "Shell": {
         "completion": Entry(
-            "kafkaio.cli.completion", "Print the completion of a shell"
+            "kafkaio._cli.completion", "Print the completion of a shell"
         ),
     },
 }

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import anyio
 import click
 
+from kafkaio._cli.command import asynchronous, command
+from kafkaio._cli.compiled import Compiled
+from kafkaio._cli.filters import Filter, compile_filter
+from kafkaio._cli.places import PLACES, Places
+from kafkaio._cli.progress import Progress
 from kafkaio._runtime.clock import now
-from kafkaio.cli.command import asynchronous, command
-from kafkaio.cli.compiled import Compiled
-from kafkaio.cli.filters import Filter, compile_filter
-from kafkaio.cli.places import PLACES, Places
-from kafkaio.cli.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from kafkaio.cli.reader import Until
-    from kafkaio.cli.sending import Sending
-    from kafkaio.cli.session import Session
-    from kafkaio.consumer import Batch, Consumer
+    from kafkaio._cli.reader import Until
+    from kafkaio._cli.sending import Sending
+    from kafkaio._cli.session import Session
+    from kafkaio._consumer import Batch, Consumer
     from kafkaio.types import Record, TopicPartition
 
 __all__ = ["replay"]
@@ -77,8 +77,8 @@ async def replay(
     their timestamps. The records of all partitions are sent in the order of their
     timestamps, those of one partition in the order of their offsets.
     """
-    from kafkaio.cli.reader import NO_GROUP, Reading, begin
-    from kafkaio.cli.sending import Sending, show_sent
+    from kafkaio._cli.reader import NO_GROUP, Reading, begin
+    from kafkaio._cli.sending import Sending, show_sent
 
     settings = {**NO_GROUP, "auto_offset_reset": "earliest"}
     reading = Reading([source], options["partition"], options["offset"], stops=True)

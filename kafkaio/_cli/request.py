@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from kafkaio.cli.command import asynchronous, command
-from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.output import Table
+from kafkaio._cli.command import asynchronous, command
+from kafkaio._cli.exits import CommandFailed, Exit
+from kafkaio._cli.output import Table
 
 if TYPE_CHECKING:
-    from kafkaio.cli.session import Session
-    from kafkaio.client import Destination
-    from kafkaio.protocol.message import Request, Response, Struct
+    from kafkaio._cli.session import Session
+    from kafkaio._client import Destination
+    from kafkaio.protocol._message import Request, Response, Struct
 
 __all__ = ["request"]
 
@@ -52,7 +52,7 @@ async def request(
 
     The answer is printed as JSON. An error in it does not fail the command.
     """
-    from kafkaio.cli.messages import MessageError, find_request, from_json, to_json
+    from kafkaio._cli.messages import MessageError, find_request, from_json, to_json
 
     if options["is_list"]:
         _show_list(session)
@@ -75,14 +75,14 @@ async def request(
 
 
 def _checked(made: Struct) -> Request[Response]:
-    from kafkaio.protocol.message import Request
+    from kafkaio.protocol._message import Request
 
     assert isinstance(made, Request)
     return made
 
 
 def _document(body: str | None) -> object:
-    from kafkaio.cli.source import text_of
+    from kafkaio._cli.source import text_of
 
     if body is None:
         return {}
@@ -110,7 +110,7 @@ def _only(
 
 
 def _destination(text: str) -> Destination:
-    from kafkaio.client import (
+    from kafkaio._client import (
         ANY,
         Broker,
         Controller,
@@ -142,7 +142,7 @@ def _destination(text: str) -> Destination:
 
 
 def _show_list(session: Session) -> None:
-    from kafkaio.cli.messages import requests
+    from kafkaio._cli.messages import requests
 
     rows = [
         {
@@ -159,7 +159,7 @@ def _show_list(session: Session) -> None:
 
 
 def _show_schema(session: Session, kind: type[Request[Response]]) -> None:
-    from kafkaio.cli.messages import describe
+    from kafkaio._cli.messages import describe
 
     messages = {"request": kind, "response": kind.response_type()}
     document = {name: describe(each) for name, each in messages.items()}

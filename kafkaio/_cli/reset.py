@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkaio.cli.command import Group, asynchronous
-from kafkaio.cli.completion import complete_groups
-from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.offsets import partitions_of
-from kafkaio.cli.output import Table
-from kafkaio.cli.session import Session
-from kafkaio.cli.source import text_of
-from kafkaio.cli.values import duration_of, partition_row, time_of
+from kafkaio._cli.command import Group, asynchronous
+from kafkaio._cli.completion import complete_groups
+from kafkaio._cli.exits import CommandFailed, Exit
+from kafkaio._cli.offsets import partitions_of
+from kafkaio._cli.output import Table
+from kafkaio._cli.session import Session
+from kafkaio._cli.source import text_of
+from kafkaio._cli.values import duration_of, partition_row, time_of
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, OffsetReset
-    from kafkaio.admin.types import OffsetTarget
+    from kafkaio.admin._types import OffsetTarget
 
 __all__ = ["add_reset"]
 

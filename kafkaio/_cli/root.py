@@ -6,8 +6,8 @@ import sys
 
 import click
 
+from kafkaio._cli.command import SETTINGS, Root, common_options
 from kafkaio._version import __version__
-from kafkaio.cli.command import SETTINGS, Root, common_options
 
 __all__ = ["root"]
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from kafkaio.cli.exits import Exit, short
-from kafkaio.cli.output import Table, error_row
+from kafkaio._cli.exits import Exit, short
+from kafkaio._cli.output import Table, error_row
 from kafkaio.errors import KafkaError, RecordTooLarge
 
 if TYPE_CHECKING:
-    from kafkaio.cli.session import Session
-    from kafkaio.producer import Delivery, Producer
+    from kafkaio._cli.session import Session
+    from kafkaio._producer import Delivery, Producer
 
 __all__ = ["Sending", "Sent", "failures", "show_sent"]
 

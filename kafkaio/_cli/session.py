@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import click
 
-from kafkaio.cli.connection import Connection
-from kafkaio.cli.exits import CommandFailed, Exit, code_of_items, lines_of, visible
-from kafkaio.cli.given import Given
-from kafkaio.cli.output import Output, Row, Table, error_row
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._cli.connection import Connection
+from kafkaio._cli.exits import CommandFailed, Exit, code_of_items, lines_of, visible
+from kafkaio._cli.given import Given
+from kafkaio._cli.output import Output, Row, Table, error_row
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
+    from kafkaio._client import Client
+    from kafkaio._consumer import Consumer
+    from kafkaio._producer import Producer
     from kafkaio.admin import Admin
-    from kafkaio.client import Client
-    from kafkaio.consumer import Consumer
-    from kafkaio.producer import Producer
     from kafkaio.types import TopicPartition
 
 __all__ = ["Session", "ask_secret"]
@@ -81,7 +81,7 @@ class Session:
 
     def client(self) -> AbstractAsyncContextManager[Client]:
         """Return a started `kafkaio.Client`, for ``async with``."""
-        from kafkaio.client import Client
+        from kafkaio._client import Client
 
         return self.started(Client.from_properties(self.properties()))
 
@@ -97,7 +97,7 @@ class Session:
             defaults: options by name, unless the user gives them.
             forced: options by name, whatever the user gives.
         """
-        from kafkaio.producer import Producer
+        from kafkaio._producer import Producer
 
         # So long it waits for a topic that the cluster does not know.
         limit = round(self.connection.timeout * 1000)
@@ -121,7 +121,7 @@ class Session:
             assign: partitions, instead.
             forced: options by name, whatever the user gives.
         """
-        from kafkaio.consumer import Consumer
+        from kafkaio._consumer import Consumer
 
         options = self.properties(ConsumerConfig, defaults, forced)
         made = Consumer.from_properties(options, topics=topics, assign=assign)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from kafkaio.cli.command import YES, Group, asynchronous
-from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.named import by_name, partition_name, partitions_meant
-from kafkaio.cli.output import Table
-from kafkaio.cli.session import Session
-from kafkaio.cli.values import partition_row, time_of
+from kafkaio._cli.command import YES, Group, asynchronous
+from kafkaio._cli.exits import CommandFailed, Exit
+from kafkaio._cli.named import by_name, partition_name, partitions_meant
+from kafkaio._cli.output import Table
+from kafkaio._cli.session import Session
+from kafkaio._cli.values import partition_row, time_of
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:

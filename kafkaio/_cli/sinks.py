@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.record_json import json_of
-from kafkaio.cli.rendering import Renderer
-from kafkaio.consumer.batch import Batch
+from kafkaio._cli.exits import CommandFailed, Exit
+from kafkaio._cli.record_json import json_of
+from kafkaio._cli.rendering import Renderer
+from kafkaio._consumer.batch import Batch
 from kafkaio.types import Record
 
 if TYPE_CHECKING:

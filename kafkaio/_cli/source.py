@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 
 import anyio
 
-from kafkaio.cli.exits import CommandFailed, Exit
+from kafkaio._cli.exits import CommandFailed, Exit
 
 __all__ = ["pieces", "text_of"]
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkaio.cli.command import DRY_RUN, YES, Group, asynchronous, pairs
-from kafkaio.cli.completion import complete_topics
-from kafkaio.cli.configs import config_changes
-from kafkaio.cli.offsets import ends_of
-from kafkaio.cli.output import Column, Table
-from kafkaio.cli.session import Session
-from kafkaio.cli.values import chosen, has_pattern
+from kafkaio._cli.command import DRY_RUN, YES, Group, asynchronous, pairs
+from kafkaio._cli.completion import complete_topics
+from kafkaio._cli.configs import config_changes
+from kafkaio._cli.offsets import ends_of
+from kafkaio._cli.output import Column, Table
+from kafkaio._cli.session import Session
+from kafkaio._cli.values import chosen, has_pattern
 from kafkaio.errors import BrokerError, KafkaError, UnknownTopicOrPartition
 
 if TYPE_CHECKING:

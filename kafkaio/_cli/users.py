@@ -8,10 +8,10 @@ from typing import Final
 
 import click
 
-from kafkaio.cli.command import YES, Group, asynchronous
-from kafkaio.cli.exits import CommandFailed, Exit
-from kafkaio.cli.output import Table
-from kafkaio.cli.session import Session, ask_secret
+from kafkaio._cli.command import YES, Group, asynchronous
+from kafkaio._cli.exits import CommandFailed, Exit
+from kafkaio._cli.output import Table
+from kafkaio._cli.session import Session, ask_secret
 
 __all__ = ["users"]
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from kafkaio.cli.exits import CommandFailed
+from kafkaio._cli.exits import CommandFailed
 from kafkaio.types import TopicPartition
 
 __all__ = [

@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 
 import anyio
 
-from kafkaio.cli.exits import lines_of
-from kafkaio.cli.output import Row, Table, drawn
-from kafkaio.cli.session import Session
+from kafkaio._cli.exits import lines_of
+from kafkaio._cli.output import Row, Table, drawn
+from kafkaio._cli.session import Session
 from kafkaio.errors import KafkaError, UsageError
 
 __all__ = ["Look", "watch"]

@@ -1,16 +1,13 @@
 """The low-level client: sends any request of the protocol to the right broker.
 
-Users see `Client`. Producers and consumers use `kafkaio.client.cluster.Cluster`, with
-`kafkaio.client.retry` for repeated attempts and `kafkaio.client.fanout` for operations
-on many partitions, groups or brokers.
+Users see `Client`. Producers and consumers use `kafkaio._client.cluster.Cluster`, with
+`kafkaio._client.retry` for repeated attempts and `kafkaio._client.fanout` for
+operations on many partitions, groups or brokers.
 """
 
-from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._machines.metadata import ClusterView, PartitionView
-from kafkaio._machines.refresh import ALL_TOPICS
-from kafkaio.client.client import Client
-from kafkaio.client.cluster import ClientStatistics
-from kafkaio.client.destinations import (
+from kafkaio._client.client import Client
+from kafkaio._client.cluster import ClientStatistics
+from kafkaio._client.destinations import (
     ANY,
     Broker,
     Controller,
@@ -19,6 +16,9 @@ from kafkaio.client.destinations import (
     Leader,
     TransactionCoordinator,
 )
+from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._machines.metadata import ClusterView, PartitionView
+from kafkaio._machines.refresh import ALL_TOPICS
 
 __all__ = [
     "ALL_TOPICS",

@@ -15,18 +15,18 @@ from kafkaio._arguments import (
     topics_of,
     type_name,
 )
+from kafkaio._client.cluster import ClientStatistics, Cluster
+from kafkaio._client.destinations import ANY, Destination, check_destination
+from kafkaio._client.retry import Attempts
+from kafkaio._config import ClientConfig, ClientOptions
+from kafkaio._config.signature import OptionsSignature
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable
-from kafkaio.client.cluster import ClientStatistics, Cluster
-from kafkaio.client.destinations import ANY, Destination, check_destination
-from kafkaio.client.retry import Attempts
-from kafkaio.config import ClientConfig, ClientOptions
-from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import ArgumentTypeError
-from kafkaio.protocol.message import Request, ResponseT
+from kafkaio.protocol._message import Request, ResponseT
 from kafkaio.types import (
     FoundTopic,
     OffsetAndMetadata,
@@ -35,7 +35,7 @@ from kafkaio.types import (
 )
 
 if TYPE_CHECKING:
-    from kafkaio.client.offsets import Moment
+    from kafkaio._client.offsets import Moment
 
 __all__ = ["Client", "cluster_of"]
 
@@ -362,7 +362,7 @@ class Client(Closeable):
                 has no time zone.
             ClosedError: the client is closed, or not started.
         """
-        from kafkaio.client.offsets import OffsetLookup, times_of
+        from kafkaio._client.offsets import OffsetLookup, times_of
 
         times = times_of(partitions)
         level = level_of(isolation_level)
@@ -407,8 +407,8 @@ class Client(Closeable):
             ArgumentValueError: the name of the group is empty.
             ClosedError: the client is closed, or not started.
         """
-        from kafkaio.client.committed import CommittedOffsets
-        from kafkaio.client.coordination import CoordinatorRpc
+        from kafkaio._client.committed import CommittedOffsets
+        from kafkaio._client.coordination import CoordinatorRpc
 
         check_group(group)
         wanted = partitions_of(partitions)

@@ -1,8 +1,8 @@
 """What producers, consumers and clients use of a Kafka cluster.
 
 A `Cluster` composes the connections (`kafkaio._net.pool`), the metadata, the
-coordinators, single requests (`kafkaio.client.requester`), operations on many items
-(`kafkaio.client.fanout`) and the background tasks. A `kafkaio.Client` has one. A
+coordinators, single requests (`kafkaio._client.requester`), operations on many items
+(`kafkaio._client.fanout`) and the background tasks. A `kafkaio.Client` has one. A
 producer or a consumer has one of its own, or uses that of a client that it shares.
 
 Background tasks and callbacks refer to the cluster and never to the client. So a
@@ -22,6 +22,16 @@ from weakref import ref
 import anyio
 
 from kafkaio._arguments import seconds_of
+from kafkaio._client.destinations import ANY, Destination
+from kafkaio._client.fanout import Fanout, Operation, Results
+from kafkaio._client.finder import CoordinatorFinder
+from kafkaio._client.metadata import MetadataUpdater
+from kafkaio._client.nodes import Nodes
+from kafkaio._client.requester import Requester
+from kafkaio._client.retry import Attempts, RetryPolicy
+from kafkaio._client.router import Router
+from kafkaio._client.telemetry.pusher import Telemetry
+from kafkaio._config import ClientConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import Announced, Features
 from kafkaio._machines.coordinators import CoordinatorKind
@@ -39,26 +49,16 @@ from kafkaio._runtime.log import attach_log
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.watchdog import TOLERANCE, watch_loop
-from kafkaio.client.destinations import ANY, Destination
-from kafkaio.client.fanout import Fanout, Operation, Results
-from kafkaio.client.finder import CoordinatorFinder
-from kafkaio.client.metadata import MetadataUpdater
-from kafkaio.client.nodes import Nodes
-from kafkaio.client.requester import Requester
-from kafkaio.client.retry import Attempts, RetryPolicy
-from kafkaio.client.router import Router
-from kafkaio.client.telemetry.pusher import Telemetry
-from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     BrokerNotAvailable,
     KafkaError,
     ProtocolError,
     RequestTimeout,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error, sentence
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response, ResponseT
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error, sentence
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import FoundTopic, TopicPartition
 
@@ -118,7 +118,7 @@ class Cluster:
             connections that are open learn of no change, so a new level is seen once
             any connection is made anew.
         life: whether it can be used, and why not.
-        retry_policy: the back-off of all retries, for `kafkaio.client.retry.Attempts`.
+        retry_policy: the back-off of all retries, for `kafkaio._client.retry.Attempts`.
         telemetry: pushes metrics to the brokers, if they ask for them (KIP-714).
     """
 
@@ -354,7 +354,7 @@ class Cluster:
         *,
         stops_at_failure: bool = False,
     ) -> Results[ItemT, ValueT]:
-        """Perform an operation on many items; see `kafkaio.client.fanout.Fanout.ask`.
+        """Perform an operation on many items; see `kafkaio._client.fanout.Fanout.ask`.
 
         Raises:
             ClosedError: the client is closed, or not started.
@@ -373,7 +373,7 @@ class Cluster:
         items: Iterable[ItemT],
         within: float,
     ) -> Results[ItemT, ValueT]:
-        """Ask each broker once; see `kafkaio.client.fanout.Fanout.ask_once`.
+        """Ask each broker once; see `kafkaio._client.fanout.Fanout.ask_once`.
 
         Raises:
             ClosedError: the client is closed, or not started.

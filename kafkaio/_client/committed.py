@@ -15,18 +15,18 @@ from dataclasses import field
 from itertools import groupby
 from typing import Final
 
+from kafkaio._client.coordination import CoordinatorRpc
+from kafkaio._client.destinations import GroupCoordinator
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
+from kafkaio._client.retry import Attempts
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
-from kafkaio.client.coordination import CoordinatorRpc
-from kafkaio.client.destinations import GroupCoordinator
-from kafkaio.client.fanout import Answer, Operation, Results, Terms
-from kafkaio.client.retry import Attempts
 from kafkaio.errors import KafkaError, UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

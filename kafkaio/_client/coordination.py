@@ -19,13 +19,13 @@ from typing import Protocol, TypeVar
 
 import anyio
 
+from kafkaio._client.retry import Attempts
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.reactions import reaction
 from kafkaio._net.connection import Reply
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
-from kafkaio.client.retry import Attempts
 from kafkaio.errors import (
     ConnectionLost,
     KafkaError,
@@ -33,8 +33,8 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._message import Request, Response
 
 __all__ = ["CoordinatorCluster", "CoordinatorConnection", "CoordinatorRpc"]
 

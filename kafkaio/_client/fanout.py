@@ -49,6 +49,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import anyio
 
+from kafkaio._client.destinations import Destination, Leader
+from kafkaio._client.retry import RetryLater, RetryPolicy, timed_out
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.reactions import Reaction, Step, reaction
@@ -57,8 +59,6 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.destinations import Destination, Leader
-from kafkaio.client.retry import RetryLater, RetryPolicy, timed_out
 from kafkaio.errors import (
     BrokerError,
     ConnectionLost,
@@ -68,9 +68,9 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol.broker_errors import broker_error, meaning
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._broker_errors import broker_error, meaning
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.types import TopicPartition
 
 __all__ = [
@@ -466,7 +466,7 @@ def _check_unasked(
 
 
 class Routing(Protocol):
-    """What is needed of the client; see `kafkaio.client.router.Router`."""
+    """What is needed of the client; see `kafkaio._client.router.Router`."""
 
     def by_broker(
         self, destination: Callable[[ItemT], Destination], items: Sequence[ItemT]

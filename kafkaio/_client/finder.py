@@ -15,6 +15,9 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from kafkaio._client.metadata import MetadataUpdater
+from kafkaio._client.nodes import Nodes
+from kafkaio._client.retry import race
 from kafkaio._machines.coordinators import (
     CoordinatorCache,
     CoordinatorKind,
@@ -25,12 +28,9 @@ from kafkaio._machines.coordinators import (
 )
 from kafkaio._net.connection import Connection
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.metadata import MetadataUpdater
-from kafkaio.client.nodes import Nodes
-from kafkaio.client.retry import race
 from kafkaio.errors import UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._broker_errors import broker_error
 
 __all__ = ["CoordinatorFinder"]
 

@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Protocol, SupportsIndex, TypeAlias
 
 from kafkaio._arguments import check_topic, partition_of, type_name
+from kafkaio._client import offsets
+from kafkaio._client.offsets import LATEST, OffsetLookup, time_of
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.clock import now
-from kafkaio.client import offsets
-from kafkaio.client.offsets import LATEST, OffsetLookup, time_of
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, OffsetOutOfRange
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetRange, TopicPartition
 
 __all__ = [
@@ -61,7 +61,7 @@ class Edge:
     Attributes:
         offsets: an offset for each of some partitions.
         times: a time for each of others: milliseconds since the Unix epoch, ``LATEST``
-            or ``EARLIEST`` of `kafkaio.client.offsets`.
+            or ``EARLIEST`` of `kafkaio._client.offsets`.
         otherwise: the time for all other partitions.
     """
 

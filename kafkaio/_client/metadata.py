@@ -16,6 +16,8 @@ from math import inf
 
 import anyio
 
+from kafkaio._client.nodes import Nodes
+from kafkaio._config import ClientConfig
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import (
     RELIABLE_EPOCHS_SINCE,
@@ -34,8 +36,6 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.nodes import Nodes
-from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     AuthenticationError,
     BrokerError,
@@ -45,10 +45,10 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error, sentence
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, ResponseT
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error, sentence
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, ResponseT
 from kafkaio.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,

@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Final
 
+from kafkaio._client.retry import race
 from kafkaio._machines.routing import NodeLoad, least_loaded_first
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio._runtime.clock import roll
-from kafkaio.client.retry import race
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.types import Broker
 

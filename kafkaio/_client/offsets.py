@@ -1,7 +1,7 @@
 """Offsets that leaders know: the start of a log, its end, the first after a time.
 
 Each partition's leader is asked (ListOffsets), all leaders at the same time, by
-`kafkaio.client.fanout`. `OffsetLookup` does not know of consumers: it needs a cluster.
+`kafkaio._client.fanout`. `OffsetLookup` does not know of consumers: it needs a cluster.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from kafkaio._arguments import partition_of, type_name
+from kafkaio._client.destinations import Leader
+from kafkaio._client.fanout import Answer, ItemT, Operation, Results, Terms, ValueT
+from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._dataclass import constructor
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.client.destinations import Leader
-from kafkaio.client.fanout import Answer, ItemT, Operation, Results, Terms, ValueT
-from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     KafkaError,
     UnsupportedVersion,
 )
-from kafkaio.protocol.message import ResponseT
+from kafkaio.protocol._message import ResponseT
 from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from kafkaio._machines.reactions import reaction
-from kafkaio._machines.routing import misrouted
-from kafkaio._net.connection_class import ConnectionClass
-from kafkaio.client.destinations import (
+from kafkaio._client.destinations import (
     AnyBroker,
     Broker,
     ControllerType,
@@ -16,14 +13,17 @@ from kafkaio.client.destinations import (
     Leader,
     TransactionCoordinator,
 )
-from kafkaio.client.metadata import MetadataUpdater
-from kafkaio.client.retry import Attempts, RetryLater, RetryPolicy
-from kafkaio.client.router import Router
-from kafkaio.config import ClientConfig
+from kafkaio._client.metadata import MetadataUpdater
+from kafkaio._client.retry import Attempts, RetryLater, RetryPolicy
+from kafkaio._client.router import Router
+from kafkaio._config import ClientConfig
+from kafkaio._machines.reactions import reaction
+from kafkaio._machines.routing import misrouted
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio.errors import KafkaError, NetworkError
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.message import Request, ResponseT
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._message import Request, ResponseT
 
 __all__ = ["Requester"]
 

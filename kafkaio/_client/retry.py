@@ -11,7 +11,7 @@ failure in between, has its own loop and calls `Attempts.pause`::
         forget_what_was_wrong(error)
         await attempts.pause(error)
 
-`kafkaio.client.fanout` does the same for operations on many items at many brokers.
+`kafkaio._client.fanout` does the same for operations on many items at many brokers.
 `race` is for attempts at the same thing that may run at the same time.
 """
 
@@ -23,13 +23,13 @@ from typing import Self, TypeVar
 
 import anyio
 
+from kafkaio._config import ClientConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.config import ClientConfig
 from kafkaio.errors import KafkaError, RequestTimeout
 
 __all__ = ["Attempts", "RetryLater", "RetryPolicy", "race", "timed_out"]

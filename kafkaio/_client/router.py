@@ -6,12 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, assert_never
 
-from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._machines.reactions import Reaction
-from kafkaio._net.connection import Connection
-from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._net.pool import Pool
-from kafkaio.client.destinations import (
+from kafkaio._client.destinations import (
     ANY,
     AnyBroker,
     Broker,
@@ -22,18 +17,23 @@ from kafkaio.client.destinations import (
     Leader,
     TransactionCoordinator,
 )
-from kafkaio.client.finder import CoordinatorFinder
-from kafkaio.client.metadata import MetadataUpdater
-from kafkaio.client.nodes import Nodes
-from kafkaio.client.retry import RetryLater
+from kafkaio._client.finder import CoordinatorFinder
+from kafkaio._client.metadata import MetadataUpdater
+from kafkaio._client.nodes import Nodes
+from kafkaio._client.retry import RetryLater
+from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._machines.reactions import Reaction
+from kafkaio._net.connection import Connection
+from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._net.pool import Pool
 from kafkaio.errors import (
     BrokerNotAvailable,
     KafkaError,
     NetworkError,
     UnsupportedVersion,
 )
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 __all__ = ["Router"]

@@ -4,7 +4,7 @@
 keyword types and is generated (``python -m codegen.options``).
 """
 
-from kafkaio.config.configs import (
+from kafkaio._config.configs import (
     ClientConfig,
     ConsumerConfig,
     Deserializer,
@@ -13,7 +13,7 @@ from kafkaio.config.configs import (
     Serializer,
     TokenProvider,
 )
-from kafkaio.config.options import ClientOptions, ConsumerOptions, ProducerOptions
+from kafkaio._config.options import ClientOptions, ConsumerOptions, ProducerOptions
 
 __all__ = [
     "ClientConfig",

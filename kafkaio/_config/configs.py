@@ -5,7 +5,7 @@ An option has Kafka's own name in snake_case, Kafka's unit (``_ms`` are millisec
 when it is made. Every error names the option and says what is needed instead. For an
 unknown option the error suggests a similar name, or what kafkaio has in its place.
 
-Every option is declared here and nowhere else: see `kafkaio.config.declaration`.
+Every option is declared here and nowhere else: see `kafkaio._config.declaration`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import fields
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from kafkaio._dataclass import dataclass
-from kafkaio.config.declaration import (
+from kafkaio._config.declaration import (
     check_value,
     documented,
     given,
@@ -25,14 +24,15 @@ from kafkaio.config.declaration import (
     read_property,
     wrong_value,
 )
-from kafkaio.config.proxy import parse_proxy
+from kafkaio._config.proxy import parse_proxy
+from kafkaio._dataclass import dataclass
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import OffsetStore, Token
 
 if TYPE_CHECKING:
     import ssl
 
-    from kafkaio.config.login_properties import TokenRequest
+    from kafkaio._config.login_properties import TokenRequest
 
 __all__ = [
     "AllowedHosts",
@@ -526,7 +526,7 @@ class ClientConfig:
         cls, given: str, name: str, suggestions: Collection[str]
     ) -> ConfigurationError:
         # Loaded for mistakes alone.
-        from kafkaio.config.unknown import unknown_option
+        from kafkaio._config.unknown import unknown_option
 
         for other in (ProducerConfig, ConsumerConfig):
             if name in {f.name for f in fields(other)}:
@@ -976,7 +976,7 @@ def _login_of(
     """Read how to log in as Java's clients say it; most programs need nothing of it."""
     if not any(str(name).startswith("sasl.") for name in properties):
         return {}, properties
-    from kafkaio.config.login_properties import read_login
+    from kafkaio._config.login_properties import read_login
 
     return read_login(properties)
 
@@ -1085,7 +1085,7 @@ def _check_sasl(config: ClientConfig) -> None:
 def _check_provider(provider: object) -> None:
     if provider is None or callable(provider):
         return
-    from kafkaio.config.login_properties import TokenRequest
+    from kafkaio._config.login_properties import TokenRequest
 
     if not isinstance(provider, TokenRequest):
         raise wrong_value(
@@ -1192,7 +1192,7 @@ def _parse_server(text: str) -> tuple[str, int]:
     )
     port = int(found["port"] or _DEFAULT_PORT) if found else 0
     if found is None or not 0 < port < 65536 or len(text) > _LONGEST_ADDRESS:
-        from kafkaio.config.shown import shown_server
+        from kafkaio._config.shown import shown_server
 
         url = "; it is no URL" if "://" in text else ""
         raise ConfigurationError(
@@ -1207,7 +1207,7 @@ def _server_with_user(text: str) -> ConfigurationError:
 
     A password can have commas, so no address of the text is looked at by itself.
     """
-    from kafkaio.config.shown import shown_server
+    from kafkaio._config.shown import shown_server
 
     return ConfigurationError(
         f"bootstrap server {shown_server(text)}: no user can stand before a host; "

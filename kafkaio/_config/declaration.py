@@ -7,11 +7,11 @@ everything that is known of the option, and everything else is derived from it:
 - the names and the text values that ``from_properties`` reads;
 - the docstring of the configuration class (`documented`);
 - the signatures of ``Client``, ``Producer`` and ``Consumer`` (`signature`);
-- the keyword types in ``kafkaio/config/options.py`` and the table in
+- the keyword types in ``kafkaio/_config/options.py`` and the table in
   ``docs/reference/options.md``, which ``python -m codegen.options`` writes.
 
 The options of the data source for Spark are declared in the same way
-(`kafkaio.spark.declaration`).
+(`kafkaio.spark._declaration`).
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def types_of(declared: Field[Any]) -> tuple[type, ...]:
 def wrong_value(name: str, value: object, reason: str) -> ConfigurationError:
     """Return the error for a value, which is shown only if it can be no secret."""
     # Loaded for mistakes alone.
-    from kafkaio.config.shown import shown
+    from kafkaio._config.shown import shown
 
     return ConfigurationError(f"{shown(name, value)} {reason}")
 
@@ -252,7 +252,7 @@ def _check_choice(
     if value in choices:
         return
     # Loaded for mistakes alone.
-    from kafkaio.config.unknown import wrong_choice
+    from kafkaio._config.unknown import wrong_choice
 
     raise wrong_choice(name, value, choices)
 

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
-from kafkaio.config.msk import OPTIONS as MSK_OPTIONS
+from kafkaio._config.msk import OPTIONS as MSK_OPTIONS
 from kafkaio.errors import ConfigurationError
 
 __all__ = ["LoginModule", "parse_jaas"]

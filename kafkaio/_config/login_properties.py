@@ -15,10 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Final, Literal, TypeAlias
 
-from kafkaio._dataclass import dataclass
-from kafkaio.config.declaration import wrong_value
-from kafkaio.config.jaas import LoginModule, parse_jaas
-from kafkaio.config.msk import (
+from kafkaio._config.declaration import wrong_value
+from kafkaio._config.jaas import LoginModule, parse_jaas
+from kafkaio._config.msk import (
     CLIENT_HANDLERS,
     LOGIN_HANDLER,
     LOGIN_MODULE,
@@ -26,6 +25,7 @@ from kafkaio.config.msk import (
     MskFacts,
     read_msk,
 )
+from kafkaio._dataclass import dataclass
 from kafkaio.errors import ConfigurationError
 
 __all__ = ["AssertionFacts", "TokenRequest", "read_login"]

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Final
 
+from kafkaio._config.shown import shown_name
 from kafkaio._dataclass import dataclass
-from kafkaio.config.shown import shown_name
 from kafkaio.errors import ConfigurationError
 
 __all__ = [

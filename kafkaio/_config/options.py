@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from kafkaio.config.configs import (
+from kafkaio._config.configs import (
     AllowedHosts,
     Deserializer,
     MaxVersions,

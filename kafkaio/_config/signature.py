@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import get_type_hints
 
-from kafkaio.config.configs import ClientConfig
-from kafkaio.config.options import ClientOptions
+from kafkaio._config.configs import ClientConfig
+from kafkaio._config.options import ClientOptions
 
 __all__ = ["OptionsSignature"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping
 
-from kafkaio.config.shown import shown, shown_name
+from kafkaio._config.shown import shown, shown_name
 from kafkaio.errors import ConfigurationError
 
 __all__ = ["FOREIGN", "nearest", "unknown_option", "wrong_choice"]

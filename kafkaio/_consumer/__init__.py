@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from kafkaio._machines.membership.layout import Layout
-from kafkaio._machines.membership.subscription import Assignor, Subscription
-from kafkaio.consumer.batch import Batch
-from kafkaio.consumer.commit import ToCommit
-from kafkaio.consumer.consumer import Consumer, RewindTo
-from kafkaio.consumer.parallel import DeadLetter, Lane, LaneBatches, LaneIterator
-from kafkaio.consumer.reading.iterators import BatchIterator, Poll, TableIterator
-from kafkaio.consumer.rebalance.events import (
+from kafkaio._consumer.batch import Batch
+from kafkaio._consumer.commit import ToCommit
+from kafkaio._consumer.consumer import Consumer, RewindTo
+from kafkaio._consumer.parallel import DeadLetter, Lane, LaneBatches, LaneIterator
+from kafkaio._consumer.reading.iterators import BatchIterator, Poll, TableIterator
+from kafkaio._consumer.rebalance.events import (
     Assigned,
     Hold,
     Lost,
@@ -17,8 +15,10 @@ from kafkaio.consumer.rebalance.events import (
     Revoked,
     RevokeRequested,
 )
-from kafkaio.consumer.rebalance.feed import Rebalances
-from kafkaio.consumer.statistics import ConsumerStatistics, PartitionStatistics
+from kafkaio._consumer.rebalance.feed import Rebalances
+from kafkaio._consumer.statistics import ConsumerStatistics, PartitionStatistics
+from kafkaio._machines.membership.layout import Layout
+from kafkaio._machines.membership.subscription import Assignor, Subscription
 
 __all__ = [
     "Assigned",

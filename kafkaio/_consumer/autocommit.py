@@ -17,14 +17,14 @@ from typing import Final, Protocol
 
 import anyio
 
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.reading.exclusive import ExclusiveReading
+from kafkaio._consumer.reading.reader import Reader
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.patience import Patience
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.reading.exclusive import ExclusiveReading
-from kafkaio.consumer.reading.reader import Reader
 from kafkaio.errors import (
     BrokerError,
     ClosedError,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias, TypeGuard
 
 from kafkaio._arguments import offset_of, partition_of, type_name
+from kafkaio._consumer.batch import Batch
+from kafkaio._consumer.reading.reader import Reader
 from kafkaio._machines.offsets import Commit
-from kafkaio.consumer.batch import Batch
-from kafkaio.consumer.reading.reader import Reader
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,

@@ -32,6 +32,36 @@ from kafkaio._arguments import (
     seconds_of,
     type_name,
 )
+from kafkaio._client.client import Client, cluster_of
+from kafkaio._client.cluster import Cluster
+from kafkaio._client.offsets import EARLIEST, LATEST
+from kafkaio._config import ConsumerConfig, ConsumerOptions
+from kafkaio._config.configs import iso_duration_ms
+from kafkaio._config.signature import OptionsSignature
+from kafkaio._consumer.commit import ToCommit
+from kafkaio._consumer.core import Core
+from kafkaio._consumer.parallel.dead_letter import DeadLetter
+from kafkaio._consumer.parallel.lanes import LaneIterator
+from kafkaio._consumer.parallel.ports import Transacting, Transacts
+from kafkaio._consumer.parallel.run import Handler, OnDead, Transactions
+from kafkaio._consumer.reading.iterators import (
+    BatchIterator,
+    Poll,
+    TableIterator,
+    until_closed,
+)
+from kafkaio._consumer.rebalance.callbacks import HeldCallbacks, PartitionsCallback
+from kafkaio._consumer.rebalance.events import RevokeRequested
+from kafkaio._consumer.rebalance.feed import Rebalances
+from kafkaio._consumer.statistics import ConsumerStatistics
+from kafkaio._consumer.threaded.core import ThreadedCore
+from kafkaio._consumer.transactions import (
+    JoinedAcross,
+    JoinedTransaction,
+    TransactionOffsets,
+    TransactionOffsetsAcross,
+)
+from kafkaio._consumer.wanted import Topics, Wanted
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.retries import Retry
@@ -39,36 +69,6 @@ from kafkaio._machines.schedule import Ordering
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio._runtime.observer import Observer
-from kafkaio.client.client import Client, cluster_of
-from kafkaio.client.cluster import Cluster
-from kafkaio.client.offsets import EARLIEST, LATEST
-from kafkaio.config import ConsumerConfig, ConsumerOptions
-from kafkaio.config.configs import iso_duration_ms
-from kafkaio.config.signature import OptionsSignature
-from kafkaio.consumer.commit import ToCommit
-from kafkaio.consumer.core import Core
-from kafkaio.consumer.parallel.dead_letter import DeadLetter
-from kafkaio.consumer.parallel.lanes import LaneIterator
-from kafkaio.consumer.parallel.ports import Transacting, Transacts
-from kafkaio.consumer.parallel.run import Handler, OnDead, Transactions
-from kafkaio.consumer.reading.iterators import (
-    BatchIterator,
-    Poll,
-    TableIterator,
-    until_closed,
-)
-from kafkaio.consumer.rebalance.callbacks import HeldCallbacks, PartitionsCallback
-from kafkaio.consumer.rebalance.events import RevokeRequested
-from kafkaio.consumer.rebalance.feed import Rebalances
-from kafkaio.consumer.statistics import ConsumerStatistics
-from kafkaio.consumer.threaded.core import ThreadedCore
-from kafkaio.consumer.transactions import (
-    JoinedAcross,
-    JoinedTransaction,
-    TransactionOffsets,
-    TransactionOffsetsAcross,
-)
-from kafkaio.consumer.wanted import Topics, Wanted
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,

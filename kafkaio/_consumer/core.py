@@ -22,6 +22,45 @@ from uuid import UUID
 
 import anyio
 
+from kafkaio._client.cluster import Cluster
+from kafkaio._client.fanout import Results
+from kafkaio._client.offsets import LATEST, OffsetLookup
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.autocommit import AutoCommitter
+from kafkaio._consumer.commit import (
+    ToCommit,
+    commit_of,
+    partitions_alone,
+    partitions_with_offsets,
+)
+from kafkaio._consumer.commits.committer import OffsetCommitter
+from kafkaio._consumer.fetch.answers import LogEnds
+from kafkaio._consumer.fetch.fetcher import Fetcher
+from kafkaio._consumer.fetch.positioner import Positioner
+from kafkaio._consumer.fetch.resets import NewcomerLookup
+from kafkaio._consumer.group.member import GroupMember
+from kafkaio._consumer.group.rewind import Moved, Rewinder, outcome
+from kafkaio._consumer.parallel.lanes import LaneIterator, Lanes
+from kafkaio._consumer.parallel.run import Handler, OnDead, Runner, Transactions
+from kafkaio._consumer.reading.divider import Divider
+from kafkaio._consumer.reading.exclusive import ExclusiveReading, UserCode
+from kafkaio._consumer.reading.iterators import (
+    BatchIterator,
+    Poll,
+    RecordStream,
+    TableIterator,
+)
+from kafkaio._consumer.reading.progress import HandedOut
+from kafkaio._consumer.reading.reader import Reader
+from kafkaio._consumer.rebalance.assignment import PartitionAssignment
+from kafkaio._consumer.rebalance.callbacks import Callbacks, PartitionsCallback
+from kafkaio._consumer.rebalance.events import Hold, RevokeRequested
+from kafkaio._consumer.rebalance.feed import Rebalances
+from kafkaio._consumer.rebalance.fence import CommitFence
+from kafkaio._consumer.rebalance.groupless import GrouplessAssigner
+from kafkaio._consumer.statistics import ConsumerStatistics, PartitionStatistics
+from kafkaio._consumer.transactions import JoinedTransaction, TransactionOffsets
+from kafkaio._consumer.wanted import Wanted
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.patience import Patience
@@ -37,45 +76,6 @@ from kafkaio._runtime.supervisor import Child, Supervisor
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.cluster import Cluster
-from kafkaio.client.fanout import Results
-from kafkaio.client.offsets import LATEST, OffsetLookup
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.autocommit import AutoCommitter
-from kafkaio.consumer.commit import (
-    ToCommit,
-    commit_of,
-    partitions_alone,
-    partitions_with_offsets,
-)
-from kafkaio.consumer.commits.committer import OffsetCommitter
-from kafkaio.consumer.fetch.answers import LogEnds
-from kafkaio.consumer.fetch.fetcher import Fetcher
-from kafkaio.consumer.fetch.positioner import Positioner
-from kafkaio.consumer.fetch.resets import NewcomerLookup
-from kafkaio.consumer.group.member import GroupMember
-from kafkaio.consumer.group.rewind import Moved, Rewinder, outcome
-from kafkaio.consumer.parallel.lanes import LaneIterator, Lanes
-from kafkaio.consumer.parallel.run import Handler, OnDead, Runner, Transactions
-from kafkaio.consumer.reading.divider import Divider
-from kafkaio.consumer.reading.exclusive import ExclusiveReading, UserCode
-from kafkaio.consumer.reading.iterators import (
-    BatchIterator,
-    Poll,
-    RecordStream,
-    TableIterator,
-)
-from kafkaio.consumer.reading.progress import HandedOut
-from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.rebalance.assignment import PartitionAssignment
-from kafkaio.consumer.rebalance.callbacks import Callbacks, PartitionsCallback
-from kafkaio.consumer.rebalance.events import Hold, RevokeRequested
-from kafkaio.consumer.rebalance.feed import Rebalances
-from kafkaio.consumer.rebalance.fence import CommitFence
-from kafkaio.consumer.rebalance.groupless import GrouplessAssigner
-from kafkaio.consumer.statistics import ConsumerStatistics, PartitionStatistics
-from kafkaio.consumer.transactions import JoinedTransaction, TransactionOffsets
-from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import (
     AuthorizationError,
     ClosedError,
@@ -641,7 +641,7 @@ class Core:
 
         Raises:
             ClosedError: the consumer is closed, or not started.
-            KafkaError: as in `kafkaio.client.telemetry.pusher.Telemetry.instance_id`.
+            KafkaError: as in `kafkaio._client.telemetry.pusher.Telemetry.instance_id`.
         """
         self.check()
         return await self.cluster.telemetry.instance_id(within)

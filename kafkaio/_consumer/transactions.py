@@ -2,8 +2,8 @@
 
 A transaction of a producer commits the offsets of what was consumed together with what
 was produced. The producer sends the requests; it knows the consumer by the Protocols of
-`kafkaio.producer.ports`, which the classes here have. Nothing here imports the producer
-(ADR 21).
+`kafkaio._producer.ports`, which the classes here have. Nothing here imports the
+producer (ADR 21).
 
 `TransactionOffsets` are offsets for one commit. They are fenced as plain commits are:
 by the numbers of the assignments before each request, and by the member's identity.
@@ -34,13 +34,13 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from kafkaio._consumer.reading.progress import HandedOut
+from kafkaio._consumer.reading.reader import Reader
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.transaction_holds import TransactionHolds
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.thread import caller, refer
-from kafkaio.consumer.reading.progress import HandedOut
-from kafkaio.consumer.reading.reader import Reader
 from kafkaio.errors import KafkaError, PartitionLost, UsageError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -150,7 +150,7 @@ class TransactionPort(OffsetPort, Protocol):
 
 
 class TransactionOffsets:
-    """Offsets that a transaction commits; see `kafkaio.producer.ports.GroupOffsets`.
+    """Offsets that a transaction commits; see `kafkaio._producer.ports.GroupOffsets`.
 
     Args:
         commit: the offsets: some.
@@ -208,7 +208,7 @@ class TransactionOffsets:
 
 
 class JoinedTransaction:
-    """A transaction at work; see `kafkaio.producer.ports.ConsumerInTransaction`.
+    """A transaction at work; see `kafkaio._producer.ports.ConsumerInTransaction`.
 
     It begins with what was handed out before and is not finished: the program may work
     on that within the transaction.

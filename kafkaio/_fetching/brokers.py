@@ -7,7 +7,7 @@ from typing import Protocol
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._runtime.clock import now
-from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.types import TopicPartition
 
 __all__ = ["FetchBrokers", "KnownCluster", "target_of"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kafkaio.client.destinations import Leader
-from kafkaio.client.fanout import Answer, Operation, Results, Terms
-from kafkaio.client.offsets import Cluster
+from kafkaio._client.destinations import Leader
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
+from kafkaio._client.offsets import Cluster
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,

@@ -36,39 +36,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
-from kafkaio._machines.fetch_session import FetchPlan, FetchTarget
-from kafkaio._machines.ranges import Answer, Ranges, RangeState
-from kafkaio._machines.reactions import Step, reaction
-from kafkaio._net.connection import Connection
-from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._records.batch import Batch, Decompressor
-from kafkaio._runtime.clock import now, roll
-from kafkaio._runtime.supervisor import Child
-from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client import offsets
-from kafkaio.client.offsets import EARLIEST, LATEST, OffsetLookup
-from kafkaio.client.retry import Attempts
-from kafkaio.config import ClientConfig
-from kafkaio.errors import (
-    BrokerError,
-    CorruptRecord,
-    KafkaError,
-    KafkaTimeout,
-    LogTruncated,
-    NetworkError,
-    OffsetOutOfRange,
-    RecordTooLarge,
-    UnknownTopicOrPartition,
-)
-from kafkaio.fetching.brokers import FetchBrokers, KnownCluster, target_of
-from kafkaio.fetching.messages import (
+from kafkaio._client import offsets
+from kafkaio._client.offsets import EARLIEST, LATEST, OffsetLookup
+from kafkaio._client.retry import Attempts
+from kafkaio._config import ClientConfig
+from kafkaio._fetching.brokers import FetchBrokers, KnownCluster, target_of
+from kafkaio._fetching.messages import (
     FetchLimits,
     answers,
     fetch_request,
     highest_version,
     sessionless,
 )
-from kafkaio.fetching.parts import (
+from kafkaio._fetching.parts import (
     AT_ONCE,
     SLICE,
     IsolationFilter,
@@ -81,9 +61,29 @@ from kafkaio.fetching.parts import (
     too_large,
     unreadable,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio._machines.fetch_session import FetchPlan, FetchTarget
+from kafkaio._machines.ranges import Answer, Ranges, RangeState
+from kafkaio._machines.reactions import Step, reaction
+from kafkaio._net.connection import Connection
+from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._records.batch import Batch, Decompressor
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.supervisor import Child
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.errors import (
+    BrokerError,
+    CorruptRecord,
+    KafkaError,
+    KafkaTimeout,
+    LogTruncated,
+    NetworkError,
+    OffsetOutOfRange,
+    RecordTooLarge,
+    UnknownTopicOrPartition,
+)
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from kafkaio.types import OffsetRange, TopicPartition
 
@@ -638,7 +638,7 @@ class RangeFetcher:
         self._ranges.asking(node)
 
     async def _validate(self, moved: Sequence[RangeState]) -> None:
-        from kafkaio.fetching.epochs import EpochLookup  # rarely needed
+        from kafkaio._fetching.epochs import EpochLookup  # rarely needed
 
         view = self._cluster.view
         seconds = self._config.request_timeout_ms / 1000

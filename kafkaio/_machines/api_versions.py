@@ -15,8 +15,8 @@ from typing import Final
 
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 
 __all__ = ["Announced", "ApiVersions", "Features", "SecondLooks", "software_version"]

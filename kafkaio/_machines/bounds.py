@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.message import Field, Message, Struct
+from kafkaio.protocol._message import Field, Message, Struct
 
 __all__ = [
     "ADDRESSES",

@@ -25,7 +25,7 @@ from typing import Final
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.sequence import Identity
 from kafkaio._machines.transaction import FENCING, End, Protocol
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 
 __all__ = ["DetachedEnd", "DetachedTransaction", "end_of"]
 

@@ -19,7 +19,7 @@ from typing import Final
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 __all__ = ["FetchPlan", "FetchSession", "FetchTarget"]

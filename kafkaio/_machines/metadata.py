@@ -31,9 +31,9 @@ from uuid import UUID
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import reaction
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,

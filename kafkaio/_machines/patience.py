@@ -13,7 +13,7 @@ from math import inf
 from typing import Final, Self
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 
 __all__ = ["ASKED_FOR", "BEFORE_RELEASE", "UNKNOWN_TOPIC", "Doubt", "Patience"]
 

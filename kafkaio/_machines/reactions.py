@@ -15,8 +15,8 @@ from dataclasses import replace
 from enum import Enum, auto
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 
 __all__ = [
     "BASE",

@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import reaction
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Response, Struct
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Response, Struct
 
 __all__ = ["NodeLoad", "least_loaded_first", "misrouted"]
 

@@ -30,7 +30,7 @@ from typing import Final
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 
 __all__ = ["DEFAULT_INTERVAL", "Ledger", "Step", "Subscription", "TelemetryMachine"]
 

@@ -60,7 +60,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.sequence import Identity
 from kafkaio.errors import InternalError, KafkaError
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 __all__ = [

@@ -45,14 +45,14 @@ from kafkaio.errors import (
     KafkaError,
     ProtocolError,
 )
-from kafkaio.protocol.framing import LENGTH_SIZE
-from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
+from kafkaio.protocol._framing import LENGTH_SIZE
+from kafkaio.protocol._message import Buffer, Request, Response, ResponseT
 from kafkaio.types import Broker
 
 if TYPE_CHECKING:
     from kafkaio._machines.sasl.mechanism import Mechanism
     from kafkaio._machines.sasl.session import Session
-    from kafkaio.security.login import Login
+    from kafkaio.security._login import Login
 
 __all__ = ["Connection", "ConnectionStatistics", "Reply", "Sasl"]
 

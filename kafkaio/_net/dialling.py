@@ -19,6 +19,7 @@ from typing import Final
 
 import anyio
 
+from kafkaio._config.proxy import Proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._net.race import STAGGER, Attempt, Race
 from kafkaio._net.resolver import Address, Resolver
@@ -33,7 +34,6 @@ from kafkaio._net.transport import (
     Transport,
 )
 from kafkaio._runtime.clock import now
-from kafkaio.config.proxy import Proxy
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
 
 __all__ = ["TcpDial"]

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from kafkaio._net.receive import FrameReceiver, LargeFrames
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio.errors import BrokerNotAvailable, ProtocolError
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._message import Buffer
 
 __all__ = [
     "MAX_REQUEST_BYTES",

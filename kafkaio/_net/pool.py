@@ -475,7 +475,7 @@ class Pool:
         login = self._settings.login
         if self._has_warned or login is None or self._settings.tls is not None:
             return
-        from kafkaio.security.loopback import is_loopback  # with SASL alone
+        from kafkaio.security._loopback import is_loopback  # with SASL alone
 
         is_own = is_loopback(host.rstrip(".").lower())
         if login.mechanism in _REVEALING and not is_own:

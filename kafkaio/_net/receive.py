@@ -16,8 +16,8 @@ from typing import Final
 from kafkaio._dataclass import dataclass
 from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.frame_pool import frame_pool
-from kafkaio.protocol.framing import frame_size
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._framing import frame_size
+from kafkaio.protocol._message import Buffer
 
 __all__ = ["SCRATCH_BYTES", "FrameReceiver", "LargeFrames"]
 

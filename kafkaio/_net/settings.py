@@ -11,23 +11,23 @@ from importlib.util import find_spec
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from kafkaio._config import ClientConfig
+from kafkaio._config.configs import AllowedHosts, versions_of
+from kafkaio._config.proxy import Proxy, parse_proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import software_version
 from kafkaio._machines.backoff import Backoff, ReconnectSchedule
 from kafkaio._machines.connection.handshake import Identity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
-from kafkaio.config import ClientConfig
-from kafkaio.config.configs import AllowedHosts, versions_of
-from kafkaio.config.proxy import Proxy, parse_proxy
 from kafkaio.errors import ConfigurationError
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
-from kafkaio.security.tls import contexts_for
+from kafkaio.security._tls import contexts_for
 from kafkaio.types import Broker
 
 if TYPE_CHECKING:
-    from kafkaio.security.login import Login
+    from kafkaio.security._login import Login
 
 __all__ = ["NetSettings"]
 
@@ -227,6 +227,6 @@ def _by_key(versions: Mapping[str, int]) -> dict[int, int]:
 def _login(config: ClientConfig) -> Login | None:
     if not config.security_protocol.startswith("SASL_"):
         return None
-    from kafkaio.security.login import login_for  # with SASL alone
+    from kafkaio.security._login import login_for  # with SASL alone
 
     return login_for(config)

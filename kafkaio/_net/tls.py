@@ -28,7 +28,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from kafkaio.errors import AuthenticationError
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._message import Buffer
 
 __all__ = ["TlsLayer", "explained", "is_refusal"]
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
+from kafkaio._config.proxy import Proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._net.receive import FrameReceiver, LargeFrames
 from kafkaio._net.tls import TlsLayer
-from kafkaio.config.proxy import Proxy
 from kafkaio.errors import AuthenticationError, ProtocolError
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._message import Buffer
 
 __all__ = [
     "Dial",

@@ -15,8 +15,8 @@ import h11
 from python_socks import ProxyError, ProxyType
 from python_socks.async_.asyncio import Proxy as SocksProxy
 
+from kafkaio._config.proxy import Proxy
 from kafkaio._net.transport import ProxyRefused
-from kafkaio.config.proxy import Proxy
 
 __all__ = ["open_tunnel"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkaio.producer.bulk import DeliveriesFailed, TableDelivery
-from kafkaio.producer.delivery import Delivery
-from kafkaio.producer.producer import Producer, ProducerStatistics
+from kafkaio._producer.bulk import DeliveriesFailed, TableDelivery
+from kafkaio._producer.delivery import Delivery
+from kafkaio._producer.producer import Producer, ProducerStatistics
 
 if TYPE_CHECKING:
-    from kafkaio.producer.transaction import Transaction, TransactionOutcome
+    from kafkaio._producer.transaction import Transaction, TransactionOutcome
 
 __all__ = [
     "DeliveriesFailed",
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> object:
     # Imported late: most producers have no transactions.
     if name not in {"Transaction", "TransactionOutcome"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kafkaio.producer import transaction
+    from kafkaio._producer import transaction
 
     value: object = getattr(transaction, name)
     return value

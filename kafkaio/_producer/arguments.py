@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkaio._arguments import check_partition, check_topic, type_name
+from kafkaio._config import ProducerConfig, Serializer
 from kafkaio._machines.accumulator import PlainRecord
 from kafkaio._runtime.clock import wall_ms
-from kafkaio.config import ProducerConfig, Serializer
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.types import Header, Headers
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeAlias, overloa
 
 from kafkaio._arguments import check_partition, check_topic, type_name
 from kafkaio._machines.accumulator import PlainRecord, Receipt
+from kafkaio._producer.delivery import Delivery, are_settled, settled
 from kafkaio._records._impl import Places, metadata_run
 from kafkaio._records.batch import BatchBuilder, Rows
 from kafkaio.errors import (
@@ -32,8 +33,7 @@ from kafkaio.errors import (
     RecordTooLarge,
     UsageError,
 )
-from kafkaio.producer.delivery import Delivery, are_settled, settled
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.types import Headers, NewRecord, RecordMetadata
 
 if TYPE_CHECKING:

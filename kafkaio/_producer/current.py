@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkaio.producer.producer import Producer
+from kafkaio._producer.producer import Producer
 
 __all__ = ["is_current"]
 

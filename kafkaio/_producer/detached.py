@@ -14,21 +14,13 @@ from __future__ import annotations
 from math import inf
 
 from kafkaio._arguments import seconds_of
+from kafkaio._client.client import Client, cluster_of
+from kafkaio._client.coordination import CoordinatorRpc
+from kafkaio._client.retry import Attempts
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.detached import DetachedEnd, DetachedTransaction, end_of
 from kafkaio._machines.transaction import End, Protocol, TransactionOutcome
-from kafkaio._runtime.clock import now
-from kafkaio.client.client import Client, cluster_of
-from kafkaio.client.coordination import CoordinatorRpc
-from kafkaio.client.retry import Attempts
-from kafkaio.errors import (
-    KafkaError,
-    OutcomeUnknown,
-    RequestTimeout,
-    TransactionAborted,
-    UnsupportedVersion,
-)
-from kafkaio.producer.repeating import (
+from kafkaio._producer.repeating import (
     ASK_AGAIN,
     END_TV2,
     Busy,
@@ -37,9 +29,17 @@ from kafkaio.producer.repeating import (
     end_request,
     is_doubtful,
 )
-from kafkaio.producer.transaction import Transaction
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio._producer.transaction import Transaction
+from kafkaio._runtime.clock import now
+from kafkaio.errors import (
+    KafkaError,
+    OutcomeUnknown,
+    RequestTimeout,
+    TransactionAborted,
+    UnsupportedVersion,
+)
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages.end_txn import EndTxnResponse
 
 __all__ = ["DetachedTransaction", "detach", "end_detached"]

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from kafkaio._client.destinations import ANY, Destination
+from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._machines.sequence import Identity, ProducerIdentity
-from kafkaio.client.destinations import ANY, Destination
-from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.errors import KafkaError
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.message import Request, ResponseT
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._message import Request, ResponseT
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 
 __all__ = ["IdentityRequester"]

@@ -17,22 +17,22 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kafkaio._arguments import check_topic
+from kafkaio._config import ProducerConfig
 from kafkaio._machines.accumulator import Accumulator, PlainRecord
-from kafkaio._records._impl import OpenBatches
-from kafkaio._records.batch import Rows
-from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.config import ProducerConfig
-from kafkaio.errors import BrokerError, BufferFull
-from kafkaio.producer.arguments import RecordMaker, check_destination
-from kafkaio.producer.backpressure import BufferSpace
-from kafkaio.producer.bulk import (
+from kafkaio._producer.arguments import RecordMaker, check_destination
+from kafkaio._producer.backpressure import BufferSpace
+from kafkaio._producer.bulk import (
     SentValues,
     TableArguments,
     TableDelivery,
     TableRows,
     plan,
 )
-from kafkaio.producer.delivery import Delivery
+from kafkaio._producer.delivery import Delivery
+from kafkaio._records._impl import OpenBatches
+from kafkaio._records.batch import Rows
+from kafkaio._runtime.clock import now, wall_ms
+from kafkaio.errors import BrokerError, BufferFull
 from kafkaio.types import Headers, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from kafkaio._config import ProducerConfig
 from kafkaio._machines.accumulator import Landing, NodeState, ProduceBatch
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import Endpoint
 from kafkaio._machines.reactions import Harm, Reaction, Step, known_code, reaction
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import AcknowledgedBatch, Observer, observes
-from kafkaio.config import ProducerConfig
 from kafkaio.errors import (
     BrokerError,
     ConnectionLost,
@@ -27,9 +27,9 @@ from kafkaio.errors import (
     RecordTooLarge,
     TransactionAborted,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceResponse,

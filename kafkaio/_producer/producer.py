@@ -3,9 +3,9 @@
 A record passes through three stages. Taking it in is synchronous: `Producer` puts it
 into the open batch of its partition, directly (`kafkaio._records._append`) or through
 the accumulator (`kafkaio._machines.accumulator`), and returns a `Delivery`. The sender
-(`kafkaio.producer.sender`) writes batches to the brokers, and `outcomes` settles their
+(`kafkaio._producer.sender`) writes batches to the brokers, and `outcomes` settles their
 deliveries by the answers. A call waits only where the buffer has no space
-(`kafkaio.producer.backpressure`), or for deliveries.
+(`kafkaio._producer.backpressure`), or for deliveries.
 
 Background tasks and callbacks hold the parts of a producer and never the producer, so
 that one that is forgotten open is collected, warns and ends its parts.
@@ -22,6 +22,10 @@ from uuid import UUID
 import anyio
 
 from kafkaio._arguments import check_topic, seconds_of
+from kafkaio._client.client import Client, cluster_of
+from kafkaio._client.cluster import Cluster
+from kafkaio._config import ProducerConfig, ProducerOptions
+from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.accumulator import (
     Accumulator,
@@ -33,35 +37,31 @@ from kafkaio._machines.accumulator import (
 )
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._net.transport import Dial
+from kafkaio._producer.backpressure import BufferSpace
+from kafkaio._producer.bulk import TableArguments, TableDelivery
+from kafkaio._producer.delivery import Delivery, settled, waiting_at
+from kafkaio._producer.intake import TURN_BYTES, Intake
+from kafkaio._producer.lost import LostRecords
+from kafkaio._producer.ports import TransactionalConsumer
+from kafkaio._producer.sender import Sender
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
 from kafkaio._runtime.clock import now, roll, wall_clock
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle, State, weakly
-from kafkaio.client.client import Client, cluster_of
-from kafkaio.client.cluster import Cluster
-from kafkaio.config import ProducerConfig, ProducerOptions
-from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import (
     ArgumentTypeError,
     ClosedError,
     KafkaTimeout,
     UsageError,
 )
-from kafkaio.producer.backpressure import BufferSpace
-from kafkaio.producer.bulk import TableArguments, TableDelivery
-from kafkaio.producer.delivery import Delivery, settled, waiting_at
-from kafkaio.producer.intake import TURN_BYTES, Intake
-from kafkaio.producer.lost import LostRecords
-from kafkaio.producer.ports import TransactionalConsumer
-from kafkaio.producer.sender import Sender
 from kafkaio.types import Headers, Metric, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkaio.producer.transaction import Transaction
-    from kafkaio.producer.transaction_manager import TransactionManager
+    from kafkaio._producer.transaction import Transaction
+    from kafkaio._producer.transaction_manager import TransactionManager
 
 __all__ = ["Producer", "ProducerStatistics"]
 
@@ -183,7 +183,7 @@ class Producer(Closeable):
         self._transactions: TransactionManager | None = None
         if is_transactional:
             # Imported late: most producers have no transactions.
-            from kafkaio.producer.transaction_manager import TransactionManager
+            from kafkaio._producer.transaction_manager import TransactionManager
 
             assert self._identity is not None
             self._transactions = TransactionManager(
@@ -756,7 +756,7 @@ class Producer(Closeable):
             raise ArgumentTypeError(
                 f"consumer must be a kafkaio.Consumer, not {type(consumer).__name__}"
             )
-        from kafkaio.producer.transaction import Transaction
+        from kafkaio._producer.transaction import Transaction
 
         return Transaction(self._transactions, self._intake, self._life, consumer)
 

@@ -1,10 +1,10 @@
 """How requests of transactions are repeated: the waits, and which answers count.
 
-`kafkaio.client.coordination` repeats a request to a coordinator. The classes here tell
+`kafkaio._client.coordination` repeats a request to a coordinator. The classes here tell
 it how long to wait in between (`Busy`, `Pace`), remember whether an attempt may take
 effect although no answer came (`Unanswered`), and have an answer that makes no sense
-asked for again (`Doubts`). `kafkaio.producer.transaction_manager` uses them, and
-`kafkaio.producer.detached`.
+asked for again (`Doubts`). `kafkaio._producer.transaction_manager` uses them, and
+`kafkaio._producer.detached`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from kafkaio._machines.sequence import Identity
 from kafkaio._machines.transaction import End, Protocol
 from kafkaio._runtime.clock import now
 from kafkaio.errors import KafkaError
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 __all__ = [

@@ -20,6 +20,9 @@ from typing import Protocol, TypeAlias
 
 import anyio
 
+from kafkaio._client.cluster import Cluster
+from kafkaio._client.retry import RetryPolicy
+from kafkaio._config import ProducerConfig
 from kafkaio._machines.accumulator import Accumulator, ProduceBatch, Receipt
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import ClusterView
@@ -27,23 +30,20 @@ from kafkaio._machines.reactions import Harm
 from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._producer.backpressure import BufferSpace
+from kafkaio._producer.identity import IdentityRequester
+from kafkaio._producer.outcomes import Outcomes
 from kafkaio._runtime.clock import roll
 from kafkaio._runtime.supervisor import TaskScope
 from kafkaio._runtime.timer import Timer
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.cluster import Cluster
-from kafkaio.client.retry import RetryPolicy
-from kafkaio.config import ProducerConfig
 from kafkaio.errors import (
     AuthenticationError,
     KafkaError,
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.producer.backpressure import BufferSpace
-from kafkaio.producer.identity import IdentityRequester
-from kafkaio.producer.outcomes import Outcomes
-from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,

@@ -1,7 +1,7 @@
 """One transaction, as users see it: `Transaction`, whole.
 
-It takes records in as the producer does (`kafkaio.producer.intake`), as long as it is
-open. `kafkaio.producer.transaction_manager` begins and ends it.
+It takes records in as the producer does (`kafkaio._producer.intake`), as long as it is
+open. `kafkaio._producer.transaction_manager` begins and ends it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ from typing import TYPE_CHECKING, Self
 
 from kafkaio._machines.detached import DetachedTransaction
 from kafkaio._machines.transaction import TransactionOutcome
+from kafkaio._producer.bulk import TableArguments, TableDelivery
+from kafkaio._producer.delivery import Delivery
+from kafkaio._producer.intake import TURN_BYTES, Intake
+from kafkaio._producer.ports import GroupOffsets, TransactionalConsumer
+from kafkaio._producer.transaction_manager import Run, TransactionManager
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._runtime.lifecycle import Lifecycle
 from kafkaio.errors import (
@@ -24,11 +29,6 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.producer.bulk import TableArguments, TableDelivery
-from kafkaio.producer.delivery import Delivery
-from kafkaio.producer.intake import TURN_BYTES, Intake
-from kafkaio.producer.ports import GroupOffsets, TransactionalConsumer
-from kafkaio.producer.transaction_manager import Run, TransactionManager
 from kafkaio.types import (
     GroupMetadata,
     Headers,
@@ -202,7 +202,7 @@ class Transaction:
         await self._manager.abort(self._run)
 
     async def _detach(self) -> DetachedTransaction:
-        # `kafkaio.producer.detached.detach`.
+        # `kafkaio._producer.detached.detach`.
         self._check_begun()
         if self._run.consumer is not None:
             raise UsageError(

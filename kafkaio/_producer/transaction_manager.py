@@ -23,6 +23,10 @@ from typing import Final, Generic, TypeVar
 
 import anyio
 
+from kafkaio._client.cluster import Cluster
+from kafkaio._client.coordination import CoordinatorConnection, CoordinatorRpc
+from kafkaio._client.retry import Attempts
+from kafkaio._config import ProducerConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.accumulator import (
     Accumulator,
@@ -60,14 +64,25 @@ from kafkaio._machines.transaction import (
     TransactionOutcome,
 )
 from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._producer.backpressure import BufferSpace
+from kafkaio._producer.outcomes import forgotten, in_doubt
+from kafkaio._producer.ports import ConsumerInTransaction, GroupOffsets
+from kafkaio._producer.repeating import (
+    ASK_AGAIN,
+    END_TV2,
+    MARKER_PACE,
+    Busy,
+    Doubts,
+    Pace,
+    Unanswered,
+    end_request,
+    is_doubtful,
+)
+from kafkaio._producer.sender import Sender
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.supervisor import Child, start_detached
 from kafkaio._runtime.timer import Timer
-from kafkaio.client.cluster import Cluster
-from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
-from kafkaio.client.retry import Attempts
-from kafkaio.config import ProducerConfig
 from kafkaio.errors import (
     ClosedError,
     CommitFailed,
@@ -81,26 +96,11 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.producer.backpressure import BufferSpace
-from kafkaio.producer.outcomes import forgotten, in_doubt
-from kafkaio.producer.ports import ConsumerInTransaction, GroupOffsets
-from kafkaio.producer.repeating import (
-    ASK_AGAIN,
-    END_TV2,
-    MARKER_PACE,
-    Busy,
-    Doubts,
-    Pace,
-    Unanswered,
-    end_request,
-    is_doubtful,
-)
-from kafkaio.producer.sender import Sender
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request as RequestMessage
-from kafkaio.protocol.message import Response
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request as RequestMessage
+from kafkaio.protocol._message import Response
 from kafkaio.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,

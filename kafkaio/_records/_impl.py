@@ -113,7 +113,7 @@ else:
         open_batch_first,
     )
     from kafkaio._records._speedups import (
-        RecordStream as RecordStream,  # for kafkaio.consumer.reading.iterators
+        RecordStream as RecordStream,  # for kafkaio._consumer.reading.iterators
     )
 
 

@@ -154,7 +154,7 @@ cdef class Handout:
 cdef class RecordStream:
     """The asynchronous iterator over the records of a `Handout`.
 
-    See `kafkaio.consumer.reading.iterators.PlainStream`. One task at a time can drive
+    See `kafkaio._consumer.reading.iterators.PlainStream`. One task at a time can drive
     it. A second ``__anext__`` before the first one was awaited returns a coroutine of
     ``wait`` instead of the stream.
     """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafkaio.admin.admin import Admin
-from kafkaio.admin.types import (
+from kafkaio.admin._admin import Admin
+from kafkaio.admin._types import (
     AclBinding,
     AclBindingFilter,
     AclOperation,

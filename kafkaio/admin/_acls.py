@@ -12,9 +12,11 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from kafkaio._arguments import type_name
-from kafkaio.admin.asking import AdminCluster, ask, distinct, items_of
-from kafkaio.admin.single import ask_one, known_of, principal_of, reason
-from kafkaio.admin.types import (
+from kafkaio._client.destinations import ANY, Controller
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
+from kafkaio.admin._asking import AdminCluster, ask, distinct, items_of
+from kafkaio.admin._single import ask_one, known_of, principal_of, reason
+from kafkaio.admin._types import (
     ACL_OPERATIONS,
     AclBinding,
     AclBindingFilter,
@@ -23,10 +25,8 @@ from kafkaio.admin.types import (
     AclPermission,
     AclResourceType,
 )
-from kafkaio.client.destinations import ANY, Controller
-from kafkaio.client.fanout import Answer, Operation, Results, Terms
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, ProtocolError
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages import create_acls as create_api
 from kafkaio.protocol.messages import delete_acls as delete_api
 from kafkaio.protocol.messages import describe_acls as describe_api

@@ -2,7 +2,7 @@
 
 It has the life of any client: started, used by any number of tasks, closed. It starts
 no task of its own. What its operations ask and change stands in the modules beside it,
-by subject: `kafkaio.admin.transactions`.
+by subject: `kafkaio.admin._transactions`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,19 @@ from kafkaio._arguments import (
     topics_of,
     type_name,
 )
+from kafkaio._client.client import Client, cluster_of
+from kafkaio._client.cluster import Cluster
+from kafkaio._client.fanout import Results
+from kafkaio._client.offsets import AdminMoment
+from kafkaio._config import ClientConfig, ClientOptions
+from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle
-from kafkaio.admin.asking import distinct, items_of, outcome
-from kafkaio.admin.transactions import Transactions
-from kafkaio.admin.types import (
+from kafkaio.admin._asking import distinct, items_of, outcome
+from kafkaio.admin._transactions import Transactions
+from kafkaio.admin._types import (
     AclBinding,
     AclBindingFilter,
     ClusterDescription,
@@ -74,12 +80,6 @@ from kafkaio.admin.types import (
     TransactionListing,
     TransactionState,
 )
-from kafkaio.client.client import Client, cluster_of
-from kafkaio.client.cluster import Cluster
-from kafkaio.client.fanout import Results
-from kafkaio.client.offsets import AdminMoment
-from kafkaio.config import ClientConfig, ClientOptions
-from kafkaio.config.signature import OptionsSignature
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -425,7 +425,7 @@ class Admin(Closeable):
             ArgumentValueError: a name is there twice.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.topics import Topics, check_new
+        from kafkaio.admin._topics import Topics, check_new
 
         deadline = self._deadline(timeout)
         wanted = check_new(topics)
@@ -483,7 +483,7 @@ class Admin(Closeable):
             ArgumentValueError: a topic is there twice.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.topics import Topics, check_ids
+        from kafkaio.admin._topics import Topics, check_ids
 
         deadline = self._deadline(timeout)
         wanted = check_ids(topics)
@@ -513,7 +513,7 @@ class Admin(Closeable):
             RequestTimeout: no broker answered in time.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.topics import Topics
+        from kafkaio.admin._topics import Topics
 
         listed = await Topics(self._cluster).listed(self._deadline(timeout))
         return {each.name: each for each in listed if internal or not each.is_internal}
@@ -571,7 +571,7 @@ class Admin(Closeable):
             ArgumentValueError: a topic is there twice.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.topics import Topics, check_ids
+        from kafkaio.admin._topics import Topics, check_ids
 
         deadline = self._deadline(timeout)
         wanted = check_ids(topics)
@@ -598,7 +598,7 @@ class Admin(Closeable):
             ArgumentTypeError: an argument has the wrong type.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.topics import Topics
+        from kafkaio.admin._topics import Topics
 
         deadline = self._deadline(timeout)
         names = topics_of(topics)
@@ -661,7 +661,7 @@ class Admin(Closeable):
             AdminErrors: several topics failed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.partitions import Partitions, check_counts
+        from kafkaio.admin._partitions import Partitions, check_counts
 
         deadline = self._deadline(timeout)
         wanted = check_counts(counts)
@@ -723,8 +723,8 @@ class Admin(Closeable):
             AdminErrors: several partitions failed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.asking import member_of
-        from kafkaio.admin.partitions import Partitions
+        from kafkaio.admin._asking import member_of
+        from kafkaio.admin._partitions import Partitions
 
         deadline = self._deadline(timeout)
         kind = member_of("election", ElectionType, election)
@@ -787,7 +787,7 @@ class Admin(Closeable):
             AdminErrors: several partitions failed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.partitions import Partitions, check_replicas
+        from kafkaio.admin._partitions import Partitions, check_replicas
 
         deadline = self._deadline(timeout)
         wanted = check_replicas(replicas)
@@ -820,7 +820,7 @@ class Admin(Closeable):
             RequestTimeout: there was no answer in time.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.partitions import Partitions
+        from kafkaio.admin._partitions import Partitions
 
         deadline = self._deadline(timeout)
         wanted = None if partitions is None else partitions_of(partitions)
@@ -872,8 +872,8 @@ class Admin(Closeable):
             AdminErrors: several brokers failed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.asking import items_of
-        from kafkaio.admin.partitions import Partitions
+        from kafkaio.admin._asking import items_of
+        from kafkaio.admin._partitions import Partitions
 
         deadline = self._deadline(timeout)
         wanted: list[int] | None = None
@@ -932,7 +932,7 @@ class Admin(Closeable):
             ArgumentValueError: a replica is there twice.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.partitions import Partitions, check_places
+        from kafkaio.admin._partitions import Partitions, check_places
 
         deadline = self._deadline(timeout)
         wanted = check_places(replicas)
@@ -989,7 +989,7 @@ class Admin(Closeable):
             AdminErrors: several replicas failed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.partitions import Partitions
+        from kafkaio.admin._partitions import Partitions
 
         deadline = self._deadline(timeout)
         results = await Partitions(self._cluster).put_into(directories, deadline)
@@ -1065,7 +1065,7 @@ class Admin(Closeable):
                 has no time zone.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.client.offsets import OffsetLookup, places_of
+        from kafkaio._client.offsets import OffsetLookup, places_of
 
         deadline = self._deadline(timeout)
         times = places_of(partitions)
@@ -1121,7 +1121,7 @@ class Admin(Closeable):
             ArgumentValueError: an offset is negative.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.partitions import Partitions, check_ends
+        from kafkaio.admin._partitions import Partitions, check_ends
 
         deadline = self._deadline(timeout)
         wanted = check_ends(offsets)
@@ -1185,7 +1185,7 @@ class Admin(Closeable):
             ArgumentValueError: the name of a broker is no node id.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.configs import Configs, check_resources
+        from kafkaio.admin._configs import Configs, check_resources
 
         deadline = self._deadline(timeout)
         wanted = check_resources(resources)
@@ -1251,7 +1251,7 @@ class Admin(Closeable):
             ArgumentValueError: a config is changed twice, or lacks a value.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.configs import Configs, check_changes
+        from kafkaio.admin._configs import Configs, check_changes
 
         deadline = self._deadline(timeout)
         wanted = check_changes(changes)
@@ -1284,8 +1284,8 @@ class Admin(Closeable):
             ArgumentValueError: a type is unknown.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.asking import member_of
-        from kafkaio.admin.configs import Configs
+        from kafkaio.admin._asking import member_of
+        from kafkaio.admin._configs import Configs
 
         deadline = self._deadline(timeout)
         kinds = (
@@ -1331,8 +1331,8 @@ class Admin(Closeable):
             ArgumentValueError: a state or a type is unknown.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.asking import member_of
-        from kafkaio.admin.groups import Groups
+        from kafkaio.admin._asking import member_of
+        from kafkaio.admin._groups import Groups
 
         deadline = self._deadline(timeout)
         results = await Groups(self._cluster).listed(
@@ -1397,7 +1397,7 @@ class Admin(Closeable):
             ArgumentValueError: a group is there twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.groups import Groups
+        from kafkaio.admin._groups import Groups
 
         deadline = self._deadline(timeout)
         wanted = _names("groups", groups)
@@ -1458,7 +1458,7 @@ class Admin(Closeable):
             ArgumentValueError: a group is there twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.groups import Groups
+        from kafkaio.admin._groups import Groups
 
         deadline = self._deadline(timeout)
         wanted = _names("groups", groups)
@@ -1522,7 +1522,7 @@ class Admin(Closeable):
         return_errors: bool,
         timeout: float | None,  # noqa: ASYNC109
     ) -> dict[str, None] | dict[str, KafkaError | None]:
-        from kafkaio.admin.groups import Groups
+        from kafkaio.admin._groups import Groups
 
         deadline = self._deadline(timeout)
         wanted = _names("groups", groups)
@@ -1584,7 +1584,7 @@ class Admin(Closeable):
             AdminErrors: several members failed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.groups import Groups
+        from kafkaio.admin._groups import Groups
 
         deadline = self._deadline(timeout)
         check_group(group)
@@ -1665,7 +1665,7 @@ class Admin(Closeable):
         dict[str, dict[TopicPartition, OffsetAndMetadata | None]]
         | dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]
     ):
-        from kafkaio.admin.groups import Groups
+        from kafkaio.admin._groups import Groups
 
         deadline = self._deadline(timeout)
         wanted = _partitions_by_group(groups)
@@ -1733,7 +1733,7 @@ class Admin(Closeable):
         return_errors: bool,
         timeout: float | None,  # noqa: ASYNC109
     ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
-        from kafkaio.admin.groups import Groups
+        from kafkaio.admin._groups import Groups
 
         deadline = self._deadline(timeout)
         check_group(group)
@@ -1801,7 +1801,7 @@ class Admin(Closeable):
         return_errors: bool,
         timeout: float | None,  # noqa: ASYNC109
     ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
-        from kafkaio.admin.groups import Groups
+        from kafkaio.admin._groups import Groups
 
         deadline = self._deadline(timeout)
         check_group(group)
@@ -1865,7 +1865,7 @@ class Admin(Closeable):
             AdminErrors: several groups failed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.groups import Groups
+        from kafkaio.admin._groups import Groups
 
         deadline = self._deadline(timeout)
         wanted = _names("groups", groups)
@@ -1911,7 +1911,7 @@ class Admin(Closeable):
                 shift.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.groups import Groups, check_reset
+        from kafkaio.admin._groups import Groups, check_reset
 
         deadline = self._deadline(timeout)
         check_group(group)
@@ -1978,7 +1978,7 @@ class Admin(Closeable):
             ArgumentValueError: a group is there twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.share_groups import ShareGroups
+        from kafkaio.admin._share_groups import ShareGroups
 
         deadline = self._deadline(timeout)
         wanted = _names("groups", groups)
@@ -2088,7 +2088,7 @@ class Admin(Closeable):
             ArgumentValueError: a group is there twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.share_groups import ShareGroups
+        from kafkaio.admin._share_groups import ShareGroups
 
         deadline = self._deadline(timeout)
         wanted = _partitions_by_group(groups)
@@ -2150,7 +2150,7 @@ class Admin(Closeable):
             ArgumentValueError: an offset is negative.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.share_groups import ShareGroups, check_starts
+        from kafkaio.admin._share_groups import ShareGroups, check_starts
 
         deadline = self._deadline(timeout)
         check_group(group)
@@ -2209,7 +2209,7 @@ class Admin(Closeable):
             ArgumentValueError: a topic is there twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.share_groups import ShareGroups
+        from kafkaio.admin._share_groups import ShareGroups
 
         deadline = self._deadline(timeout)
         check_group(group)
@@ -2274,7 +2274,7 @@ class Admin(Closeable):
             ArgumentValueError: a group is there twice, or a name is empty.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.streams_groups import StreamsGroups
+        from kafkaio.admin._streams_groups import StreamsGroups
 
         deadline = self._deadline(timeout)
         wanted = _names("groups", groups)
@@ -2514,7 +2514,7 @@ class Admin(Closeable):
             RequestTimeout: no broker answered in time.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.acls import Acls, check_filter
+        from kafkaio.admin._acls import Acls, check_filter
 
         deadline = self._deadline(timeout)
         wanted = check_filter(AclBindingFilter() if filter is None else filter)
@@ -2568,7 +2568,7 @@ class Admin(Closeable):
             AdminErrors: several entries failed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.acls import Acls, check_bindings
+        from kafkaio.admin._acls import Acls, check_bindings
 
         deadline = self._deadline(timeout)
         wanted = check_bindings(bindings)
@@ -2627,7 +2627,7 @@ class Admin(Closeable):
             AdminErrors: several filters failed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.acls import Acls, check_filters
+        from kafkaio.admin._acls import Acls, check_filters
 
         deadline = self._deadline(timeout)
         wanted = check_filters(filters)
@@ -2661,7 +2661,7 @@ class Admin(Closeable):
             RequestTimeout: no broker answered in time.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.quotas import Quotas, check_filter
+        from kafkaio.admin._quotas import Quotas, check_filter
 
         deadline = self._deadline(timeout)
         wanted = check_filter(QuotaFilter() if filter is None else filter)
@@ -2721,7 +2721,7 @@ class Admin(Closeable):
             AdminErrors: several entities failed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.quotas import Quotas, check_alterations
+        from kafkaio.admin._quotas import Quotas, check_alterations
 
         deadline = self._deadline(timeout)
         wanted = check_alterations(alterations)
@@ -2783,7 +2783,7 @@ class Admin(Closeable):
             AdminErrors: several users failed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.users import Users, check_users
+        from kafkaio.admin._users import Users, check_users
 
         deadline = self._deadline(timeout)
         if users is None:
@@ -2846,7 +2846,7 @@ class Admin(Closeable):
             AdminErrors: several users failed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.users import Users, check_alterations
+        from kafkaio.admin._users import Users, check_alterations
 
         deadline = self._deadline(timeout)
         wanted = check_alterations(alterations)
@@ -2888,8 +2888,8 @@ class Admin(Closeable):
             RequestTimeout: there was no answer in time.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.single import milliseconds, principal_of
-        from kafkaio.admin.tokens import Tokens, check_principals
+        from kafkaio.admin._single import milliseconds, principal_of
+        from kafkaio.admin._tokens import Tokens, check_principals
 
         deadline = self._deadline(timeout)
         lifetime = (
@@ -2929,8 +2929,8 @@ class Admin(Closeable):
             RequestTimeout: there was no answer in time; it may be renewed.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.single import milliseconds
-        from kafkaio.admin.tokens import Tokens, secret_of
+        from kafkaio.admin._single import milliseconds
+        from kafkaio.admin._tokens import Tokens, secret_of
 
         deadline = self._deadline(timeout)
         after = -1 if period is None else milliseconds("period", period)
@@ -2964,8 +2964,8 @@ class Admin(Closeable):
             RequestTimeout: there was no answer in time; it may have expired.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.single import milliseconds
-        from kafkaio.admin.tokens import Tokens, secret_of
+        from kafkaio.admin._single import milliseconds
+        from kafkaio.admin._tokens import Tokens, secret_of
 
         deadline = self._deadline(timeout)
         after = -1 if period is None else milliseconds("period", period)
@@ -2999,7 +2999,7 @@ class Admin(Closeable):
             RequestTimeout: no broker answered in time.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.tokens import Tokens, check_principals
+        from kafkaio.admin._tokens import Tokens, check_principals
 
         deadline = self._deadline(timeout)
         wanted = None if owners is None else check_principals("owners", owners)
@@ -3033,7 +3033,7 @@ class Admin(Closeable):
             RequestTimeout: no broker answered in time.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.cluster import ClusterOperations
+        from kafkaio.admin._cluster import ClusterOperations
 
         return await ClusterOperations(self._cluster).described(
             self._deadline(timeout),
@@ -3062,7 +3062,7 @@ class Admin(Closeable):
             ArgumentValueError: it is negative.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.cluster import ClusterOperations, check_node
+        from kafkaio.admin._cluster import ClusterOperations, check_node
 
         deadline = self._deadline(timeout)
         if node_id is not None:
@@ -3099,7 +3099,7 @@ class Admin(Closeable):
             RequestTimeout: there was no answer in time; features may be updated.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.cluster import ClusterOperations, check_updates
+        from kafkaio.admin._cluster import ClusterOperations, check_updates
 
         deadline = self._deadline(timeout)
         if wanted := check_updates(updates):
@@ -3125,7 +3125,7 @@ class Admin(Closeable):
             RequestTimeout: there was no answer in time.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.cluster import ClusterOperations
+        from kafkaio.admin._cluster import ClusterOperations
 
         return await ClusterOperations(self._cluster).quorum(self._deadline(timeout))
 
@@ -3164,7 +3164,7 @@ class Admin(Closeable):
             RequestTimeout: there was no answer in time.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.cluster import (
+        from kafkaio.admin._cluster import (
             ClusterOperations,
             check_endpoints,
             check_node,
@@ -3206,7 +3206,7 @@ class Admin(Closeable):
             RequestTimeout: there was no answer in time.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.cluster import ClusterOperations, check_node
+        from kafkaio.admin._cluster import ClusterOperations, check_node
 
         deadline = self._deadline(timeout)
         check_node(node_id, directory_id)
@@ -3238,7 +3238,7 @@ class Admin(Closeable):
             RequestTimeout: there was no answer in time.
             ClosedError: the admin client is closed, or not started.
         """
-        from kafkaio.admin.cluster import ClusterOperations, check_node
+        from kafkaio.admin._cluster import ClusterOperations, check_node
 
         deadline = self._deadline(timeout)
         check_node(node_id)

@@ -1,8 +1,8 @@
 """What all operations of `kafkaio.Admin` are made of: ask many items, and sort it out.
 
-An operation is a `kafkaio.client.fanout.Operation`; `ask` performs it within a deadline
-and names the Kafka that is needed where a broker is too old. `outcome` turns its
-results into what the caller of `Admin` gets: a dict, in the order asked, or errors.
+An operation is a `kafkaio._client.fanout.Operation`; `ask` performs it within a
+deadline and names the Kafka that is needed where a broker is too old. `outcome` turns
+its results into what the caller of `Admin` gets: a dict, in the order asked, or errors.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from enum import StrEnum
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from kafkaio._arguments import type_name
+from kafkaio._client.destinations import Destination
+from kafkaio._client.fanout import Operation, Results
+from kafkaio._client.offsets import Cluster
+from kafkaio._client.retry import Attempts
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.reactions import Reaction, reaction
 from kafkaio._runtime.clock import now
-from kafkaio.client.destinations import Destination
-from kafkaio.client.fanout import Operation, Results
-from kafkaio.client.offsets import Cluster
-from kafkaio.client.retry import Attempts
 from kafkaio.errors import (
     AdminErrors,
     ArgumentTypeError,
@@ -34,8 +34,8 @@ from kafkaio.errors import (
     KafkaError,
     UnsupportedVersion,
 )
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 
 __all__ = [
     "AdminCluster",

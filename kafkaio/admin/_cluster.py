@@ -8,11 +8,13 @@ from typing import Final
 from uuid import UUID
 
 from kafkaio._arguments import type_name
+from kafkaio._client.destinations import ANY, Broker, Controller
+from kafkaio._client.fanout import Results, Terms
 from kafkaio._machines.api_versions import software_version
 from kafkaio._version import __version__
-from kafkaio.admin.asking import AdminCluster, items_of, outcome
-from kafkaio.admin.single import ask_one, known_of, reason, time_of
-from kafkaio.admin.types import (
+from kafkaio.admin._asking import AdminCluster, items_of, outcome
+from kafkaio.admin._single import ask_one, known_of, reason, time_of
+from kafkaio.admin._types import (
     ClusterDescription,
     FeatureLevels,
     FeaturesDescription,
@@ -23,17 +25,15 @@ from kafkaio.admin.types import (
     RaftEndpoint,
     operations_of,
 )
-from kafkaio.client.destinations import ANY, Broker, Controller
-from kafkaio.client.fanout import Results, Terms
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     ProtocolError,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages import add_raft_voter as add_api
 from kafkaio.protocol.messages import api_versions as versions_api
 from kafkaio.protocol.messages import describe_cluster as cluster_api

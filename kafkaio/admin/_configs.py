@@ -11,8 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kafkaio._arguments import type_name
-from kafkaio.admin.asking import AdminCluster, ask, final_at, items_of
-from kafkaio.admin.types import (
+from kafkaio._client.destinations import ANY, Broker, Destination
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
+from kafkaio.admin._asking import AdminCluster, ask, final_at, items_of
+from kafkaio.admin._types import (
     ConfigChange,
     ConfigChangeType,
     ConfigEntry,
@@ -22,8 +24,6 @@ from kafkaio.admin.types import (
     ConfigSynonym,
     ConfigType,
 )
-from kafkaio.client.destinations import ANY, Broker, Destination
-from kafkaio.client.fanout import Answer, Operation, Results, Terms
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -31,9 +31,9 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages import alter_configs as replace_api
 from kafkaio.protocol.messages import describe_configs as describe_api
 from kafkaio.protocol.messages import incremental_alter_configs as alter_api

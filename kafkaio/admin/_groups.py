@@ -22,12 +22,16 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from kafkaio._arguments import type_name
+from kafkaio._client.committed import fetch_operation
+from kafkaio._client.destinations import Broker, GroupCoordinator
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
+from kafkaio._client.offsets import EARLIEST, LATEST, OffsetLookup, time_of
 from kafkaio._dataclass import constructor
 from kafkaio._machines.membership.subscription import decode_assignment
 from kafkaio._machines.reactions import BASE, Reaction
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.admin.asking import AdminCluster, ask, brokers, final_at
-from kafkaio.admin.types import (
+from kafkaio.admin._asking import AdminCluster, ask, brokers, final_at
+from kafkaio.admin._types import (
     GroupDescription,
     GroupLag,
     GroupListing,
@@ -39,10 +43,6 @@ from kafkaio.admin.types import (
     PartitionLag,
     operations_of,
 )
-from kafkaio.client.committed import fetch_operation
-from kafkaio.client.destinations import Broker, GroupCoordinator
-from kafkaio.client.fanout import Answer, Operation, Results, Terms
-from kafkaio.client.offsets import EARLIEST, LATEST, OffsetLookup, time_of
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -50,9 +50,9 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages import consumer_group_describe as consumer_api
 from kafkaio.protocol.messages import delete_groups as delete_api
 from kafkaio.protocol.messages import describe_groups as classic_api

@@ -13,8 +13,10 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from kafkaio._arguments import partition_of, type_name
+from kafkaio._client.destinations import Broker, Controller, Leader
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._runtime.clock import now
-from kafkaio.admin.asking import (
+from kafkaio.admin._asking import (
     AdminCluster,
     ask,
     brokers,
@@ -22,7 +24,7 @@ from kafkaio.admin.asking import (
     final_at,
     items_of,
 )
-from kafkaio.admin.types import (
+from kafkaio.admin._types import (
     ElectionType,
     LogDirectory,
     NewPartitions,
@@ -30,12 +32,10 @@ from kafkaio.admin.types import (
     ReplicaDirectories,
     ReplicaOnDisk,
 )
-from kafkaio.client.destinations import Broker, Controller, Leader
-from kafkaio.client.fanout import Answer, Operation, Results, Terms
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages import alter_partition_reassignments as move_api
 from kafkaio.protocol.messages import alter_replica_log_dirs as directory_api
 from kafkaio.protocol.messages import create_partitions as create_api

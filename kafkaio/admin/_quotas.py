@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from kafkaio._arguments import type_name
-from kafkaio.admin.asking import AdminCluster, ask, need_brokers
-from kafkaio.admin.single import ask_one, reason
-from kafkaio.admin.types import QuotaEntity, QuotaFilter, QuotaName
-from kafkaio.client.destinations import ANY, Controller
-from kafkaio.client.fanout import Answer, Operation, Results, Terms
+from kafkaio._client.destinations import ANY, Controller
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
+from kafkaio.admin._asking import AdminCluster, ask, need_brokers
+from kafkaio.admin._single import ask_one, reason
+from kafkaio.admin._types import QuotaEntity, QuotaFilter, QuotaName
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, ProtocolError
 from kafkaio.protocol.messages import alter_client_quotas as alter_api
 from kafkaio.protocol.messages import describe_client_quotas as describe_api

@@ -2,7 +2,7 @@
 
 The offset of a share group in a partition is where its unfinished records begin; the
 coordinator of the group keeps it. A share group is listed and deleted as any other
-group is (see `kafkaio.admin.groups`).
+group is (see `kafkaio.admin._groups`).
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from kafkaio._arguments import partition_of, type_name
-from kafkaio.admin.asking import AdminCluster, ask, final_at
-from kafkaio.admin.groups import description
-from kafkaio.admin.types import (
+from kafkaio._client.destinations import GroupCoordinator
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
+from kafkaio.admin._asking import AdminCluster, ask, final_at
+from kafkaio.admin._groups import description
+from kafkaio.admin._types import (
     GroupState,
     ShareGroupDescription,
     ShareGroupMember,
     ShareOffset,
     operations_of,
 )
-from kafkaio.client.destinations import GroupCoordinator
-from kafkaio.client.fanout import Answer, Operation, Results, Terms
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages import alter_share_group_offsets as alter_api
 from kafkaio.protocol.messages import delete_share_group_offsets as delete_api
 from kafkaio.protocol.messages import describe_share_group_offsets as offsets_api

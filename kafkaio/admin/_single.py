@@ -12,12 +12,12 @@ from enum import StrEnum
 from typing import TypeVar
 
 from kafkaio._arguments import type_name
-from kafkaio.admin.asking import AdminCluster, ask, member_of
-from kafkaio.client.destinations import Destination
-from kafkaio.client.fanout import Answer, Operation, Terms
+from kafkaio._client.destinations import Destination
+from kafkaio._client.fanout import Answer, Operation, Terms
+from kafkaio.admin._asking import AdminCluster, ask, member_of
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 
 __all__ = [
     "ask_one",

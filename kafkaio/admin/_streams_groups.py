@@ -1,7 +1,7 @@
 """The operations of `kafkaio.Admin` on groups of Kafka Streams (KIP-1071).
 
 A streams group is listed and deleted as any other group is, and its committed offsets
-are those of a group of consumers (see `kafkaio.admin.groups`). What it has of its own
+are those of a group of consumers (see `kafkaio.admin._groups`). What it has of its own
 are a topology and tasks.
 """
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kafkaio.admin.asking import AdminCluster, ask
-from kafkaio.admin.groups import description
-from kafkaio.admin.types import (
+from kafkaio._client.fanout import Answer, Operation, Results
+from kafkaio.admin._asking import AdminCluster, ask
+from kafkaio.admin._groups import description
+from kafkaio.admin._types import (
     GroupState,
     StreamsGroupDescription,
     StreamsGroupMember,
@@ -21,7 +22,6 @@ from kafkaio.admin.types import (
     StreamsTopic,
     operations_of,
 )
-from kafkaio.client.fanout import Answer, Operation, Results
 from kafkaio.protocol.messages import streams_group_describe as describe_api
 
 __all__ = ["StreamsGroups"]

@@ -10,14 +10,14 @@ from datetime import datetime
 from typing import TypeVar
 
 from kafkaio._arguments import type_name
-from kafkaio.admin.asking import AdminCluster, distinct, items_of, need_brokers
-from kafkaio.admin.single import ask_one, principal_of, time_of
-from kafkaio.admin.types import DelegationToken
-from kafkaio.client.destinations import ANY, Controller, Destination
-from kafkaio.client.fanout import Terms
+from kafkaio._client.destinations import ANY, Controller, Destination
+from kafkaio._client.fanout import Terms
+from kafkaio.admin._asking import AdminCluster, distinct, items_of, need_brokers
+from kafkaio.admin._single import ask_one, principal_of, time_of
+from kafkaio.admin._types import DelegationToken
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, UnsupportedVersion
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages import create_delegation_token as create_api
 from kafkaio.protocol.messages import describe_delegation_token as describe_api
 from kafkaio.protocol.messages import expire_delegation_token as expire_api

@@ -14,9 +14,11 @@ from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 from kafkaio._arguments import check_topic, type_name
+from kafkaio._client.destinations import ANY, Broker, Controller
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._dataclass import constructor
 from kafkaio._machines.reactions import Reaction, reaction
-from kafkaio.admin.asking import (
+from kafkaio.admin._asking import (
     AdminCluster,
     ask,
     brokers,
@@ -25,8 +27,8 @@ from kafkaio.admin.asking import (
     items_of,
     need_brokers,
 )
-from kafkaio.admin.single import ask_one
-from kafkaio.admin.types import (
+from kafkaio.admin._single import ask_one
+from kafkaio.admin._types import (
     ConfigEntry,
     ConfigSource,
     CreatedTopic,
@@ -36,8 +38,6 @@ from kafkaio.admin.types import (
     TopicListing,
     operations_of,
 )
-from kafkaio.client.destinations import ANY, Broker, Controller
-from kafkaio.client.fanout import Answer, Operation, Results, Terms
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -46,10 +46,10 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import ZERO_UUID, Request, Response
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import ZERO_UUID, Request, Response
 from kafkaio.protocol.messages import create_topics as create_api
 from kafkaio.protocol.messages import delete_topics as delete_api
 from kafkaio.protocol.messages import describe_topic_partitions as pages_api

@@ -28,8 +28,15 @@ from collections.abc import (
 )
 from typing import TypeVar
 
+from kafkaio._client.destinations import (
+    ANY,
+    Broker,
+    Leader,
+    TransactionCoordinator,
+)
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.admin.asking import (
+from kafkaio.admin._asking import (
     AdminCluster,
     ask,
     brokers,
@@ -37,7 +44,7 @@ from kafkaio.admin.asking import (
     need_brokers,
     outcome,
 )
-from kafkaio.admin.types import (
+from kafkaio.admin._types import (
     HangingTransaction,
     ProducerIdAndEpoch,
     ProducerState,
@@ -45,13 +52,6 @@ from kafkaio.admin.types import (
     TransactionListing,
     TransactionState,
 )
-from kafkaio.client.destinations import (
-    ANY,
-    Broker,
-    Leader,
-    TransactionCoordinator,
-)
-from kafkaio.client.fanout import Answer, Operation, Results, Terms
 from kafkaio.errors import (
     ArgumentValueError,
     BrokerError,
@@ -59,8 +59,8 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages import describe_producers as producers_api
 from kafkaio.protocol.messages import describe_transactions as transactions_api
 from kafkaio.protocol.messages import write_txn_markers as markers_api

@@ -15,21 +15,21 @@ from typing import Final, TypeAlias
 import anyio
 
 from kafkaio._arguments import type_name
+from kafkaio._client.destinations import ANY, Controller
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._machines.sasl.scram import salted_password
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.own_thread import start_thread
-from kafkaio.admin.asking import AdminCluster, ask, distinct, items_of, need_brokers
-from kafkaio.admin.single import ask_one, known_of, reason
-from kafkaio.admin.types import (
+from kafkaio.admin._asking import AdminCluster, ask, distinct, items_of, need_brokers
+from kafkaio.admin._single import ask_one, known_of, reason
+from kafkaio.admin._types import (
     ScramCredential,
     ScramDeletion,
     ScramMechanism,
     ScramUpsertion,
 )
-from kafkaio.client.destinations import ANY, Controller
-from kafkaio.client.fanout import Answer, Operation, Results, Terms
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, RequestTimeout
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages import alter_user_scram_credentials as alter_api
 from kafkaio.protocol.messages import describe_user_scram_credentials as describe_api
 

@@ -31,8 +31,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observed
 from kafkaio._version import __version__
 from kafkaio.errors import ArgumentValueError
-from kafkaio.metrics.gauges import GAUGES, Sources
-from kafkaio.metrics.semconv import (
+from kafkaio.metrics._gauges import GAUGES, Sources
+from kafkaio.metrics._semconv import (
     METRICS,
     OWN_GAUGES,
     SECONDS,

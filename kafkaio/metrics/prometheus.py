@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary, ref
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observed
 from kafkaio.errors import ConfigurationError
-from kafkaio.metrics.gauges import GAUGES, Figures, Sources, put
+from kafkaio.metrics._gauges import GAUGES, Figures, Sources, put
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from enum import IntEnum
 from importlib import import_module
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._message import Request, Response
 
 __all__ = ["ApiKey", "request_type"]
 

@@ -13,8 +13,8 @@ from kafkaio.errors import (
     OffsetOutOfRange,
     UnknownTopicOrPartition,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 
 __all__ = ["broker_error", "meaning", "sentence"]
 

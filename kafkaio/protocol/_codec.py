@@ -18,7 +18,7 @@ from kafkaio.protocol._decoder import (
     compile_sliced_decoder,
 )
 from kafkaio.protocol._encoder import Encoder, compile_encoder
-from kafkaio.protocol.message import Buffer, Message, Response
+from kafkaio.protocol._message import Buffer, Message, Response
 
 __all__ = [
     "decode",

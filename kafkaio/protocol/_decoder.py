@@ -21,8 +21,7 @@ from struct import unpack_from
 from typing import Final, NoReturn
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol._source import FIXED, Source, default_of, minimum_size
-from kafkaio.protocol.message import (
+from kafkaio.protocol._message import (
     ZERO_UUID,
     Buffer,
     Field,
@@ -30,12 +29,13 @@ from kafkaio.protocol.message import (
     Response,
     Struct,
 )
-from kafkaio.protocol.primitives import (
+from kafkaio.protocol._primitives import (
     MAX_TAGS,
     read_string_length,
     read_uvarint,
     skip_tags,
 )
+from kafkaio.protocol._source import FIXED, Source, default_of, minimum_size
 
 __all__ = ["Decoder", "SlicedDecoder", "compile_decoder", "compile_sliced_decoder"]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import pack
 
+from kafkaio.protocol._message import ZERO_UUID, Buffer, Field, Message, Struct
+from kafkaio.protocol._primitives import spread, string_length, uvarint
 from kafkaio.protocol._source import FIXED, Source, differs
-from kafkaio.protocol.message import ZERO_UUID, Buffer, Field, Message, Struct
-from kafkaio.protocol.primitives import spread, string_length, uvarint
 
 __all__ = ["COPY_BELOW", "Encoder", "compile_encoder"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._message import Buffer
 
 __all__ = ["LENGTH_SIZE", "FrameBuffer", "frame_size"]
 

@@ -2,7 +2,7 @@
 
 On the wire every frame begins with its length as an int32. The functions that encode
 write the length; those that decode take a frame without it, as
-``kafkaio.protocol.framing`` returns frames.
+``kafkaio.protocol._framing`` returns frames.
 
 The version of the header depends on the version of the body (KIP-482, KIP-511):
 
@@ -20,13 +20,13 @@ from functools import lru_cache
 from typing import TypeVar
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.codec import decode, decode_from, decode_in_slices, encode_into
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Buffer, Request, Response
+from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._codec import decode, decode_from, decode_in_slices, encode_into
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Buffer, Request, Response
+from kafkaio.protocol._primitives import nullable_string, skip_tags
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.protocol.primitives import nullable_string, skip_tags
 
 __all__ = [
     "decode_api_versions",
@@ -158,7 +158,7 @@ def decode_response_in_slices(
         response: as for ``decode_response``.
         version: as for ``decode_response``.
         frame: as for ``decode_response``.
-        max_memory: see `kafkaio.protocol.codec.decode_in_slices`.
+        max_memory: see `kafkaio.protocol._codec.decode_in_slices`.
 
     Raises:
         UnsupportedVersion: if the response has no such version.

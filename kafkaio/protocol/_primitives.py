@@ -2,7 +2,7 @@
 
 ``read_*`` functions take a buffer and a position and return the value and the position
 after it. They raise ProtocolError, or IndexError where the buffer ends too early:
-``kafkaio.protocol.codec`` catches IndexError once per message, which is cheaper than a
+``kafkaio.protocol._codec`` catches IndexError once per message, which is cheaper than a
 check of every byte.
 
 Sources: the protocol guide of Apache Kafka; KIP-482 for the compact types.
@@ -16,7 +16,7 @@ from struct import pack
 from uuid import UUID
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.message import Buffer, Buffers
+from kafkaio.protocol._message import Buffer, Buffers
 
 __all__ = [
     "MAX_STRING",

@@ -9,8 +9,8 @@ from struct import Struct as Packing
 from typing import NoReturn
 
 from kafkaio.errors import ProtocolError, UnsupportedVersion
-from kafkaio.protocol.message import Field, Message, Struct
-from kafkaio.protocol.primitives import uuid_from
+from kafkaio.protocol._message import Field, Message, Struct
+from kafkaio.protocol._primitives import uuid_from
 
 __all__ = ["FIXED", "Source", "default_of", "differs", "minimum_size"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kafkaio.types import Token
 
 if TYPE_CHECKING:
-    from kafkaio.security.providers import (
+    from kafkaio.security._providers import (
         ClientAssertion,
         ClientCredentials,
         FileToken,
@@ -37,7 +37,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.providers"), name)
+    value: object = getattr(import_module(f"{__name__}._providers"), name)
     globals()[name] = value
     return value
 

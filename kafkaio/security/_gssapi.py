@@ -194,7 +194,7 @@ def _check_readable(keytab: str) -> None:
         Path(keytab).open("rb").close()
     except OSError as error:
         # Loaded for mistakes alone. The system's error has the path: perhaps a key.
-        from kafkaio.config.shown import shown_path
+        from kafkaio._config.shown import shown_path
 
         what = shown_path("sasl_kerberos_keytab", keytab)
         raise AuthenticationError(f"{what} cannot be read: {error.strerror}") from None

@@ -10,16 +10,16 @@ from __future__ import annotations
 import secrets
 from typing import Final, Protocol
 
+from kafkaio._config import ClientConfig, TokenProvider
+from kafkaio._config.login_properties import TokenRequest
 from kafkaio._machines.sasl.gssapi import Gssapi
 from kafkaio._machines.sasl.mechanism import Mechanism
 from kafkaio._machines.sasl.oauthbearer import OAuthBearer
 from kafkaio._machines.sasl.plain import Plain
 from kafkaio._machines.sasl.scram import SaltedPasswords, Scram
-from kafkaio.config import ClientConfig, TokenProvider
-from kafkaio.config.login_properties import TokenRequest
 from kafkaio.errors import ConfigurationError
-from kafkaio.security.gssapi import Kerberos
-from kafkaio.security.tokens import TokenSource
+from kafkaio.security._gssapi import Kerberos
+from kafkaio.security._tokens import TokenSource
 
 __all__ = ["Login", "login_for"]
 
@@ -168,7 +168,7 @@ def login_for(config: ClientConfig) -> Login:
         limit = config.socket_connection_setup_timeout_ms / 1000
         if isinstance(provider, TokenRequest):
             # With the libraries behind it, and most programs need neither.
-            from kafkaio.security.providers import provider_for
+            from kafkaio.security._providers import provider_for
 
             provider = provider_for(provider)
         return OAuthBearerLogin(provider, limit)

@@ -30,17 +30,17 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from kafkaio._config import TokenProvider
+from kafkaio._config.declaration import wrong_value
+from kafkaio._config.login_properties import AssertionFacts, TokenRequest
+from kafkaio._config.msk import MskFacts
+from kafkaio._config.shown import shown_file, shown_path
 from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.clock import roll, wall_ms
 from kafkaio._runtime.own_thread import start_thread
-from kafkaio.config import TokenProvider
-from kafkaio.config.declaration import wrong_value
-from kafkaio.config.login_properties import AssertionFacts, TokenRequest
-from kafkaio.config.msk import MskFacts
-from kafkaio.config.shown import shown_file, shown_path
 from kafkaio.errors import ConfigurationError
-from kafkaio.security.loopback import is_loopback
-from kafkaio.security.tokens import is_token, name_of, no_token
+from kafkaio.security._loopback import is_loopback
+from kafkaio.security._tokens import is_token, name_of, no_token
 from kafkaio.types import Token
 
 if TYPE_CHECKING:

@@ -27,10 +27,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from kafkaio._config import ClientConfig
+from kafkaio._config.declaration import given
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.log import CLIENT
-from kafkaio.config import ClientConfig
-from kafkaio.config.declaration import given
 from kafkaio.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class _Source:
         if self.path is None:
             return self.option
         # Loaded for mistakes alone.
-        from kafkaio.config.shown import shown_path
+        from kafkaio._config.shown import shown_path
 
         return shown_path(self.option, self.path)
 

@@ -12,12 +12,12 @@ import math
 from collections.abc import Awaitable, Mapping
 from typing import Final
 
+from kafkaio._config import TokenProvider
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.token import TokenRefresh
 from kafkaio._runtime.clock import roll, wall_ms
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.supervisor import Supervisor
-from kafkaio.config import TokenProvider
 from kafkaio.errors import AuthenticationError, ClosedError
 from kafkaio.types import Token
 

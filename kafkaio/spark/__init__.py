@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafkaio.spark.errors import DataLost, DataSourceError
-    from kafkaio.spark.foreach import foreach_batch_writer
-    from kafkaio.spark.markers import MarkedApp, cleanup, marked_apps
-    from kafkaio.spark.progress import LagListener, lag, source_metrics
-    from kafkaio.spark.source import KafkaSource
+    from kafkaio.spark._errors import DataLost, DataSourceError
+    from kafkaio.spark._foreach import foreach_batch_writer
+    from kafkaio.spark._markers import MarkedApp, cleanup, marked_apps
+    from kafkaio.spark._progress import LagListener, lag, source_metrics
+    from kafkaio.spark._source import KafkaSource
 
 __all__ = [
     "DataLost",
@@ -36,16 +36,16 @@ __all__ = [
 ]
 
 _WHERE = {
-    "DataLost": "kafkaio.spark.errors",
-    "DataSourceError": "kafkaio.spark.errors",
-    "KafkaSource": "kafkaio.spark.source",
-    "LagListener": "kafkaio.spark.progress",
-    "MarkedApp": "kafkaio.spark.markers",
-    "cleanup": "kafkaio.spark.markers",
-    "foreach_batch_writer": "kafkaio.spark.foreach",
-    "lag": "kafkaio.spark.progress",
-    "source_metrics": "kafkaio.spark.progress",
-    "marked_apps": "kafkaio.spark.markers",
+    "DataLost": "kafkaio.spark._errors",
+    "DataSourceError": "kafkaio.spark._errors",
+    "KafkaSource": "kafkaio.spark._source",
+    "LagListener": "kafkaio.spark._progress",
+    "MarkedApp": "kafkaio.spark._markers",
+    "cleanup": "kafkaio.spark._markers",
+    "foreach_batch_writer": "kafkaio.spark._foreach",
+    "lag": "kafkaio.spark._progress",
+    "source_metrics": "kafkaio.spark._progress",
+    "marked_apps": "kafkaio.spark._markers",
 }
 
 
@@ -55,7 +55,7 @@ def register(spark: SparkSession) -> None:
     Args:
         spark: the session.
     """
-    from kafkaio.spark.source import KafkaSource
+    from kafkaio.spark._source import KafkaSource
 
     spark.dataSource.register(KafkaSource)
 

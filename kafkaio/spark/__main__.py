@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from kafkaio.errors import KafkaError
-from kafkaio.spark.markers import MarkedApp, cleanup, marked_apps
+from kafkaio.spark._markers import MarkedApp, cleanup, marked_apps
 
 __all__ = ["main"]
 

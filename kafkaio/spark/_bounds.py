@@ -1,7 +1,7 @@
 """What a read reads: topics, and where it starts and ends, as options say it.
 
 `check_bounds` holds what a batch cannot have. What the bounds mean for the partitions
-that there are is decided in `kafkaio.spark.offsets`.
+that there are is decided in `kafkaio.spark._offsets`.
 
 State: none; everything here is immutable.
 """
@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
+from kafkaio._config.declaration import wrong_value
 from kafkaio._dataclass import dataclass
-from kafkaio.config.declaration import wrong_value
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import TopicPartition
 

@@ -1,7 +1,7 @@
 """How the options of the data source are declared and read.
 
 An option is a field of `ReadOptions` or `WriteOptions`, and is declared there by
-`spark_option`, which is `kafkaio.config.declaration.option` with what Spark adds: its
+`spark_option`, which is `kafkaio._config.declaration.option` with what Spark adds: its
 spelling of the name, and whether the option is for batches, for streams or for both.
 All else follows from the declaration: reading, checks, the docstrings of the classes,
 and the table in the guide.
@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from kafkaio.config.declaration import option, option_of, read_text
-from kafkaio.config.shown import shown_name
+from kafkaio._config.declaration import option, option_of, read_text
+from kafkaio._config.shown import shown_name
 from kafkaio.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ def _no_option(
             f"{named[0].name} is an option of a {where}, not of a {kind}"
         )
     # Loaded for mistakes alone.
-    from kafkaio.config.unknown import nearest
+    from kafkaio._config.unknown import nearest
 
     known = [each.name for each in every if use in each.uses]
     near = nearest(name, [*known, "kafka.bootstrap.servers"], _NEAR)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafkaio._records.batch import BinaryView, column_partitions
-from kafkaio.spark.marker_state import RowSum
+from kafkaio.spark._marker_state import RowSum
 
 __all__ = ["RowDigest"]
 

@@ -4,8 +4,8 @@ Spark runs a task several times: after a failure, beside a slow attempt (specula
 and all tasks of a batch again when a driver starts from a checkpoint, or a job is run
 again; then there may be other tasks. It also loses messages of success. So each attempt
 has a transaction of its own, and in it a *marker*, from which later attempts learn that
-its rows are in. `kafkaio.spark.marker_state` says what markers mean, and
-`kafkaio.spark.marker_stores` where they are kept.
+its rows are in. `kafkaio.spark._marker_state` says what markers mean, and
+`kafkaio.spark._marker_stores` where they are kept.
 
 The transactional id is ``<prefix>-<app>-<task>``. The number of the attempt is not part
 of it, because attempts have to fence one another. The order of the steps is what makes
@@ -15,14 +15,14 @@ it right:
 2. InitProducerId. It fences all other attempts of the task: of those that are under
    way, none can commit any more, and one that was just committing has committed when it
    returns. A worker that has written the version before goes on with the producer that
-   it has (`kafkaio.spark.kept` says why it may).
+   it has (`kafkaio.spark._kept` says why it may).
 3. *Begun* is written in the transaction, and the markers are read at least up to it.
 4. `decide` says what to do. Where no other run is seen, all rows are written, the
    marker is added, and the transaction is committed.
 5. Where another run has begun the same version, what is in is compared and not written
    again; what is not in is written, and the transaction is left open for the driver,
    which commits or aborts it when it has seen the rows of all tasks
-   (`kafkaio.spark.judgement`).
+   (`kafkaio.spark._judgement`).
 
 Invariants: in each version, of all attempts of a task at most one commits; and nothing
 of a run that divides the rows in another way becomes visible. If steps 2 and 3 changed
@@ -38,11 +38,13 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from kafkaio._client import Client
+from kafkaio._client.client import cluster_of
+from kafkaio._config import ProducerConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio.client import Client
-from kafkaio.client.client import cluster_of
-from kafkaio.config import ProducerConfig
+from kafkaio._producer import Producer, Transaction
+from kafkaio._producer.detached import DetachedTransaction, detach
 from kafkaio.errors import (
     BrokerError,
     Fenced,
@@ -50,15 +52,13 @@ from kafkaio.errors import (
     OutcomeUnknown,
     TransactionAborted,
 )
-from kafkaio.producer import Producer, Transaction
-from kafkaio.producer.detached import DetachedTransaction, detach
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.spark.digest import RowDigest
-from kafkaio.spark.judgement import AttemptFailed, ReplayMismatch
-from kafkaio.spark.kept import KeptProducers, sharing
-from kafkaio.spark.marker_groups import GroupMarkers
-from kafkaio.spark.marker_names import TaskName, transactional_id
-from kafkaio.spark.marker_state import (
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.spark._digest import RowDigest
+from kafkaio.spark._judgement import AttemptFailed, ReplayMismatch
+from kafkaio.spark._kept import KeptProducers, sharing
+from kafkaio.spark._marker_groups import GroupMarkers
+from kafkaio.spark._marker_names import TaskName, transactional_id
+from kafkaio.spark._marker_state import (
     AppState,
     Decision,
     Marker,
@@ -67,7 +67,7 @@ from kafkaio.spark.marker_state import (
     decide,
     may_commit,
 )
-from kafkaio.spark.marker_stores import MarkerStore
+from kafkaio.spark._marker_stores import MarkerStore
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kafkaio.errors import ConfigurationError
-from kafkaio.spark.options import WriteOptions
+from kafkaio.spark._options import WriteOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,7 +6,7 @@ transactions open. Then the driver
 
 1. fences what other runs have open, and waits until it is decided;
 2. reads the markers again;
-3. judges (`kafkaio.spark.marker_state.judge`): it commits what the tasks hold if that
+3. judges (`kafkaio.spark._marker_state.judge`): it commits what the tasks hold if that
    completes what other runs have committed; it aborts it if the version is in already,
    and if the rows do not go together, which is a `ReplayMismatch`;
 4. notes that the version is in.
@@ -24,14 +24,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kafkaio._client import Client
 from kafkaio._dataclass import dataclass
-from kafkaio.client import Client
+from kafkaio._producer.detached import DetachedTransaction, end_detached
 from kafkaio.errors import KafkaError, OutcomeUnknown, RequestTimeout
-from kafkaio.producer.detached import DetachedTransaction, end_detached
-from kafkaio.spark.errors import one_of_many
-from kafkaio.spark.marker_groups import UNKNOWN_RUN
-from kafkaio.spark.marker_names import marker_scope, transactional_id
-from kafkaio.spark.marker_state import (
+from kafkaio.spark._errors import one_of_many
+from kafkaio.spark._marker_groups import UNKNOWN_RUN
+from kafkaio.spark._marker_names import marker_scope, transactional_id
+from kafkaio.spark._marker_state import (
     AppState,
     Begun,
     Judgement,
@@ -44,7 +44,7 @@ from kafkaio.spark.marker_state import (
     to_commit,
     to_fence,
 )
-from kafkaio.spark.marker_stores import MarkerStore
+from kafkaio.spark._marker_stores import MarkerStore
 
 __all__ = ["AttemptFailed", "ReplayMismatch", "VersionName", "VersionWrite"]
 

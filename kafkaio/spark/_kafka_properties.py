@@ -1,7 +1,7 @@
 """The options of Kafka's own client, as Spark's users give them: ``kafka.*``.
 
 They are checked in the driver, and resolved in each process that connects: a value may
-name a secret instead of holding it (`kafkaio.security.references`).
+name a secret instead of holding it (`kafkaio.security._references`).
 
 State: none; everything here is immutable.
 """
@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Final, TypeVar
 
-from kafkaio.config import ClientConfig
-from kafkaio.config.declaration import option_of
-from kafkaio.config.jaas import LoginModule, parse_jaas
+from kafkaio._config import ClientConfig
+from kafkaio._config.declaration import option_of
+from kafkaio._config.jaas import LoginModule, parse_jaas
 from kafkaio.errors import ConfigurationError
-from kafkaio.security.references import has_reference, is_reference, resolve
+from kafkaio.security._references import has_reference, is_reference, resolve
 
 __all__ = ["KafkaProperties"]
 

@@ -25,10 +25,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
-from kafkaio.client import Client
-from kafkaio.config import ClientConfig, ProducerConfig, ProducerOptions
-from kafkaio.producer import Producer
-from kafkaio.producer.current import is_current
+from kafkaio._client import Client
+from kafkaio._config import ClientConfig, ProducerConfig, ProducerOptions
+from kafkaio._producer import Producer
+from kafkaio._producer.current import is_current
 
 __all__ = ["KeptProducers", "sharing"]
 

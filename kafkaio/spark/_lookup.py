@@ -1,7 +1,7 @@
 """What planning asks the cluster: partitions, offsets, and commits for lag tools.
 
 `Lookup` is synchronous, as Spark's calls are. One call of it is one coroutine on the
-event loop of this process (`kafkaio.spark.runtime`), on the client that is kept there.
+event loop of this process (`kafkaio.spark._runtime`), on the client that is kept there.
 Each attempt ends after ``kafka.default.api.timeout.ms``, or if that is not set after
 ``kafka.request.timeout.ms``, whatever the brokers do: connecting and all requests
 together. ``fetchOffset.numRetries`` more follow an attempt that failed in a way that
@@ -26,9 +26,9 @@ from uuid import UUID
 
 from kafkaio._runtime.group import TaskGroup
 from kafkaio.errors import KafkaError, UnknownTopicOrPartition
-from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained, listed, one_of_many
-from kafkaio.spark.offsets import (
+from kafkaio.spark import _runtime as runtime
+from kafkaio.spark._errors import explained, listed, one_of_many
+from kafkaio.spark._offsets import (
     Moment,
     lookups,
     name_of,
@@ -36,11 +36,11 @@ from kafkaio.spark.offsets import (
     remade,
     resolved,
 )
-from kafkaio.spark.options import IsolationLevel, ReadOptions
+from kafkaio.spark._options import IsolationLevel, ReadOptions
 from kafkaio.types import FoundTopic, OffsetAndTimestamp, TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio.client import Client
+    from kafkaio._client import Client
 
 __all__ = ["Ends", "Lookup", "ends_of"]
 

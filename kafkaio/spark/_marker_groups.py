@@ -21,13 +21,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kafkaio._client import Client
 from kafkaio._dataclass import dataclass
+from kafkaio._producer import Transaction
 from kafkaio.admin import Admin
-from kafkaio.client import Client
-from kafkaio.producer import Transaction
-from kafkaio.spark.errors import one_of_many
-from kafkaio.spark.marker_names import TaskName
-from kafkaio.spark.marker_state import AppState, Begun, Marker, RowSum
+from kafkaio.spark._errors import one_of_many
+from kafkaio.spark._marker_names import TaskName
+from kafkaio.spark._marker_state import AppState, Begun, Marker, RowSum
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 __all__ = ["BEYOND", "UNKNOWN_RUN", "GroupMarkers", "groups_of", "marker_in"]

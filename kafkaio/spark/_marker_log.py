@@ -18,13 +18,14 @@ from typing import Final
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from kafkaio._client import Client, Leader
+from kafkaio._client.client import cluster_of
+from kafkaio._client.retry import Attempts
+from kafkaio._producer import Producer, Transaction
 from kafkaio._records.batch import Batch, Decompressor, first_batch_size, read_batches
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.group import TaskGroup
 from kafkaio.admin import Admin, ConfigResource, ConfigResourceType, NewTopic
-from kafkaio.client import Client, Leader
-from kafkaio.client.client import cluster_of
-from kafkaio.client.retry import Attempts
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -35,26 +36,25 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from kafkaio.producer import Producer, Transaction
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchTopic,
     PartitionData,
 )
-from kafkaio.spark.marker_groups import marker_in
-from kafkaio.spark.marker_names import TaskName, output_scope, parted
-from kafkaio.spark.marker_records import (
+from kafkaio.spark._marker_groups import marker_in
+from kafkaio.spark._marker_names import TaskName, output_scope, parted
+from kafkaio.spark._marker_records import (
     MarkerReader,
     begun_record,
     done_record,
     rows_record,
     verified_record,
 )
-from kafkaio.spark.marker_state import AppState, Marker, RowSum
+from kafkaio.spark._marker_state import AppState, Marker, RowSum
 from kafkaio.types import TopicPartition
 
 __all__ = ["MarkerLog", "MarkerUndecided", "TopicMarkers", "TopicRefused"]

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafkaio._dataclass import dataclass
-from kafkaio.spark.marker_state import AppState, Begun, Marker, RowSum
+from kafkaio.spark._marker_state import AppState, Begun, Marker, RowSum
 
 __all__ = [
     "MarkerReader",

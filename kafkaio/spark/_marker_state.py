@@ -51,7 +51,7 @@ _MODULUS: Final = 2**64
 
 @dataclass(frozen=True, slots=True)
 class RowSum:
-    """How many rows, and the sum of their hashes (`kafkaio.spark.digest`).
+    """How many rows, and the sum of their hashes (`kafkaio.spark._digest`).
 
     Attributes:
         rows: the number of rows.

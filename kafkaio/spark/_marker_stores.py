@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-from kafkaio.client import Client
-from kafkaio.producer import Transaction
-from kafkaio.spark.marker_groups import GroupMarkers
-from kafkaio.spark.marker_log import TopicMarkers, TopicRefused
-from kafkaio.spark.marker_names import TaskName
-from kafkaio.spark.marker_state import AppState, RowSum
+from kafkaio._client import Client
+from kafkaio._producer import Transaction
+from kafkaio.spark._marker_groups import GroupMarkers
+from kafkaio.spark._marker_log import TopicMarkers, TopicRefused
+from kafkaio.spark._marker_names import TaskName
+from kafkaio.spark._marker_state import AppState, RowSum
 
 __all__ = ["MarkerStore", "store_of"]
 

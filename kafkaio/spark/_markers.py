@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
+from kafkaio._client import Client
 from kafkaio._dataclass import dataclass
 from kafkaio.admin import Admin
-from kafkaio.client import Client
 from kafkaio.errors import GroupError, UnknownTopicOrPartition
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.spark import runtime
-from kafkaio.spark.errors import one_of_many
-from kafkaio.spark.marker_groups import groups_of, marker_in
-from kafkaio.spark.marker_log import TopicMarkers
-from kafkaio.spark.marker_names import marker_scope, parted, transactional_id
-from kafkaio.spark.marker_state import AppState
-from kafkaio.spark.options import WriteOptions
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.spark import _runtime as runtime
+from kafkaio.spark._errors import one_of_many
+from kafkaio.spark._marker_groups import groups_of, marker_in
+from kafkaio.spark._marker_log import TopicMarkers
+from kafkaio.spark._marker_names import marker_scope, parted, transactional_id
+from kafkaio.spark._marker_state import AppState
+from kafkaio.spark._options import WriteOptions
 
 __all__ = ["MarkedApp", "cleanup", "delete_markers", "list_markers", "marked_apps"]
 

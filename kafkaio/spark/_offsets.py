@@ -1,7 +1,7 @@
 """Offsets of many partitions: their JSON, their bounds, limits, and lost records.
 
 Everything here is a pure function, or an object that gets the time as an argument. What
-it needs to know of the cluster is looked up by `kafkaio.spark.lookup`.
+it needs to know of the cluster is looked up by `kafkaio.spark._lookup`.
 
 Offsets are those of Spark's own connector: for each partition, the offset of the next
 record to read. Their JSON, ``{"orders": {"0": 23, "1": 7}}``, is written into Spark's
@@ -27,7 +27,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 from kafkaio.errors import ConfigurationError
-from kafkaio.spark.bounds import (
+from kafkaio.spark._bounds import (
     EARLIEST,
     LATEST,
     AtOffsets,
@@ -35,7 +35,7 @@ from kafkaio.spark.bounds import (
     AtTimes,
     Bound,
 )
-from kafkaio.spark.errors import listed
+from kafkaio.spark._errors import listed
 from kafkaio.types import OffsetAndTimestamp, OffsetRange, TopicPartition
 
 __all__ = [

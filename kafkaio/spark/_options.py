@@ -2,10 +2,10 @@
 
 The names are those of Spark's own connector; letter case is ignored, as in Spark. An
 unknown name is an error that suggests the nearest one, and a name that only Spark's
-connector has is an error that says what to do instead (`kafkaio.spark.declaration`).
+connector has is an error that says what to do instead (`kafkaio.spark._declaration`).
 ``kafka.*`` are the options of Kafka's Java client, which
 `kafkaio.ConsumerConfig.from_properties` and `kafkaio.ProducerConfig.from_properties`
-read (`kafkaio.spark.kafka_properties`).
+read (`kafkaio.spark._kafka_properties`).
 
 Both classes are made in the driver, checked once, and pickled to the executors. Values
 with references (``${env:NAME}``) are kept as they were given, and resolved by
@@ -23,12 +23,12 @@ from dataclasses import fields, replace
 from functools import cache
 from typing import Final, Literal, TypeAlias
 
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._config.declaration import documented, wrong_value
 from kafkaio._dataclass import dataclass
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.config.declaration import documented, wrong_value
 from kafkaio.errors import ConfigurationError
-from kafkaio.security.references import has_reference
-from kafkaio.spark.bounds import (
+from kafkaio.security._references import has_reference
+from kafkaio.spark._bounds import (
     AtTime,
     AtTimes,
     Bound,
@@ -41,7 +41,7 @@ from kafkaio.spark.bounds import (
     read_time,
     read_times,
 )
-from kafkaio.spark.declaration import (
+from kafkaio.spark._declaration import (
     SparkOption,
     Use,
     declared_by,
@@ -49,7 +49,7 @@ from kafkaio.spark.declaration import (
     spark_option,
     values_of,
 )
-from kafkaio.spark.kafka_properties import KafkaProperties
+from kafkaio.spark._kafka_properties import KafkaProperties
 
 __all__ = [
     "IsolationLevel",

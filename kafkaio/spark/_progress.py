@@ -11,8 +11,8 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import ConfigurationError
-from kafkaio.spark.observe import ObservedQuery, offsets_behind
-from kafkaio.spark.offsets import from_json, lag_of
+from kafkaio.spark._observe import ObservedQuery, offsets_behind
+from kafkaio.spark._offsets import from_json, lag_of
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:

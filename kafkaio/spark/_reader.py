@@ -2,7 +2,7 @@
 
 `KafkaReader` is pickled to the planner process of a query, which calls ``partitions``,
 and with it to the workers, which call ``read``. It holds options and columns, and no
-connection: those are kept by process (`kafkaio.spark.runtime`).
+connection: those are kept by process (`kafkaio.spark._runtime`).
 
 A task reads with `kafkaio.arrow.read_ranges`, on the event loop of its worker, one
 coroutine for each record batch. Nothing is done for single records here, and no column
@@ -24,9 +24,9 @@ from uuid import UUID
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from kafkaio.errors import OffsetOutOfRange, UnknownTopicOrPartition
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.spark import runtime
-from kafkaio.spark.errors import (
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.spark import _runtime as runtime
+from kafkaio.spark._errors import (
     explained,
     listed,
     lost,
@@ -34,8 +34,8 @@ from kafkaio.spark.errors import (
     plainly_each,
     warn_lost,
 )
-from kafkaio.spark.lookup import Lookup, ends_of
-from kafkaio.spark.offsets import (
+from kafkaio.spark._lookup import Lookup, ends_of
+from kafkaio.spark._offsets import (
     another_topic,
     inside,
     name_of,
@@ -43,16 +43,16 @@ from kafkaio.spark.offsets import (
     ranges_between,
     remade,
 )
-from kafkaio.spark.options import ReadOptions
-from kafkaio.spark.planning import Task, plan
-from kafkaio.spark.schema import Column, arrow_schemas
-from kafkaio.spark.shipping import shipped
+from kafkaio.spark._options import ReadOptions
+from kafkaio.spark._planning import Task, plan
+from kafkaio.spark._schema import Column, arrow_schemas
+from kafkaio.spark._shipping import shipped
 from kafkaio.types import OffsetRange
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkaio.client.client import Client
+    from kafkaio._client.client import Client
 
 __all__ = ["KafkaReader", "TaskPartition", "partitions_of", "read_task", "report"]
 

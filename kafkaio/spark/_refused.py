@@ -15,7 +15,7 @@ from typing import NoReturn
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from kafkaio.errors import KafkaError
-from kafkaio.spark.errors import plainly
+from kafkaio.spark._errors import plainly
 
 __all__ = ["RefusedStreamReader"]
 

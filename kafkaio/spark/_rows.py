@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 import anyio.to_thread
 
 from kafkaio._dataclass import dataclass
+from kafkaio._producer import Producer, TableDelivery
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
-from kafkaio.producer import Producer, TableDelivery
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkaio.producer import Transaction
+    from kafkaio._producer import Transaction
 
 __all__ = ["RowColumns", "pulled", "write_rows"]
 

@@ -26,10 +26,10 @@ from collections.abc import Callable, Coroutine, Hashable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from kafkaio.client import Client
-    from kafkaio.config import ClientConfig, ProducerConfig
-    from kafkaio.producer import Producer
-    from kafkaio.spark.kept import KeptProducers
+    from kafkaio._client import Client
+    from kafkaio._config import ClientConfig, ProducerConfig
+    from kafkaio._producer import Producer
+    from kafkaio.spark._kept import KeptProducers
 
 __all__ = ["client", "freeze", "producer", "run", "transactional"]
 
@@ -176,7 +176,7 @@ async def client(config: ClientConfig) -> Client:
     Raises:
         KafkaError: it could not start, as `Client.start` says.
     """
-    from kafkaio.client import Client
+    from kafkaio._client import Client
 
     return await _home().clients.take(config, lambda: Client.from_config(config))
 
@@ -190,7 +190,7 @@ async def producer(config: ProducerConfig) -> Producer:
     Raises:
         KafkaError: it could not start, as `Producer.start` says.
     """
-    from kafkaio.producer import Producer
+    from kafkaio._producer import Producer
 
     return await _home().producers.take(config, lambda: Producer.from_config(config))
 
@@ -199,7 +199,7 @@ def transactional() -> KeptProducers:
     """Return the producers with transactional ids that this thread keeps."""
     home = _home()
     if home.transactional is None:
-        from kafkaio.spark.kept import KeptProducers
+        from kafkaio.spark._kept import KeptProducers
 
         home.transactional = KeptProducers()
     return home.transactional

@@ -85,7 +85,7 @@ def _column(field: StructField) -> Column:
     source = _BY_FOLDED.get(field.name.lower())
     if source is None:
         # Loaded for mistakes alone.
-        from kafkaio.config.unknown import nearest
+        from kafkaio._config.unknown import nearest
 
         near = nearest(field.name, _TYPES, 0.6)
         did = f" (did you mean {near!r}?)" if near else ""

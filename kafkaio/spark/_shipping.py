@@ -49,7 +49,7 @@ def _arrival() -> Callable[..., object]:
         except ImportError as error:
             from pyspark import TaskContext
 
-            # As `kafkaio.spark.errors.process` says it, which may be missing.
+            # As `kafkaio.spark._errors.process` says it, which may be missing.
             context = TaskContext.get()
             task = "planning" if context is None else f"task {context.partitionId()}"
             raise ImportError(

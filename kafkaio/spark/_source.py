@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
 
-from kafkaio.spark.errors import plainly
+from kafkaio.spark._errors import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader
     from pyspark.sql.types import StructType
 
-    from kafkaio.spark.reader import KafkaReader
-    from kafkaio.spark.writer import KafkaStreamWriter, KafkaWriter
+    from kafkaio.spark._reader import KafkaReader
+    from kafkaio.spark._writer import KafkaStreamWriter, KafkaWriter
 
 __all__ = ["KafkaSource"]
 
@@ -37,7 +37,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
     """
 
     def __reduce__(self) -> tuple[object, ...]:
-        from kafkaio.spark.shipping import shipped
+        from kafkaio.spark._shipping import shipped
 
         return shipped(self)
 
@@ -56,8 +56,8 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
             ConfigurationError: an option is not possible, or Spark would lose it.
         """
         _prepare()
-        from kafkaio.spark.options import check_read, includes_headers
-        from kafkaio.spark.schema import default_schema
+        from kafkaio.spark._options import check_read, includes_headers
+        from kafkaio.spark._schema import default_schema
 
         if _OF_TABLES in self.options:
             _check_table(self.options)
@@ -73,9 +73,9 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
             ConfigurationError: an option or a column is not possible.
         """
         _prepare()
-        from kafkaio.spark.options import ReadOptions
-        from kafkaio.spark.reader import KafkaReader
-        from kafkaio.spark.schema import projection
+        from kafkaio.spark._options import ReadOptions
+        from kafkaio.spark._reader import KafkaReader
+        from kafkaio.spark._schema import projection
 
         options = ReadOptions.of(self.options, is_stream=False)
         return KafkaReader(options, projection(schema))
@@ -89,15 +89,15 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
         """
         _prepare()
         from kafkaio.errors import ConfigurationError
-        from kafkaio.spark.options import ReadOptions
-        from kafkaio.spark.schema import projection
-        from kafkaio.spark.stream import KafkaStreamReader
+        from kafkaio.spark._options import ReadOptions
+        from kafkaio.spark._schema import projection
+        from kafkaio.spark._stream import KafkaStreamReader
 
         try:
             options = ReadOptions.of(self.options, is_stream=True)
             return KafkaStreamReader(options, projection(schema))
         except ConfigurationError as error:
-            from kafkaio.spark.refused import RefusedStreamReader
+            from kafkaio.spark._refused import RefusedStreamReader
 
             return RefusedStreamReader(error)
 
@@ -110,7 +110,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
             ConfigurationError: an option, a column or the mode is not possible.
         """
         _prepare()
-        from kafkaio.spark.writer import KafkaWriter
+        from kafkaio.spark._writer import KafkaWriter
 
         return KafkaWriter.of(self.options, schema, overwrite=overwrite)
 
@@ -126,7 +126,7 @@ class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
             ConfigurationError: an option, a column or the mode is not possible.
         """
         _prepare()
-        from kafkaio.spark.writer import KafkaStreamWriter
+        from kafkaio.spark._writer import KafkaStreamWriter
 
         return KafkaStreamWriter.of(self.options, schema, overwrite=overwrite)
 
@@ -149,6 +149,6 @@ def _check_table(names: Iterable[str]) -> None:
 
 def _prepare() -> None:
     """Make what is loaded next cheap: this is a process of Spark, at its beginning."""
-    from kafkaio.spark.runtime import freeze
+    from kafkaio.spark._runtime import freeze
 
     freeze()

@@ -7,9 +7,9 @@ runs. It calls, in this order: ``prepareForTriggerAvailableNow`` (with that trig
 ``initialOffset`` is called again and must not change, so it is kept. A micro-batch that
 is repeated after a restart begins with ``partitions``, in another process.
 
-The ids of the topics are kept with the offsets (`kafkaio.spark.offsets`). Where a topic
-has another id than in the checkpoint, it was deleted and made again: its offsets say
-nothing of the new one, even if that is longer.
+The ids of the topics are kept with the offsets (`kafkaio.spark._offsets`). Where a
+topic has another id than in the checkpoint, it was deleted and made again: its offsets
+say nothing of the new one, even if that is longer.
 
 ``read`` is called on copies in the workers, which have the options and the columns and
 nothing else of this object's state.
@@ -31,9 +31,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from kafkaio.spark.errors import DataSourceError, lost, plainly, plainly_each, warn
-from kafkaio.spark.lookup import Lookup
-from kafkaio.spark.offsets import (
+from kafkaio.spark._errors import DataSourceError, lost, plainly, plainly_each, warn
+from kafkaio.spark._lookup import Lookup
+from kafkaio.spark._offsets import (
     Ranges,
     TriggerDelay,
     another_topic,
@@ -46,10 +46,10 @@ from kafkaio.spark.offsets import (
     topic_ids_of,
     without,
 )
-from kafkaio.spark.options import ReadOptions
-from kafkaio.spark.reader import TaskPartition, partitions_of, read_task, report
-from kafkaio.spark.schema import Column
-from kafkaio.spark.shipping import shipped
+from kafkaio.spark._options import ReadOptions
+from kafkaio.spark._reader import TaskPartition, partitions_of, read_task, report
+from kafkaio.spark._schema import Column
+from kafkaio.spark._shipping import shipped
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:

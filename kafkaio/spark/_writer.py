@@ -9,8 +9,8 @@ what the tasks have returned.
 
 At least once (the default), a task has written its rows when ``write`` returns, and
 ``commit`` does nothing. With ``exactlyOnce``, each attempt commits a transaction of its
-own (`kafkaio.spark.exactly_once`). What a repetition has left open is judged by
-``commit`` (`kafkaio.spark.judgement`); ``abort`` ends it, and what tasks that did not
+own (`kafkaio.spark._exactly_once`). What a repetition has left open is judged by
+``commit`` (`kafkaio.spark._judgement`); ``abort`` ends it, and what tasks that did not
 return have left open, since readers would wait for it.
 
 Those processes live for one call. So what only tasks need is imported by the tasks.
@@ -35,23 +35,23 @@ from pyspark.sql.datasource import (
 
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import KafkaError, UsageError
-from kafkaio.spark import runtime
-from kafkaio.spark.errors import explained, plainly
-from kafkaio.spark.marker_state import Outcome, Report
-from kafkaio.spark.options import WriteOptions
-from kafkaio.spark.rows import RowColumns, pulled, write_rows
-from kafkaio.spark.shipping import shipped
+from kafkaio.spark import _runtime as runtime
+from kafkaio.spark._errors import explained, plainly
+from kafkaio.spark._marker_state import Outcome, Report
+from kafkaio.spark._options import WriteOptions
+from kafkaio.spark._rows import RowColumns, pulled, write_rows
+from kafkaio.spark._shipping import shipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from kafkaio.client import Client
-    from kafkaio.producer import Transaction
-    from kafkaio.producer.detached import DetachedTransaction
-    from kafkaio.spark.exactly_once import TaskName, TaskResult
-    from kafkaio.spark.judgement import VersionWrite
-    from kafkaio.spark.marker_stores import MarkerStore
+    from kafkaio._client import Client
+    from kafkaio._producer import Transaction
+    from kafkaio._producer.detached import DetachedTransaction
+    from kafkaio.spark._exactly_once import TaskName, TaskResult
+    from kafkaio.spark._judgement import VersionWrite
+    from kafkaio.spark._marker_stores import MarkerStore
 
 __all__ = ["KafkaStreamWriter", "KafkaWriter", "TaskDone"]
 
@@ -257,7 +257,7 @@ class _Sink:
         await (await self._version(client, done[0])).commit(reports, held)
 
     async def _version(self, client: Client, done: TaskDone) -> VersionWrite:
-        from kafkaio.spark.judgement import VersionName, VersionWrite
+        from kafkaio.spark._judgement import VersionName, VersionWrite
 
         assert done.app is not None
         return VersionWrite(
@@ -273,7 +273,7 @@ class _Sink:
         )
 
     async def _markers(self, client: Client) -> MarkerStore:
-        from kafkaio.spark.marker_stores import store_of
+        from kafkaio.spark._marker_stores import store_of
 
         options = self.options
         is_topic = options.marker_store == "topic"
@@ -298,7 +298,7 @@ class _Sink:
         if app is None:
             return  # what is open is ended by the next attempt, or by its time-out
         prefix = self.options.transactional_id_prefix
-        from kafkaio.spark.marker_names import transactional_id
+        from kafkaio.spark._marker_names import transactional_id
 
         ids = [transactional_id(prefix, app, task) for task in unknown]
         try:
@@ -319,7 +319,7 @@ class _Sink:
                 "which this Spark does not tell its tasks: use "
                 "kafkaio.spark.foreach_batch_writer(...)"
             )
-        from kafkaio.spark.exactly_once import TaskName
+        from kafkaio.spark._exactly_once import TaskName
 
         return TaskName(
             app=app,
@@ -337,7 +337,7 @@ class _Sink:
         self, iterator: Iterator[pa.RecordBatch], name: TaskName
     ) -> TaskDone:
         columns, options = self.columns, self.options
-        from kafkaio.spark.exactly_once import TaskAttempt
+        from kafkaio.spark._exactly_once import TaskAttempt
 
         client = await runtime.client(options.client_config())
         markers = await self._markers(client)

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kafkaio.testing.broker.faults import (
+    from kafkaio.testing._broker.faults import (
         close_at,
         corrupt_bytes,
         delay,
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
         wrong_correlation_id,
         wrong_signature,
     )
-    from kafkaio.testing.broker.group_config import GroupConfig
-    from kafkaio.testing.embedded import Broker
-    from kafkaio.testing.security.config import SecurityConfig
-    from kafkaio.testing.security.oauthbearer import TokenClaims
+    from kafkaio.testing._broker.group_config import GroupConfig
+    from kafkaio.testing._embedded import Broker
+    from kafkaio.testing._security.config import SecurityConfig
+    from kafkaio.testing._security.oauthbearer import TokenClaims
 
 __all__ = [
     "Broker",
@@ -71,11 +71,11 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     modules = {
-        "Broker": "embedded",
-        "GroupConfig": "broker.group_config",
-        "SecurityConfig": "security.config",
-        "TokenClaims": "security.oauthbearer",
+        "Broker": "_embedded",
+        "GroupConfig": "_broker.group_config",
+        "SecurityConfig": "_security.config",
+        "TokenClaims": "_security.oauthbearer",
     }
-    module = modules.get(name, "broker.faults")
+    module = modules.get(name, "_broker.faults")
     value: object = getattr(import_module(f"{__name__}.{module}"), name)
     return value

@@ -22,16 +22,16 @@ from kafkaio._net.memory import MemoryNetwork
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Supervisor
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.testing.broker.clock import Clock
-from kafkaio.testing.broker.cluster import AT_ONCE, TRANSACTIONS_TOPIC, Cluster, Topic
-from kafkaio.testing.broker.configs import BROKER, Configs
-from kafkaio.testing.broker.control import Control, GroupControl, TransactionControl
-from kafkaio.testing.broker.faults import Faults
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.broker.listener import Listener, MemoryListener, TcpListener
-from kafkaio.testing.broker.node import Endpoint, LoggedRequest, Node
-from kafkaio.testing.broker.properties import (
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.testing._broker.clock import Clock
+from kafkaio.testing._broker.cluster import AT_ONCE, TRANSACTIONS_TOPIC, Cluster, Topic
+from kafkaio.testing._broker.configs import BROKER, Configs
+from kafkaio.testing._broker.control import Control, GroupControl, TransactionControl
+from kafkaio.testing._broker.faults import Faults
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._broker.listener import Listener, MemoryListener, TcpListener
+from kafkaio.testing._broker.node import Endpoint, LoggedRequest, Node
+from kafkaio.testing._broker.properties import (
     EVERYWHERE,
     LARGEST_PORT,
     Address,
@@ -39,16 +39,16 @@ from kafkaio.testing.broker.properties import (
     checked_config,
     listener,
 )
-from kafkaio.testing.broker.store import DiskStore, MemoryStore
-from kafkaio.testing.broker.telemetry import Telemetry
-from kafkaio.testing.handlers import handlers_of
-from kafkaio.testing.security.config import SecurityConfig
-from kafkaio.testing.security.files import Certificates, TlsFiles
-from kafkaio.testing.security.security import Security
+from kafkaio.testing._broker.store import DiskStore, MemoryStore
+from kafkaio.testing._broker.telemetry import Telemetry
+from kafkaio.testing._handlers import handlers_of
+from kafkaio.testing._security.config import SecurityConfig
+from kafkaio.testing._security.files import Certificates, TlsFiles
+from kafkaio.testing._security.security import Security
 
 if TYPE_CHECKING:
-    from kafkaio.testing.groups.coordinator import GroupCoordinator
-    from kafkaio.testing.transactions.coordinator import TransactionCoordinator
+    from kafkaio.testing._groups.coordinator import GroupCoordinator
+    from kafkaio.testing._transactions.coordinator import TransactionCoordinator
 
 __all__ = ["Broker"]
 
@@ -325,22 +325,22 @@ class Broker:
 
     def _coordinator(self) -> GroupCoordinator:
         # Imported on first use, as the handlers are, so that a broker starts fast.
-        from kafkaio.testing.groups.coordinator import coordinator_of
+        from kafkaio.testing._groups.coordinator import coordinator_of
 
         return coordinator_of(self._cluster)
 
     def _group_control(self) -> GroupControl:
-        from kafkaio.testing.groups.control import CoordinatorControl
+        from kafkaio.testing._groups.control import CoordinatorControl
 
         return CoordinatorControl(self._coordinator())
 
     def _transactions(self) -> TransactionCoordinator:
-        from kafkaio.testing.transactions.coordinator import coordinator_of
+        from kafkaio.testing._transactions.coordinator import coordinator_of
 
         return coordinator_of(self._cluster)
 
     def _transaction_control(self) -> TransactionControl:
-        from kafkaio.testing.transactions.control import CoordinatorControl
+        from kafkaio.testing._transactions.control import CoordinatorControl
 
         return CoordinatorControl(self._transactions())
 

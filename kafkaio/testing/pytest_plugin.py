@@ -35,9 +35,9 @@ import pytest
 # Imported where they are used: imports cost time, and a real Kafka needs the extra
 # `kafka`.
 if TYPE_CHECKING:
-    from kafkaio.consumer import Consumer
-    from kafkaio.producer import Producer
-    from kafkaio.testing.embedded import Broker
+    from kafkaio._consumer import Consumer
+    from kafkaio._producer import Producer
+    from kafkaio.testing._embedded import Broker
     from kafkaio.testing.kafka import Kafka
 
 VERSION_VARIABLE: Final = "KAFKAIO_KAFKA_VERSION"
@@ -95,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _chosen(config: pytest.Config) -> str:
-    from kafkaio.testing.kafka.releases import DEFAULT_VERSION, find_release
+    from kafkaio.testing.kafka._releases import DEFAULT_VERSION, find_release
 
     option = config.getoption("--kafka-version", default=None)
     wanted = option or os.environ.get(VERSION_VARIABLE) or DEFAULT_VERSION
@@ -103,7 +103,7 @@ def _chosen(config: pytest.Config) -> str:
 
 
 def _is_embedded() -> bool:
-    from kafkaio.testing.kafka.source import is_embedded
+    from kafkaio.testing.kafka._source import is_embedded
 
     return is_embedded()
 
@@ -227,19 +227,19 @@ _LOOP_SCOPES: Final = ("function", "class", "module", "package", "session")
 
 
 def _open_broker(request: pytest.FixtureRequest) -> _Opened:
-    from kafkaio.testing.embedded import Broker
+    from kafkaio.testing._embedded import Broker
 
     return Broker(**_settings(request))  # type: ignore[arg-type]  # as the marker says
 
 
 def _open_producer(request: pytest.FixtureRequest) -> _Opened:
-    from kafkaio.producer import Producer
+    from kafkaio._producer import Producer
 
     return Producer(request.getfixturevalue("kafka_broker").bootstrap_servers)
 
 
 def _open_consumer(request: pytest.FixtureRequest) -> _Opened:
-    from kafkaio.consumer import Consumer
+    from kafkaio._consumer import Consumer
 
     return Consumer(
         request.getfixturevalue("kafka_broker").bootstrap_servers,
@@ -314,7 +314,7 @@ _MADE: Final = pytest.StashKey[dict[object, list[str]]]()
 @contextmanager
 def _deleting_topics(kafka: Kafka, config: pytest.Config) -> Iterator[None]:
     """At the end, delete the topics made on a cluster that we did not start."""
-    from kafkaio.testing.kafka.source import ExternalCluster
+    from kafkaio.testing.kafka._source import ExternalCluster
 
     if not isinstance(kafka.engine, ExternalCluster):
         yield

@@ -11,14 +11,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from kafkaio._config import ClientConfig
+from kafkaio._config.login_properties import TokenRequest
 from kafkaio._machines.sasl.oauthbearer import OAuthBearer
 from kafkaio._runtime.clock import wall_ms
-from kafkaio.config import ClientConfig
-from kafkaio.config.login_properties import TokenRequest
 from kafkaio.errors import AuthenticationError
 from kafkaio.security import MskToken
-from kafkaio.security.providers import provider_for
-from kafkaio.security.tokens import TokenSource
+from kafkaio.security._providers import provider_for
+from kafkaio.security._tokens import TokenSource
 
 SECRET = "a-key-that-signs-hunter2"
 

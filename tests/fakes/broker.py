@@ -27,14 +27,14 @@ from typing import Any, Final, TypeAlias, TypeVar
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.headers import (
+from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._headers import (
     decode_request,
     decode_request_header,
     encode_response_parts,
 )
-from kafkaio.protocol.message import Buffer, Request, Response
+from kafkaio.protocol._message import Buffer, Request, Response
 from kafkaio.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from kafkaio.consumer.commits import kafka as kafka_commits
-from kafkaio.consumer.core import Core
-from kafkaio.consumer.rebalance.assignment import PartitionAssignment
+from kafkaio._consumer.commits import kafka as kafka_commits
+from kafkaio._consumer.core import Core
+from kafkaio._consumer.rebalance.assignment import PartitionAssignment
 from kafkaio.types import TopicPartition
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kafkaio.protocol._decoder import Decoder
-    from kafkaio.protocol.message import Message
+    from kafkaio.protocol._message import Message
 
 CORPUS = Path(__file__).parent / "corpus"
 #: The longest input in bytes; its memory in MiB, and its time in seconds.
@@ -28,7 +28,7 @@ def drive(target: str, arguments: list[str]) -> None:
     import atheris  # type: ignore[import-not-found,unused-ignore]  # no dependency: `nox -s fuzz` installs it
 
     with atheris.instrument_imports(include=["kafkaio", "tests.fuzz"]):
-        from kafkaio.protocol import codec
+        from kafkaio.protocol import _codec as codec
         from tests.fuzz.targets import TARGETS
 
     compiled = codec.compile_decoder

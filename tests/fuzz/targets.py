@@ -40,19 +40,19 @@ from kafkaio.errors import (
     RecordTooLarge,
     UnsupportedVersion,
 )
-from kafkaio.protocol import codec
-from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.framing import FrameBuffer
-from kafkaio.protocol.headers import (
+from kafkaio.protocol import _codec as codec
+from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._framing import FrameBuffer
+from kafkaio.protocol._headers import (
     decode_api_versions,
     decode_request,
     encode_request,
 )
-from kafkaio.protocol.message import Message
+from kafkaio.protocol._message import Message
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.protocol.messages.join_group import JoinGroupResponseMember
-from kafkaio.testing.log.epochs import read_epochs
-from kafkaio.testing.log.inspect import verify
+from kafkaio.testing._log.epochs import read_epochs
+from kafkaio.testing._log.inspect import verify
 from kafkaio.types import Record, TimestampType, Token, TopicPartition
 
 try:

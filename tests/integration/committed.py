@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import confluent_kafka
 
 from kafkaio import Client, Consumer, Record, TopicPartition
-from kafkaio.client import Controller
+from kafkaio._client import Controller
 from kafkaio.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,

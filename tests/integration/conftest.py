@@ -18,7 +18,7 @@ import pytest_asyncio
 
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.releases import DEFAULT_VERSION
+from kafkaio.testing.kafka._releases import DEFAULT_VERSION
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
 from tests.integration.committed import set_level
 from tests.integration.differential import brokers

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TypeAlias
 from uuid import uuid4
 
-from kafkaio.client import Client, GroupCoordinator
-from kafkaio.consumer import Consumer
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio._client import Client, GroupCoordinator
+from kafkaio._consumer import Consumer
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages import streams_group_heartbeat as streams_api
 from kafkaio.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import RunningJava, Toolbox
 from tests.support.patience import HANGS
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from kafkaio import Lost, Revoked, RevokeRequested
-from kafkaio.consumer import Consumer, Rebalance
+from kafkaio._consumer import Consumer, Rebalance
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
 from kafkaio.types import TopicPartition

@@ -30,7 +30,7 @@ from kafkaio import (
     TopicPartition,
 )
 from kafkaio.testing import Broker, error, throttle
-from kafkaio.testing.broker.faults import Fault
+from kafkaio.testing._broker.faults import Fault
 
 #: The brokers, by their task.
 COORDINATOR, STRUCK_LEADER, LEADER = 0, 1, 2

@@ -7,9 +7,9 @@ from typing import Final
 import pytest
 
 from kafkaio.testing import Broker
+from kafkaio.testing._security.config import SecurityConfig
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.properties import PRINCIPAL_RULES
-from kafkaio.testing.security.config import SecurityConfig
+from kafkaio.testing.kafka._properties import PRINCIPAL_RULES
 from tests.integration.differential import rights
 from tests.integration.differential.pair import Guarded, Side, paired
 

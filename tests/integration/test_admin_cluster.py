@@ -44,7 +44,7 @@ from kafkaio.errors import (
     ConfigurationError,
     UnsupportedVersion,
 )
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing.kafka import Kafka
 from tests.support.java import Toolbox
 

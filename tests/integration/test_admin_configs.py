@@ -21,7 +21,7 @@ from kafkaio.errors import (
     BrokerError,
     UnknownTopicOrPartition,
 )
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 

@@ -27,7 +27,7 @@ from kafkaio.admin import (
     TransactionState,
 )
 from kafkaio.errors import BrokerError
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages import streams_group_heartbeat as streams_api
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory

@@ -8,7 +8,7 @@ import pytest
 
 from kafkaio.admin import Admin, ScramDeletion, ScramMechanism
 from kafkaio.errors import BrokerError, UnsupportedVersion
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing.kafka import Kafka
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]

@@ -17,7 +17,7 @@ from kafkaio.errors import (
     OffsetOutOfRange,
     UnknownTopicOrPartition,
 )
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition

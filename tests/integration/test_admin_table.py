@@ -52,10 +52,10 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from kafkaio.types import TopicPartition
 from tests.integration.groups import share_heartbeat
 from tests.support.java import Toolbox

@@ -16,7 +16,7 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing.kafka import Kafka
 from tests.support.raw_transactions import until
 

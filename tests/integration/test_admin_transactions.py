@@ -13,10 +13,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from kafkaio._client import Client
 from kafkaio.admin import Admin, HangingTransaction, TransactionState
-from kafkaio.client import Client
 from kafkaio.errors import BrokerError, UnsupportedVersion, UsageError
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
 from kafkaio.types import TopicPartition

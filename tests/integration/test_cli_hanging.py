@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kafkaio.client import Client
+from kafkaio._client import Client
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import topic_factory
 from kafkaio.types import TopicPartition

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import kafkaio
+from kafkaio._cli.moves import clear_throttle
+from kafkaio._cli.reassignment_files import BROKER_THROTTLES, TOPIC_THROTTLES
 from kafkaio.admin import ConfigResource, ConfigResourceType
-from kafkaio.cli.moves import clear_throttle
-from kafkaio.cli.reassignment_files import BROKER_THROTTLES, TOPIC_THROTTLES
 from kafkaio.errors import Fenced
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.testing.kafka import Kafka

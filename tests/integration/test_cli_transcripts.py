@@ -24,8 +24,8 @@ import click
 import pytest
 
 import kafkaio
-from kafkaio.cli.registry import COMMANDS
-from kafkaio.cli.root import root
+from kafkaio._cli.registry import COMMANDS
+from kafkaio._cli.root import root
 from kafkaio.testing import Broker
 from tests.support.cli import environment
 from tests.support.transcripts import Masks, Step, read, replay, text_of

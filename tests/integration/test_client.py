@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from kafkaio._net.connection_class import ConnectionClass
-from kafkaio.client import (
+from kafkaio._client import (
     ALL_TOPICS,
     ANY,
     Broker,
@@ -17,13 +16,14 @@ from kafkaio.client import (
     Leader,
     TransactionCoordinator,
 )
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio.errors import (
     RequestTimeout,
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
 from kafkaio.protocol import messages
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.create_topics import CreatableTopic
 from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsPartition,

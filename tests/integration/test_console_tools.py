@@ -4,7 +4,7 @@ import pytest
 
 import kafkaio
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.support.java import Toolbox
 

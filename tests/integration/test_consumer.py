@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from kafkaio._client import Client, CoordinatorKind, Leader, TransactionCoordinator
+from kafkaio._consumer import Consumer
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._records.batch import BatchBuilder, Compression, encode_batch
-from kafkaio.client import Client, CoordinatorKind, Leader, TransactionCoordinator
-from kafkaio.consumer import Consumer
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -27,7 +27,7 @@ from kafkaio.protocol.messages.produce import (
     TopicProduceData,
 )
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 from tests.support.patience import HANGS

@@ -15,11 +15,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 import kafkaio
+from kafkaio._client import Client, Controller, GroupCoordinator
+from kafkaio._consumer import Consumer
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio.client import Client, Controller, GroupCoordinator
-from kafkaio.consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio.errors import BrokerError, GroupError, UnsupportedVersion
-from kafkaio.producer import Producer
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
 )

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kafkaio import PartitionLost, Revoked
-from kafkaio.consumer import Consumer
-from kafkaio.producer import Producer
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
 from kafkaio.types import TopicPartition

@@ -10,9 +10,9 @@ import uuid
 import pytest
 
 from kafkaio import Client, Producer
+from kafkaio._producer.detached import DetachedTransaction, detach, end_detached
+from kafkaio._producer.transaction import TransactionOutcome
 from kafkaio.errors import Fenced, TransactionAborted
-from kafkaio.producer.detached import DetachedTransaction, detach, end_detached
-from kafkaio.producer.transaction import TransactionOutcome
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import topic_factory
 from tests.integration.committed import ours, settled

@@ -30,7 +30,7 @@ public class Echo {
 
 
 async def test_a_cluster() -> None:
-    code = BLOCKS["kafkaio.testing.kafka.kafka:Kafka"]
+    code = BLOCKS["kafkaio.testing.kafka._kafka:Kafka"]
     await run(code, {"Kafka": Kafka, "kafkaio": kafkaio})
 
 

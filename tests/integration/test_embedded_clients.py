@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kafkaio import Consumer, Producer, TopicPartition
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import (
+from kafkaio.testing._broker.faults import (
     disconnect_after_write,
     disconnect_before_write,
     drop,
@@ -18,7 +18,7 @@ from kafkaio.testing.broker.faults import (
     error,
     reorder,
 )
-from kafkaio.testing.broker.versions import RELEASES
+from kafkaio.testing._broker.versions import RELEASES
 from tests.support.patience import HANGS
 
 # The version of a real Kafka means nothing here, so once is enough.

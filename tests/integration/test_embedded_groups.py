@@ -22,9 +22,9 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
-from kafkaio.client import Client, Controller
-from kafkaio.consumer import Consumer
-from kafkaio.producer import Producer
+from kafkaio._client import Client, Controller
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kafkaio.testing import Broker, GroupConfig
 from tests.support.patience import HANGS

@@ -9,7 +9,7 @@ import pytest
 
 from kafkaio import NewRecord, Producer
 from kafkaio.testing import Broker
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import Output, Toolbox
 
 # The version of a real Kafka means nothing here, so once is enough.

@@ -19,7 +19,7 @@ from kafkaio.admin import (
     ScramUpsertion,
 )
 from kafkaio.testing import Broker
-from kafkaio.testing.security.acls import CLUSTER_NAME, AclFilter
+from kafkaio.testing._security.acls import CLUSTER_NAME, AclFilter
 from tests.support.foreign_clients import (
     CONSUMER,
     COUNT,

@@ -13,7 +13,7 @@ import pytest
 
 from kafkaio import Consumer, Producer, TopicPartition
 from kafkaio.testing import Broker
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import Toolbox
 from tests.support.patience import HANGS
 

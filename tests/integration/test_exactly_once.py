@@ -30,8 +30,8 @@ from kafkaio import (
     TransactionAborted,
     exactly_once,
 )
-from kafkaio.producer.transaction import Transaction, TransactionOutcome
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio._producer.transaction import Transaction, TransactionOutcome
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.integration.committed import (

@@ -20,7 +20,7 @@ from typing import Final
 
 import pytest
 
-from kafkaio.producer import Producer
+from kafkaio._producer import Producer
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.integration.groups import until

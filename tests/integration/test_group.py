@@ -11,11 +11,11 @@ from contextlib import AsyncExitStack
 import pytest
 
 from kafkaio import Assignor, GroupError, Layout, Subscription
+from kafkaio._client import Client
+from kafkaio._consumer import Consumer
 from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._producer import Producer
 from kafkaio.admin import Admin
-from kafkaio.client import Client
-from kafkaio.consumer import Consumer
-from kafkaio.producer import Producer
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition

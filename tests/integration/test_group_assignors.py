@@ -12,7 +12,7 @@ import pytest
 from kafkaio._machines.membership.assignors import ASSIGNORS
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from kafkaio.types import TopicPartition
 from tests.support.java import Toolbox
 

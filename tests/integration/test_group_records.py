@@ -12,8 +12,8 @@ import pytest
 
 from kafkaio._records.batch import read_batches
 from kafkaio._records.builder import encode_batch
-from kafkaio.protocol.codec import encode
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._codec import encode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages import (
     ConsumerGroupDescribeRequest,
     FetchRequest,
@@ -35,10 +35,10 @@ from kafkaio.protocol.messages.fetch import FetchPartition, FetchTopic
 from kafkaio.protocol.messages.join_group import JoinGroupRequestProtocol
 from kafkaio.protocol.messages.produce import PartitionProduceData, TopicProduceData
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, java_hash
-from kafkaio.testing.groups.cluster_port import KeyValue
+from kafkaio.testing._broker.cluster import OFFSETS_TOPIC, java_hash
+from kafkaio.testing._groups.cluster_port import KeyValue
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from tests.integration.differential.heartbeats import beat, joining
 from tests.integration.differential.pair import Side
 from tests.support.java import Toolbox

@@ -17,11 +17,11 @@ from typing import Literal
 import pytest
 
 from kafkaio import GroupMetadata, KafkaError, Producer
-from kafkaio.client import Client
+from kafkaio._client import Client
+from kafkaio._producer.transaction import TransactionOutcome
 from kafkaio.errors import Fenced
-from kafkaio.producer.transaction import TransactionOutcome
-from kafkaio.protocol.api_keys import ApiKey as A
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey as A
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
 from kafkaio.types import TopicPartition

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkaio.producer import Producer
+from kafkaio._producer import Producer
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.integration.groups import member

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio.config.jaas import parse_jaas
+from kafkaio._config.jaas import parse_jaas
 from kafkaio.errors import ConfigurationError
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import Toolbox
 
 pytestmark = [

@@ -15,10 +15,10 @@ import pytest
 from kafkaio.admin import Admin, GroupState, NewTopic
 from kafkaio.testing.kafka import Kafka, KafkaNotStarted
 from kafkaio.testing.kafka import real_kafka as choose
-from kafkaio.testing.kafka.cluster import Cluster
-from kafkaio.testing.kafka.nodes import Node
-from kafkaio.testing.kafka.source import parse_bootstrap
-from kafkaio.testing.kafka.wire import metadata
+from kafkaio.testing.kafka._cluster import Cluster
+from kafkaio.testing.kafka._nodes import Node
+from kafkaio.testing.kafka._source import parse_bootstrap
+from kafkaio.testing.kafka._wire import metadata
 from kafkaio.types import TopicPartition
 from tests.support.java import JavaFailed, Toolbox
 

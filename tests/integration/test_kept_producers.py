@@ -10,10 +10,10 @@ import uuid
 import pytest
 
 from kafkaio import Client, Producer
-from kafkaio.config import ProducerConfig
+from kafkaio._config import ProducerConfig
+from kafkaio._producer.current import is_current
 from kafkaio.errors import Fenced
-from kafkaio.producer.current import is_current
-from kafkaio.spark.kept import KeptProducers, sharing
+from kafkaio.spark._kept import KeptProducers, sharing
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import topic_factory
 from tests.integration.committed import ours, settled

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 import kafkaio
+from kafkaio._cli import main
 from kafkaio._records.batch import Compression, encode_batch, read_batches
-from kafkaio.cli import main
+from kafkaio.testing._log import DiskStorage, Log, LogConfig
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.releases import find_release
-from kafkaio.testing.log import DiskStorage, Log, LogConfig
+from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import Toolbox
 
 # The version of a real Kafka means nothing here, so once is enough.
@@ -167,7 +167,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from kafkaio._records.batch import encode_batch
-from kafkaio.testing.log import DiskStorage, Log, LogConfig
+from kafkaio.testing._log import DiskStorage, Log, LogConfig
 
 log = Log.open(DiskStorage(Path(sys.argv[1])), LogConfig(segment_bytes=5000), 0)
 # What the last life wrote is kept, all before it goes: opening stays fast.

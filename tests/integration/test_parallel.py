@@ -25,9 +25,9 @@ from kafkaio import (
     Retry,
     TopicPartition,
 )
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import delay, disconnect_after_write, error
+from kafkaio.testing._broker.faults import delay, disconnect_after_write, error
 from kafkaio.testing.kafka import Kafka
 from tests.support.patience import HANGS
 

@@ -9,7 +9,7 @@ import pytest
 
 from kafkaio import Consumer, Producer
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.source import BOOTSTRAP_VARIABLE, KAFKA_VARIABLE
+from kafkaio.testing.kafka._source import BOOTSTRAP_VARIABLE, KAFKA_VARIABLE
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.support.patience import HANGS
 

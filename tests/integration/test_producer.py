@@ -10,18 +10,18 @@ import anyio.to_thread
 import pyarrow as pa
 import pytest
 
+from kafkaio._client.client import Client
+from kafkaio._client.destinations import Leader
 from kafkaio._machines.partitioner import key_partition
+from kafkaio._producer import Producer
 from kafkaio._records.batch import read_batches
-from kafkaio.client.client import Client
-from kafkaio.client.destinations import Leader
 from kafkaio.errors import (
     BrokerError,
     DeliveryTimeout,
     RecordTooLarge,
     UnknownTopicOrPartition,
 )
-from kafkaio.producer import Producer
-from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory

@@ -10,8 +10,8 @@ import pytest
 
 from codegen.__main__ import PROTOCOL, sources
 from kafkaio.errors import KafkaError
-from kafkaio.protocol.codec import decode, encode
-from kafkaio.protocol.message import Message, Response
+from kafkaio.protocol._codec import decode, encode
+from kafkaio.protocol._message import Message, Response
 from tests.java.protocol.oracle import Question, ask
 from tests.unit.protocol.golden import BYTES, MESSAGES
 from tests.unit.protocol.populate import every_version, populate, versions

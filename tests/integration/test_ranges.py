@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from kafkaio import Client, Consumer, OffsetRange, Producer
+from kafkaio._client import Leader
+from kafkaio._client.client import cluster_of
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio.arrow import read_ranges
-from kafkaio.client import Leader
-from kafkaio.client.client import cluster_of
 from kafkaio.errors import OffsetOutOfRange, UnknownTopicOrPartition
 from kafkaio.protocol.messages.delete_records import (
     DeleteRecordsPartition,

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 import pytest
 
-from kafkaio.client import Client, Leader
+from kafkaio._client import Client, Leader
 from kafkaio.protocol import messages
 from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -15,7 +15,7 @@ from kafkaio.protocol.messages.list_offsets import (
 )
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka import real_kafka as choose
-from kafkaio.testing.kafka.source import parse_bootstrap
+from kafkaio.testing.kafka._source import parse_bootstrap
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition
 

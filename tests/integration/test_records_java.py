@@ -22,7 +22,7 @@ from kafkaio._records.batch import (
     with_base_offset,
     with_log_append_time,
 )
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import JavaProgram, Toolbox
 
 # It needs no broker, so once is enough.

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from kafkaio.testing.kafka import Kafka, TopicNotCreated
-from kafkaio.testing.kafka.source import parse_bootstrap
-from kafkaio.testing.kafka.wire import metadata
+from kafkaio.testing.kafka._source import parse_bootstrap
+from kafkaio.testing.kafka._wire import metadata
 from kafkaio.testing.pytest_plugin import TopicFactory
 
 pytestmark = [pytest.mark.kafka_versions("4.3"), pytest.mark.timeout(120)]

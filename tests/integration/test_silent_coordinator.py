@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from kafkaio import Admin
-from kafkaio.consumer import Consumer
+from kafkaio._consumer import Consumer
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition

@@ -13,7 +13,7 @@ import pytest_asyncio
 from kafkaio import Admin, Consumer, Producer
 from kafkaio.admin import ConfigChange, ConfigResource, ConfigResourceType
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import Toolbox
 from tests.support.telemetry import (
     CODES,

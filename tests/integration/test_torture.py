@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from kafkaio.testing.kafka import ClusterOptions, Kafka
-from kafkaio.testing.kafka.properties import Value
+from kafkaio.testing.kafka._properties import Value
 from tests.torture.chaos import ProxiedCluster
 from tests.torture.director import Director
 from tests.torture.exactly_once import CopyDirector

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from kafkaio import GroupMetadata, Producer
+from kafkaio._producer.transaction import TransactionOutcome
 from kafkaio.errors import (
     AuthorizationError,
     ConfigurationError,
@@ -26,9 +27,8 @@ from kafkaio.errors import (
     RequestTimeout,
     TransactionAborted,
 )
-from kafkaio.producer.transaction import TransactionOutcome
-from kafkaio.protocol.api_keys import ApiKey as A
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey as A
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition

@@ -22,13 +22,13 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from kafkaio.client import Client, CoordinatorKind
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio._client import Client, CoordinatorKind
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from kafkaio.protocol.messages.describe_acls import DescribeAclsRequest
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.source import is_embedded
+from kafkaio.testing.kafka._source import is_embedded
 from kafkaio.types import TopicPartition
 from tests.support.raw_transactions import (
     NEW,

@@ -12,15 +12,15 @@ import uuid
 import pytest
 
 from kafkaio import Client, Consumer, GroupMetadata, Producer
+from kafkaio._producer.transaction import Transaction, TransactionOutcome
 from kafkaio.admin import Admin
 from kafkaio.errors import Fenced, TransactionAborted
-from kafkaio.producer.transaction import Transaction, TransactionOutcome
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._transactions.records import read_key, read_value
+from kafkaio.testing._transactions.transaction import Transaction as LoggedTransaction
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory, topic_factory
-from kafkaio.testing.transactions.records import read_key, read_value
-from kafkaio.testing.transactions.transaction import Transaction as LoggedTransaction
 from kafkaio.types import TopicPartition
 from tests.integration.committed import (
     assert_committed,

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kafkaio import Consumer, LogTruncated, Producer, TopicPartition
-from kafkaio.client import Client
+from kafkaio._client import Client
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.support.patience import HANGS

@@ -20,7 +20,7 @@ from typing import Literal
 import pytest
 
 from kafkaio import GroupMetadata, Producer
-from kafkaio.protocol.api_keys import ApiKey as A
+from kafkaio.protocol._api_keys import ApiKey as A
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition

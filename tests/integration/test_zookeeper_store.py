@@ -18,9 +18,9 @@ from kafkaio import (
     ZooKeeperOffsetStore,
 )
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.launcher import Launcher
-from kafkaio.testing.kafka.releases import find_release
-from kafkaio.testing.kafka.zookeeper import ZooKeeper
+from kafkaio.testing.kafka._launcher import Launcher
+from kafkaio.testing.kafka._releases import find_release
+from kafkaio.testing.kafka._zookeeper import ZooKeeper
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.integration.groups import member, reading, until
 

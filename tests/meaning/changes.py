@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import ZERO_UUID, Field, Struct
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import ZERO_UUID, Field, Struct
 
 __all__ = ["Lie", "Site", "lie_about", "sites"]
 

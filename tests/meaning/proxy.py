@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from kafkaio.errors import KafkaError
-from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.framing import FrameBuffer
-from kafkaio.protocol.headers import decode_response, encode_response
+from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._framing import FrameBuffer
+from kafkaio.protocol._headers import decode_response, encode_response
 from tests.meaning.changes import Lie, lie_about
 
 __all__ = ["Liar", "Told"]

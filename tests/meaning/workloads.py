@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import kafkaio
 from kafkaio import messages
 from kafkaio.errors import KafkaError
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from tests.meaning.watch import Watch
 
 __all__ = ["APIS", "WORKLOADS", "Scene"]

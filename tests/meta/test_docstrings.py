@@ -13,13 +13,13 @@ from functools import partial
 import pytest
 
 import kafkaio
+from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.observer import guarded
-from kafkaio.client.retry import Attempts, RetryPolicy
 from kafkaio.errors import ConnectionLost, KafkaError
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker
-from kafkaio.testing.broker import faults
+from kafkaio.testing._broker import faults
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import topic_factory
 from tests import sim
@@ -29,7 +29,7 @@ from tests.support.java import JavaProgram, Toolbox
 BLOCKS = dict(blocks())
 #: What is drawn, and is no code.
 DIAGRAMS = {
-    "kafkaio.config.jaas",
+    "kafkaio._config.jaas",
     "kafkaio._machines.membership.ledger",
     "kafkaio._machines.offsets",
     "kafkaio._machines.positions.positions",
@@ -37,13 +37,13 @@ DIAGRAMS = {
     "kafkaio._machines.sasl.gssapi",
     "kafkaio._machines.sasl.scram",
     "kafkaio._machines.schedule",
-    "kafkaio.client.fanout",
+    "kafkaio._client.fanout",
     "kafkaio.errors",
 }
 #: What needs a real Kafka, and the classes of the names in it.
 ON_KAFKA: dict[str, dict[str, object]] = {
-    "kafkaio.testing.kafka.kafka:Kafka": {"kafka": Kafka, "kafkaio": kafkaio},
-    "kafkaio.producer.producer:Producer.transaction": {"producer": kafkaio.Producer},
+    "kafkaio.testing.kafka._kafka:Kafka": {"kafka": Kafka, "kafkaio": kafkaio},
+    "kafkaio._producer.producer:Producer.transaction": {"producer": kafkaio.Producer},
     "tests.support.java:JavaProgram": {"program": JavaProgram, "toolbox": Toolbox},
 }
 RUN: dict[str, Callable[[str, Broker, pytest.FixtureRequest], Awaitable[None]]] = {}
@@ -73,7 +73,7 @@ async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
     assert counts == [1]
 
 
-@runs("kafkaio.client.retry")
+@runs("kafkaio._client.retry")
 async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
     answers = [ConnectionLost("once"), None]
     reasons: list[KafkaError] = []
@@ -99,13 +99,13 @@ async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
         assert [group.error_code for group in reply.groups] == [0]
 
 
-@runs("kafkaio.testing.broker.faults")
+@runs("kafkaio.testing._broker.faults")
 async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
     names = {name: getattr(faults, name) for name in faults.__all__}
     await run(code, {**names, "broker": broker, "ErrorCode": ErrorCode})
 
 
-@runs("kafkaio.testing.embedded:Broker")
+@runs("kafkaio.testing._embedded:Broker")
 async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
     await run(code, {"Broker": Broker, "kafkaio": kafkaio})
 

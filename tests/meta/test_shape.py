@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2] / "kafkaio"
 PURE = ("protocol", "_records", "_machines", "config")
 GENERATED = ROOT / "protocol" / "messages"
-GENERATED_FILES = {ROOT / "protocol" / n for n in ("error_codes.py", "api_keys.py")}
+GENERATED_FILES = {ROOT / "protocol" / n for n in ("_error_codes.py", "_api_keys.py")}
 OWNER_OF_TASKS = ROOT / "_runtime" / "supervisor.py"
 MAX_FUNCTION_LINES = 50
 ASYNC_NODES = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
@@ -47,8 +47,8 @@ def test_options_know_ssl_as_a_type_alone() -> None:
     assert "ssl" not in {
         name
         for module in sources()
-        if f"{module}.".startswith("kafkaio.config.")
-        and module != "kafkaio.config.signature"
+        if f"{module}.".startswith("kafkaio._config.")
+        and module != "kafkaio._config.signature"
         for name in names_imported_at_runtime(sources()[module])
     }
 

@@ -25,10 +25,12 @@ import anyio
 from anyio.abc import TaskGroup
 
 from kafkaio import exactly_once
+from kafkaio._config import ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
 from kafkaio._net.transport import Dial
+from kafkaio._producer import Producer
+from kafkaio._producer.transaction import Transaction
 from kafkaio._runtime.broadcast import Broadcast
-from kafkaio.config import ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import (
     BrokerError,
     ClosedError,
@@ -40,9 +42,7 @@ from kafkaio.errors import (
     OutcomeUnknown,
     TransactionAborted,
 )
-from kafkaio.producer import Producer
-from kafkaio.producer.transaction import Transaction
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import Record, TopicPartition
 from tests.sim.checker import Session
 from tests.sim.copy_laws import Copied, CopyChecker, Life, value_of

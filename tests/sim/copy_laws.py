@@ -24,8 +24,8 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from kafkaio._producer.transaction import TransactionOutcome
 from kafkaio.errors import OutcomeUnknown
-from kafkaio.producer.transaction import TransactionOutcome
 from tests.sim.replay import Replay
 
 __all__ = ["Copied", "CopyChecker", "Life", "value_of"]

@@ -10,12 +10,12 @@ from typing import Any, Final
 import anyio
 from anyio.abc import TaskGroup
 
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer import Consumer
 from kafkaio._net.transport import Dial
 from kafkaio._records.batch import read_batches
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import KafkaError
-from kafkaio.testing.broker.partition import Partition
+from kafkaio.testing._broker.partition import Partition
 from kafkaio.types import TopicPartition
 from tests.sim.copier import TIMEOUT, Copier
 from tests.sim.copy_laws import CopyChecker

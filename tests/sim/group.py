@@ -10,8 +10,8 @@ from anyio.abc import TaskGroup
 
 from kafkaio._net.transport import Dial
 from kafkaio._records.batch import read_batches
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.headers import decode_request
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._headers import decode_request
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
 )

@@ -7,8 +7,8 @@ from typing import Final, Protocol, TypeAlias
 
 import anyio
 
-from kafkaio.testing.broker import faults as broken
-from kafkaio.testing.embedded import Broker
+from kafkaio.testing._broker import faults as broken
+from kafkaio.testing._embedded import Broker
 from tests.sim.checker import Session
 from tests.sim.network import Network
 from tests.sim.scenario import Fault, Kind

@@ -9,13 +9,13 @@ from typing import Final, Protocol
 
 import anyio
 
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer import Consumer
 from kafkaio._net.transport import Dial
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.observer import Observer
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import BrokerError, ClosedError, KafkaError, UsageError
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 from tests.sim.checker import Checker, Session
 from tests.sim.scenario import Scenario

@@ -16,11 +16,11 @@ from itertools import count
 from typing import Final
 
 from kafkaio import _exactly_once
+from kafkaio._consumer.transactions import JoinedTransaction
 from kafkaio._machines.transaction import TransactionMachine
 from kafkaio._machines.transaction_holds import TransactionHolds
-from kafkaio.consumer.transactions import JoinedTransaction
-from kafkaio.producer.transaction import Transaction
-from kafkaio.producer.transaction_manager import TransactionManager
+from kafkaio._producer.transaction import Transaction
+from kafkaio._producer.transaction_manager import TransactionManager
 from tests.sim.scenario import exactly_once
 from tests.sim.world import run
 

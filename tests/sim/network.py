@@ -13,7 +13,7 @@ from typing import Final
 from kafkaio._net.memory import MAX_REQUEST_BYTES, MemoryNetwork, MemoryTransport
 from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
 from kafkaio.errors import BrokerNotAvailable
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._message import Buffer
 
 __all__ = ["Latency", "Network", "OnFrame", "OnWrite", "Wire"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final, Literal
 
-from kafkaio.consumer.parallel.lane import Lane
+from kafkaio._consumer.parallel.lane import Lane
 from kafkaio.types import Record
 from tests.sim.checker import Held
 from tests.sim.revocations import Keep, keeping

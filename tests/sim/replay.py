@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kafkaio._records.batch import read_batches
-from kafkaio.testing.broker.partition import Partition
+from kafkaio.testing._broker.partition import Partition
 
 __all__ = ["Replay"]
 

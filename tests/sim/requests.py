@@ -22,14 +22,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.headers import (
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._headers import (
     decode_request,
     decode_response,
     peek_correlation_id,
 )
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,

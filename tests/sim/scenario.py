@@ -9,7 +9,7 @@ from enum import Enum
 from functools import partial
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from tests.sim.network import Latency
 
 __all__ = [

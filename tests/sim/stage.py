@@ -10,9 +10,9 @@ from typing import Final, Protocol
 import anyio
 
 from kafkaio._net.transport import Dial
-from kafkaio.protocol.message import Buffer
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.embedded import Broker
+from kafkaio.protocol._message import Buffer
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._embedded import Broker
 from tests.sim.injector import OTHER
 from tests.sim.members import HEARTBEAT_SECONDS, SESSION_SECONDS
 from tests.sim.network import Network, Wire

@@ -12,7 +12,7 @@ from typing import Final
 
 import anyio
 
-from kafkaio.consumer.rebalance.events import Lost, Revoked, RevokeRequested
+from kafkaio._consumer.rebalance.events import Lost, Revoked, RevokeRequested
 from kafkaio.errors import PartitionLost
 from kafkaio.types import TopicPartition
 from tests.sim.checker import Held

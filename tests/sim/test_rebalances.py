@@ -7,17 +7,17 @@ from collections.abc import Callable, Collection, Iterable
 
 import pytest
 
+from kafkaio._consumer.parallel.lane import Track
+from kafkaio._consumer.parallel.run import Runner
+from kafkaio._consumer.reading.reader import Reader
+from kafkaio._consumer.rebalance.assignment import PartitionAssignment
+from kafkaio._consumer.rebalance.feed import RebalanceFeed
 from kafkaio._machines.membership.ledger import (
     Claim,
     RevokeLedger,
     Stage,
 )
 from kafkaio._machines.schedule import Ordering, Schedule
-from kafkaio.consumer.parallel.lane import Track
-from kafkaio.consumer.parallel.run import Runner
-from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.rebalance.assignment import PartitionAssignment
-from kafkaio.consumer.rebalance.feed import RebalanceFeed
 from kafkaio.types import TopicPartition
 from tests.sim import rebalancing, run, shrink, simulate_all
 

@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 
 import anyio
 
+from kafkaio._consumer import Consumer
 from kafkaio._runtime.broadcast import Broadcast
-from kafkaio.consumer import Consumer
 from kafkaio.errors import (
     ClosedError,
     KafkaError,

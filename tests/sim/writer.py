@@ -8,12 +8,12 @@ from typing import Final, Protocol
 
 import anyio
 
+from kafkaio._config import ProducerConfig
 from kafkaio._net.transport import Dial
+from kafkaio._producer import Producer
+from kafkaio._producer.delivery import Delivery
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.config import ProducerConfig
 from kafkaio.errors import KafkaError
-from kafkaio.producer import Producer
-from kafkaio.producer.delivery import Delivery
 from tests.sim.scenario import Scenario
 from tests.sim.user import TOPIC
 

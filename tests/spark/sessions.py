@@ -18,8 +18,8 @@ from py4j.java_gateway import JavaGateway
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from kafkaio.testing.kafka.jars import Jar, fetch_jars, pinned
-from kafkaio.testing.kafka.java import find_java
+from kafkaio.testing.kafka._jars import Jar, fetch_jars, pinned
+from kafkaio.testing.kafka._java import find_java
 
 ROOT: Final = Path(__file__).parents[2]
 #: Two threads, four attempts of each task.

@@ -22,8 +22,8 @@ from typing import Final, Self, TypeVar
 import psutil
 import pyspark
 
-from kafkaio.testing.kafka.guard import Guard
-from kafkaio.testing.kafka.nodes import Node
+from kafkaio.testing.kafka._guard import Guard
+from kafkaio.testing.kafka._nodes import Node
 from tests.spark.sessions import SHORT_LIVED, environment
 
 T = TypeVar("T")

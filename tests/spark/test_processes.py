@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 #: A name of ours, and the few that every `import kafkaio` loads.
 LIGHT = {
-    *("pyspark_kafkaio", "kafkaio.spark", "kafkaio.spark.source"),
-    "kafkaio.spark.errors",
+    *("pyspark_kafkaio", "kafkaio.spark", "kafkaio.spark._source"),
+    "kafkaio.spark._errors",
     *("kafkaio", "kafkaio._version", "kafkaio.errors"),
     *("kafkaio._dataclass", "kafkaio.types"),
 }

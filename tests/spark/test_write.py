@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import kafkaio.spark
-from kafkaio.client import Client
-from kafkaio.consumer import Consumer
+from kafkaio._client import Client
+from kafkaio._consumer import Consumer
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import Record, TopicPartition

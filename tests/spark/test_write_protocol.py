@@ -10,10 +10,10 @@ from typing import TypeVar
 import pyarrow as pa
 import pytest
 
-from kafkaio.client import Client
-from kafkaio.config import ProducerConfig
-from kafkaio.producer import Producer, Transaction
-from kafkaio.spark.exactly_once import AttemptFailed, Put, TaskAttempt, TaskName
+from kafkaio._client import Client
+from kafkaio._config import ProducerConfig
+from kafkaio._producer import Producer, Transaction
+from kafkaio.spark._exactly_once import AttemptFailed, Put, TaskAttempt, TaskName
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.spark import torture

@@ -36,26 +36,26 @@ from zlib import crc32
 
 import pyarrow as pa
 
+from kafkaio._client import Client
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
 from kafkaio._net.dialling import TcpDial
 from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
+from kafkaio._producer import Producer, Transaction
 from kafkaio.admin import Admin
-from kafkaio.client import Client
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
-from kafkaio.producer import Producer, Transaction
-from kafkaio.protocol.message import Buffer
-from kafkaio.spark.exactly_once import (
+from kafkaio.protocol._message import Buffer
+from kafkaio.spark._exactly_once import (
     AttemptFailed,
     TaskAttempt,
     TaskName,
     TaskResult,
     transactional_id,
 )
-from kafkaio.spark.judgement import VersionName, VersionWrite
-from kafkaio.spark.kept import KeptProducers
-from kafkaio.spark.marker_state import AppState, Report
-from kafkaio.spark.marker_stores import MarkerStore, store_of
+from kafkaio.spark._judgement import VersionName, VersionWrite
+from kafkaio.spark._kept import KeptProducers
+from kafkaio.spark._marker_state import AppState, Report
+from kafkaio.spark._marker_stores import MarkerStore, store_of
 from kafkaio.types import TopicPartition
 
 __all__ = [

@@ -34,8 +34,8 @@ from pyspark.sql.types import StructType
 
 from kafkaio.admin import Admin
 from kafkaio.errors import KafkaError
-from kafkaio.spark.source import KafkaSource
-from kafkaio.spark.writer import KafkaStreamWriter
+from kafkaio.spark._source import KafkaSource
+from kafkaio.spark._writer import KafkaStreamWriter
 
 __all__ = ["FaultySource", "Injected", "numbered", "stream_of"]
 

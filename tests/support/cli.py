@@ -24,11 +24,11 @@ import jsonschema
 from click.testing import CliRunner
 from referencing import Registry, Resource
 
-import kafkaio.cli
-from kafkaio.cli.main import main
+import kafkaio._cli
+from kafkaio._cli.main import main
 from tests.support.patience import HANGS
 
-SCHEMAS = Path(kafkaio.cli.__file__).parent / "schemas"
+SCHEMAS = Path(kafkaio._cli.__file__).parent / "schemas"
 
 
 @dataclass(frozen=True)

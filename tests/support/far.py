@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._message import Buffer
 
 __all__ = ["Asked", "Far"]
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from kafkaio.testing.kafka.releases import find_release
-from kafkaio.testing.security.files import Certificates
+from kafkaio.testing._security.files import Certificates
+from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import Toolbox
 from tests.support.patience import HANGS
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from kafkaio.protocol.primitives import uvarint
+from kafkaio.protocol._primitives import uvarint
 from tests.fakes.broker import Handler, Raw
 
 __all__ = ["Cost", "answering", "measured"]

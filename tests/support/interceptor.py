@@ -17,14 +17,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self
 
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.framing import FrameBuffer
-from kafkaio.protocol.headers import (
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._framing import FrameBuffer
+from kafkaio.protocol._headers import (
     decode_request,
     decode_response,
     encode_response,
 )
-from kafkaio.protocol.message import Response
+from kafkaio.protocol._message import Response
 from kafkaio.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnResponse
 from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,

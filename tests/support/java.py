@@ -20,10 +20,10 @@ import anyio.to_thread
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from kafkaio.testing.kafka.jars import cache_directory
-from kafkaio.testing.kafka.java import Java, find_java
-from kafkaio.testing.kafka.releases import KafkaNotStarted, Release
-from kafkaio.testing.kafka.tools import (
+from kafkaio.testing.kafka._jars import cache_directory
+from kafkaio.testing.kafka._java import Java, find_java
+from kafkaio.testing.kafka._releases import KafkaNotStarted, Release
+from kafkaio.testing.kafka._tools import (
     Output,
     end_program,
     java_command,

@@ -11,14 +11,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from kafkaio._client import Client, CoordinatorKind
+from kafkaio._client.client import cluster_of
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._records.batch import BatchBuilder, RecordBatch, read_batches
 from kafkaio._runtime.clock import wall_ms
-from kafkaio.client import Client, CoordinatorKind
-from kafkaio.client.client import cluster_of
-from kafkaio.protocol.codec import encode
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, ResponseT
+from kafkaio.protocol._codec import encode
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, ResponseT
 from kafkaio.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

@@ -15,8 +15,8 @@ import anyio
 
 from kafkaio._machines.sasl.mechanism import Mechanism, Outcome
 from kafkaio.errors import AuthenticationError
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from kafkaio.protocol.messages.sasl_handshake import SaslHandshakeResponse
 from tests.fakes.broker import DEFAULT, DISCONNECT, FakeCluster, FakeNode

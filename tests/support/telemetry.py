@@ -18,7 +18,7 @@ from kafkaio.protocol.messages.get_telemetry_subscriptions import (
 )
 from kafkaio.protocol.messages.push_telemetry import PushTelemetryRequest
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import Toolbox
 from tests.support.patience import HANGS
 

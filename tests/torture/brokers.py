@@ -19,8 +19,8 @@ from kafkaio.protocol.messages.elect_leaders import (
     TopicPartitions,
 )
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.properties import PLAINTEXT
-from kafkaio.testing.kafka.wire import ClusterView, metadata
+from kafkaio.testing.kafka._properties import PLAINTEXT
+from kafkaio.testing.kafka._wire import ClusterView, metadata
 from tests.torture.journal import DIRECTOR, Journal
 
 Death: TypeAlias = Literal["broker-killed", "broker-stopped", "broker-frozen"]

@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, assert_never
 
-from kafkaio.testing.kafka.cluster import Cluster
-from kafkaio.testing.kafka.nodes import Node, free_ports
-from kafkaio.testing.kafka.options import ClusterOptions
-from kafkaio.testing.kafka.properties import PLAINTEXT, Properties
+from kafkaio.testing.kafka._cluster import Cluster
+from kafkaio.testing.kafka._nodes import Node, free_ports
+from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._properties import PLAINTEXT, Properties
 
 CHAOS: Final = "CHAOS"
 _READ_BYTES: Final = 65_536

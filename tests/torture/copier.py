@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from kafkaio import Consumer, Producer, Record
+from kafkaio._producer.transaction import Transaction
 from kafkaio.errors import Fenced
-from kafkaio.producer.transaction import Transaction
 from tests.torture.confluent import copy as copy_with_confluent
 from tests.torture.copying import MISTAKES, WAYS, Hiccup, another_try
 from tests.torture.journal import Journal, Watch

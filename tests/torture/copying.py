@@ -25,8 +25,8 @@ from kafkaio import (
     RevokeRequested,
     exactly_once,
 )
+from kafkaio._producer.transaction import Transaction
 from kafkaio.errors import Fenced
-from kafkaio.producer.transaction import Transaction
 
 _POLL_SECONDS: Final = 0.3
 _MAX_RECORDS: Final = 200

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka.releases import find_release
+from kafkaio.testing.kafka._releases import find_release
 from tests.support.java import JavaProgram, RunningJava, Toolbox
 from tests.torture.journal import Journal
 from tests.torture.plan import POLL_SECONDS, SESSION_SECONDS, Settings

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka.cluster import Cluster
+from kafkaio.testing.kafka._cluster import Cluster
 from tests.support.java import JavaFailed, Toolbox
 from tests.torture.brokers import OFFSETS, STATES, Brokers
 from tests.torture.copied import (

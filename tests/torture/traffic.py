@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from kafkaio import Producer
-from kafkaio.producer import Delivery
+from kafkaio._producer import Delivery
 from tests.torture.verdict import Place, Sent
 
 _KEYS_PER_PARTITION: Final = 3

@@ -9,7 +9,7 @@ import pytest
 
 import kafkaio
 from kafkaio.errors import KafkaError
-from kafkaio.protocol.headers import decode_response, encode_response
+from kafkaio.protocol._headers import decode_response, encode_response
 from kafkaio.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchResponse,

@@ -25,10 +25,10 @@ from kafkaio import (
     TopicPartition,
     messages,
 )
+from kafkaio._consumer.reading.preparation import Preparation
 from kafkaio._records.batch import RecordBatch, encode_batch, read_batches
 from kafkaio._records.compression import Compression
 from kafkaio.arrow import read_ranges
-from kafkaio.consumer.reading.preparation import Preparation
 from kafkaio.testing import Broker
 
 TP = TopicPartition("t", 0)

@@ -16,11 +16,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, runtime_checkable
 
+from kafkaio._client.telemetry.otlp import Point
+from kafkaio._client.telemetry.samples import WINDOW, Naming, Samples, merged
 from kafkaio._net.connection import ConnectionStatistics
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observer
-from kafkaio.client.telemetry.otlp import Point
-from kafkaio.client.telemetry.samples import WINDOW, Naming, Samples, merged
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 __all__ = ["ADMIN", "CONSUMER", "PRODUCER", "Collector"]

@@ -18,6 +18,8 @@ from uuid import UUID
 
 import anyio
 
+from kafkaio._client.nodes import Nodes
+from kafkaio._config import ClientConfig
 from kafkaio._machines.bounds import seconds
 from kafkaio._machines.telemetry import Ledger, Step, Subscription, TelemetryMachine
 from kafkaio._net.connection import Connection
@@ -25,8 +27,6 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll, wall_clock
 from kafkaio._runtime.observer import Observed, Observer, add_observer
 from kafkaio._runtime.supervisor import TaskScope
-from kafkaio.client.nodes import Nodes
-from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -36,13 +36,13 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.types import Metric
 
 if TYPE_CHECKING:
-    from kafkaio.client.telemetry.collector import Collector
-    from kafkaio.client.telemetry.otlp import Attributes, Point
+    from kafkaio._client.telemetry.collector import Collector
+    from kafkaio._client.telemetry.otlp import Attributes, Point
     from kafkaio.protocol.messages.push_telemetry import PushTelemetryRequest
 
 __all__ = ["Telemetry"]
@@ -313,7 +313,7 @@ class Telemetry:
             self._attach()
 
     def _attach(self) -> None:
-        from kafkaio.client.telemetry.collector import Collector
+        from kafkaio._client.telemetry.collector import Collector
 
         self._collector = Collector(self._statistics)  # type: ignore[arg-type]
         self._started_ns = self._pushed_ns = wall_clock()()
@@ -400,7 +400,7 @@ class Telemetry:
         return found
 
     def _own_points(self, wanted: Subscription) -> list[Point]:
-        from kafkaio.client.telemetry.otlp import Point
+        from kafkaio._client.telemetry.otlp import Point
 
         found = []
         for (name, about), metric in [*self._registered.items()]:
@@ -416,7 +416,7 @@ class Telemetry:
         return found
 
     def _encode(self, wanted: Subscription, points: list[Point]) -> bytes:
-        from kafkaio.client.telemetry.otlp import Times, encode
+        from kafkaio._client.telemetry.otlp import Times, encode
 
         start = self._pushed_ns if wanted.is_delta else self._started_ns
         if wanted.is_delta:

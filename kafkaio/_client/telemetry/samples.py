@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from math import nan
 from typing import Final
 
-from kafkaio.client.telemetry.otlp import Attributes, Point
+from kafkaio._client.telemetry.otlp import Attributes, Point
 
 __all__ = ["WINDOW", "Naming", "Samples", "merged"]
 

@@ -6,7 +6,7 @@ also of one that has moved to another member. So each commit has the numbers of 
 assignments that it belongs to, and is checked against those in force each time before
 it is sent.
 
-Offsets are in Kafka (`kafkaio.consumer.commits.kafka`) unless there is an
+Offsets are in Kafka (`kafkaio._consumer.commits.kafka`) unless there is an
 ``offset_store``; then the committer keeps the order, and the store does the rest.
 """
 
@@ -19,16 +19,16 @@ from typing import Protocol
 
 import anyio
 
+from kafkaio._client.coordination import CoordinatorCluster, CoordinatorRpc
+from kafkaio._client.fanout import Results
+from kafkaio._client.retry import Attempts, RetryPolicy
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.commits.kafka import CommitMember, CommitTopics, KafkaOffsets
+from kafkaio._consumer.stores.base import InKafka, bound, store_errors
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.patience import ASKED_FOR
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
-from kafkaio.client.coordination import CoordinatorCluster, CoordinatorRpc
-from kafkaio.client.fanout import Results
-from kafkaio.client.retry import Attempts, RetryPolicy
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits.kafka import CommitMember, CommitTopics, KafkaOffsets
-from kafkaio.consumer.stores.base import InKafka, bound, store_errors
 from kafkaio.errors import (
     ArgumentValueError,
     RebalanceInProgress,

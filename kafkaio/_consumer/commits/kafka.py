@@ -41,6 +41,16 @@ from typing import Protocol, TypeAlias
 
 import anyio
 
+from kafkaio._client.committed import CommittedOffsets
+from kafkaio._client.coordination import CoordinatorRpc
+from kafkaio._client.fanout import Results
+from kafkaio._client.retry import Attempts, RetryPolicy
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.commits.messages import (
+    MAX_VERSION,
+    commit_codes,
+    commit_request,
+)
 from kafkaio._machines.commits import Answer, CommitQueue, Merge
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.patience import ASKED_FOR, UNKNOWN_TOPIC, Doubt
@@ -48,25 +58,15 @@ from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
-from kafkaio.client.committed import CommittedOffsets
-from kafkaio.client.coordination import CoordinatorRpc
-from kafkaio.client.fanout import Results
-from kafkaio.client.retry import Attempts, RetryPolicy
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits.messages import (
-    MAX_VERSION,
-    commit_codes,
-    commit_request,
-)
 from kafkaio.errors import (
     CommitFailed,
     KafkaError,
     PartitionLost,
     RebalanceInProgress,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 

@@ -12,20 +12,12 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.batch import Frame
+from kafkaio._consumer.fetch.targets import FetchTargets, Records
+from kafkaio._consumer.reading.buffers import Failure, Fetched
 from kafkaio._dataclass import dataclass
-from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.positions import FetchPoint
-from kafkaio._machines.reactions import Reaction, Step, reaction
-from kafkaio._machines.read_committed import ReadUncommitted
-from kafkaio._records.batch import Decompressor
-from kafkaio._runtime.clock import now, roll
-from kafkaio._runtime.observer import FetchedPart, Observer, observes
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.batch import Frame
-from kafkaio.consumer.fetch.targets import FetchTargets, Records
-from kafkaio.consumer.reading.buffers import Failure, Fetched
-from kafkaio.errors import AuthenticationError, KafkaError
-from kafkaio.fetching.parts import (
+from kafkaio._fetching.parts import (
     LeaderHints,
     batches_of,
     bytes_needed,
@@ -33,8 +25,16 @@ from kafkaio.fetching.parts import (
     isolation_of,
     too_large,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.positions import FetchPoint
+from kafkaio._machines.reactions import Reaction, Step, reaction
+from kafkaio._machines.read_committed import ReadUncommitted
+from kafkaio._records.batch import Decompressor
+from kafkaio._runtime.clock import now, roll
+from kafkaio._runtime.observer import FetchedPart, Observer, observes
+from kafkaio.errors import AuthenticationError, KafkaError
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages.fetch import FetchResponse, PartitionData
 from kafkaio.types import TopicPartition
 

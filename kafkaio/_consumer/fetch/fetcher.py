@@ -20,16 +20,16 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.fetch import node, targets
+from kafkaio._consumer.fetch.answers import FetchAnswers, LogEnds
+from kafkaio._consumer.fetch.node import BrokerFetcher
+from kafkaio._consumer.fetch.targets import FetchTargets
+from kafkaio._fetching.parts import LeaderHints
 from kafkaio._machines.positions import Stage
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.fetch import node, targets
-from kafkaio.consumer.fetch.answers import FetchAnswers, LogEnds
-from kafkaio.consumer.fetch.node import BrokerFetcher
-from kafkaio.consumer.fetch.targets import FetchTargets
-from kafkaio.fetching.parts import LeaderHints
 from kafkaio.types import TopicPartition
 
 __all__ = ["Cluster", "Fetcher", "Records"]

@@ -12,21 +12,13 @@ import contextlib
 from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
-from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
-from kafkaio._machines.positions import FetchPoint
-from kafkaio._machines.reactions import Step, reaction
-from kafkaio._net.connection import Connection
-from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._runtime.clock import now
-from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.retry import Attempts, RetryPolicy
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.fetch.answers import FetchAnswers, Sent
-from kafkaio.consumer.fetch.side_fetch import Connections, SideFetch
-from kafkaio.consumer.fetch.targets import FetchTargets
-from kafkaio.errors import KafkaError, NetworkError
-from kafkaio.fetching.brokers import KnownCluster
-from kafkaio.fetching.messages import (
+from kafkaio._client.retry import Attempts, RetryPolicy
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.fetch.answers import FetchAnswers, Sent
+from kafkaio._consumer.fetch.side_fetch import Connections, SideFetch
+from kafkaio._consumer.fetch.targets import FetchTargets
+from kafkaio._fetching.brokers import KnownCluster
+from kafkaio._fetching.messages import (
     FetchLimits,
     answers,
     can_use_ids,
@@ -34,8 +26,16 @@ from kafkaio.fetching.messages import (
     highest_version,
     is_small,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
+from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
+from kafkaio._machines.positions import FetchPoint
+from kafkaio._machines.reactions import Step, reaction
+from kafkaio._net.connection import Connection
+from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._runtime.clock import now
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.errors import KafkaError, NetworkError
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,

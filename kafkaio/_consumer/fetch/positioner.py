@@ -24,6 +24,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
+from kafkaio._client import offsets
+from kafkaio._client.fanout import Results
+from kafkaio._client.offsets import OffsetLookup
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.fetch.resets import NewcomerLookup
+from kafkaio._fetching.epochs import EpochEnd, EpochLookup
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import (
@@ -38,13 +44,7 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client import offsets
-from kafkaio.client.fanout import Results
-from kafkaio.client.offsets import OffsetLookup
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.fetch.resets import NewcomerLookup
 from kafkaio.errors import AuthorizationError, KafkaError, KafkaTimeout, MembershipError
-from kafkaio.fetching.epochs import EpochEnd, EpochLookup
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 __all__ = ["FetchCommitted", "Positioner"]

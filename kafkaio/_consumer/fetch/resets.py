@@ -15,6 +15,8 @@ from typing import Protocol
 
 import anyio
 
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.wanted import Wanted
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import (
@@ -24,10 +26,8 @@ from kafkaio._machines.positions import (
 )
 from kafkaio._runtime.clock import roll
 from kafkaio._runtime.observer import Observer
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import KafkaError
-from kafkaio.protocol.message import ZERO_UUID, Request, ResponseT
+from kafkaio.protocol._message import ZERO_UUID, Request, ResponseT
 from kafkaio.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponseTopic,

@@ -16,23 +16,23 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, Protocol
 
-from kafkaio._machines.fetch_session import FetchTarget
-from kafkaio._machines.positions import FetchPoint
-from kafkaio._net.connection import Connection
-from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._runtime.clock import now
-from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.fetch.answers import FetchAnswers, Sent
-from kafkaio.consumer.fetch.targets import FetchTargets
-from kafkaio.errors import KafkaError, NetworkError
-from kafkaio.fetching.messages import (
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.fetch.answers import FetchAnswers, Sent
+from kafkaio._consumer.fetch.targets import FetchTargets
+from kafkaio._fetching.messages import (
     FetchLimits,
     answers,
     fetch_request,
     highest_version,
     sessionless,
 )
+from kafkaio._machines.fetch_session import FetchTarget
+from kafkaio._machines.positions import FetchPoint
+from kafkaio._net.connection import Connection
+from kafkaio._net.connection_class import ConnectionClass
+from kafkaio._runtime.clock import now
+from kafkaio._runtime.wakeup import Wakeup
+from kafkaio.errors import KafkaError, NetworkError
 from kafkaio.protocol.messages.fetch import FetchRequest
 
 __all__ = ["Connections", "FetchLoop", "SideFetch"]

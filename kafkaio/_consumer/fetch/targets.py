@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.reading.buffers import Buffers, Fetched
+from kafkaio._fetching.brokers import FetchBrokers, KnownCluster, target_of
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import FetchPoint, Positions
 from kafkaio._runtime.clock import now
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.reading.buffers import Buffers, Fetched
-from kafkaio.fetching.brokers import FetchBrokers, KnownCluster, target_of
 from kafkaio.types import TopicPartition
 
 __all__ = ["FetchTargets", "InFlight", "Records"]
@@ -31,7 +31,7 @@ _ANSWERS: Final = 5
 class Records(Protocol):
     """Which partitions are read and from where, and what was fetched of them.
 
-    A `kafkaio.consumer.reading.reader.Reader` is one. Whatever else reads ranges of
+    A `kafkaio._consumer.reading.reader.Reader` is one. Whatever else reads ranges of
     partitions can be one, too: fetching needs neither a consumer nor a group.
 
     Attributes:

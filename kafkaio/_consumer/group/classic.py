@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from kafkaio._client.coordination import CoordinatorConnection
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.group.rpc import GroupRpc
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.classic.membership import (
@@ -11,12 +14,9 @@ from kafkaio._machines.membership.classic.membership import (
 from kafkaio._machines.membership.protocol import Effects
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now, roll
-from kafkaio.client.coordination import CoordinatorConnection
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import InternalError, KafkaError, UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_groups import DescribeGroupsRequest
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest
 from kafkaio.protocol.messages.join_group import (

@@ -7,15 +7,15 @@ from itertools import groupby
 from typing import Final
 from uuid import UUID
 
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.group.rpc import GroupRpc
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.kip848.membership import Kip848Membership
 from kafkaio._machines.membership.protocol import Effects
 from kafkaio._runtime.clock import now, roll
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import KafkaError, ProtocolError, UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,

@@ -26,6 +26,12 @@ from math import inf
 
 import anyio
 
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.group.handover import AssignmentListener, CallbackQueue
+from kafkaio._consumer.group.ports import GroupCluster
+from kafkaio._consumer.group.protocols import MemberProtocol
+from kafkaio._consumer.group.rpc import GroupRpc
+from kafkaio._consumer.group.topics import GroupTopics
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.ledger import Claim
@@ -36,12 +42,6 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.supervisor import Supervisor, TaskScope
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.handover import AssignmentListener, CallbackQueue
-from kafkaio.consumer.group.ports import GroupCluster
-from kafkaio.consumer.group.protocols import MemberProtocol
-from kafkaio.consumer.group.rpc import GroupRpc
-from kafkaio.consumer.group.topics import GroupTopics
 from kafkaio.errors import ClosedError, KafkaError, RequestTimeout, UsageError
 from kafkaio.types import GroupMetadata, TopicPartition
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 from uuid import UUID
 
+from kafkaio._client.coordination import CoordinatorCluster
+from kafkaio._client.retry import RetryPolicy
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.refresh import Topics
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.observer import Observer
-from kafkaio.client.coordination import CoordinatorCluster
-from kafkaio.client.retry import RetryPolicy
 
 __all__ = [
     "GroupCluster",

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.group.classic import ClassicRequests
+from kafkaio._consumer.group.kip848 import Kip848Requests
+from kafkaio._consumer.group.rpc import GroupRpc
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.membership import effects as fx
@@ -23,10 +27,6 @@ from kafkaio._machines.membership.kip848.membership import (
 )
 from kafkaio._machines.membership.protocol import Effects, Membership
 from kafkaio._runtime.clock import random_uuid
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.classic import ClassicRequests
-from kafkaio.consumer.group.kip848 import Kip848Requests
-from kafkaio.consumer.group.rpc import GroupRpc
 
 __all__ = ["MemberProtocol", "MemberRequests"]
 

@@ -18,11 +18,11 @@ from typing import Protocol, TypeAlias
 
 import anyio
 
+from kafkaio._client.fanout import Results
+from kafkaio._client.retry import Attempts, RetryPolicy
+from kafkaio._consumer.group.member import GroupMember
 from kafkaio._machines.positions import Reset
 from kafkaio._runtime.clock import now
-from kafkaio.client.fanout import Results
-from kafkaio.client.retry import Attempts, RetryPolicy
-from kafkaio.consumer.group.member import GroupMember
 from kafkaio.errors import (
     AdminErrors,
     CommitFailed,
@@ -32,8 +32,8 @@ from kafkaio.errors import (
     RewindRefused,
     UnknownTopicOrPartition,
 )
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 __all__ = ["Moved", "Rewinder", "outcome"]

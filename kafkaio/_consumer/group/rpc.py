@@ -2,7 +2,7 @@
 
 It has a connection of its own, checks whether a silent coordinator lives, and repeats
 its request to leave until that is answered. The requests themselves go through
-`kafkaio.client.coordination.CoordinatorRpc`.
+`kafkaio._client.coordination.CoordinatorRpc`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Final, TypeVar
 
 import anyio
 
+from kafkaio._client.coordination import CoordinatorConnection, CoordinatorRpc
+from kafkaio._client.retry import Attempts
+from kafkaio._consumer.group.ports import MemberCluster
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
-from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
-from kafkaio.client.retry import Attempts
-from kafkaio.consumer.group.ports import MemberCluster
 from kafkaio.errors import KafkaError, RequestTimeout
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 
 __all__ = ["GroupRpc"]

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from kafkaio._client.metadata import undescribed
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.group.ports import TopicCluster
 from kafkaio._machines.membership import effects as fx
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.protocol import Effects, Membership
@@ -16,11 +19,8 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.refresh import ALL_TOPICS, Topics
 from kafkaio._runtime.clock import now, roll
-from kafkaio.client.metadata import undescribed
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.ports import TopicCluster
 from kafkaio.errors import KafkaError
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.types import TopicPartition
 
 __all__ = ["GroupTopics"]

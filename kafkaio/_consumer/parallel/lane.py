@@ -24,14 +24,14 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from kafkaio._arguments import count_of, seconds_of
+from kafkaio._consumer.batch import Batch, Piece, size_of
+from kafkaio._consumer.parallel.ports import Dividing
+from kafkaio._consumer.reading.progress import HandedOut
+from kafkaio._consumer.reading.reader import Reader
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.consumer.batch import Batch, Piece, size_of
-from kafkaio.consumer.parallel.ports import Dividing
-from kafkaio.consumer.reading.progress import HandedOut
-from kafkaio.consumer.reading.reader import Reader
 from kafkaio.errors import ArgumentValueError, PartitionLost, UsageError
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 

@@ -8,9 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import ExitStack
 from typing import Any, Protocol, Self, TypeVar
 
-from kafkaio._runtime.broadcast import Broadcast
-from kafkaio._runtime.thread import when_done
-from kafkaio.consumer.parallel.lane import (
+from kafkaio._consumer.parallel.lane import (
     Lane,
     LaneCommit,
     LaneCrossingPort,
@@ -18,8 +16,10 @@ from kafkaio.consumer.parallel.lane import (
     check_current,
     offset_after,
 )
-from kafkaio.consumer.parallel.ports import LanesPort
-from kafkaio.consumer.reading.progress import HandedOut
+from kafkaio._consumer.parallel.ports import LanesPort
+from kafkaio._consumer.reading.progress import HandedOut
+from kafkaio._runtime.broadcast import Broadcast
+from kafkaio._runtime.thread import when_done
 from kafkaio.types import TopicPartition
 
 __all__ = ["LaneCrossingsPort", "LaneIterator", "Lanes"]
@@ -112,7 +112,7 @@ class Lanes:
         for track in self._tracks.values():
             track.wake()
 
-    # The reader tells (see `kafkaio.consumer.reading.divider.Divider`)
+    # The reader tells (see `kafkaio._consumer.reading.divider.Divider`)
 
     def assigned(self, tp: TopicPartition) -> None:
         """Make a new lane. If one is at work, the log was cut, and it goes on."""

@@ -6,20 +6,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol, TypeVar
 
-from kafkaio._machines.offsets import Commit
-from kafkaio._machines.transaction import TransactionOutcome
-from kafkaio._runtime.observer import Observer
-from kafkaio._runtime.supervisor import Child
-from kafkaio._runtime.time_slice import TimeSlice
-from kafkaio.consumer.reading.divider import Divider
-from kafkaio.consumer.reading.exclusive import UserCode
-from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.transactions import (
+from kafkaio._consumer.reading.divider import Divider
+from kafkaio._consumer.reading.exclusive import UserCode
+from kafkaio._consumer.reading.reader import Reader
+from kafkaio._consumer.transactions import (
     JoinedAcross,
     JoinedTransaction,
     TransactionOffsets,
     TransactionOffsetsAcross,
 )
+from kafkaio._machines.offsets import Commit
+from kafkaio._machines.transaction import TransactionOutcome
+from kafkaio._runtime.observer import Observer
+from kafkaio._runtime.supervisor import Child
+from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.errors import KafkaError
 from kafkaio.types import Header, TopicPartition
 

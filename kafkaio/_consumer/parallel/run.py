@@ -32,6 +32,10 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 import anyio
 
+from kafkaio._consumer.batch import Piece, size_of
+from kafkaio._consumer.parallel.dead_letter import DeadLetter
+from kafkaio._consumer.parallel.ports import RunPort, Transacting
+from kafkaio._consumer.parallel.unreadable import Unreadable
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
@@ -42,10 +46,6 @@ from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.group import TaskGroup
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.consumer.batch import Piece, size_of
-from kafkaio.consumer.parallel.dead_letter import DeadLetter
-from kafkaio.consumer.parallel.ports import RunPort, Transacting
-from kafkaio.consumer.parallel.unreadable import Unreadable
 from kafkaio.errors import (
     ClosedError,
     CommitFailed,
@@ -256,7 +256,7 @@ class Runner:
             await self._guard(fill)
             group.cancel_scope.cancel()
 
-    # The reader tells (see `kafkaio.consumer.reading.divider.Divider`)
+    # The reader tells (see `kafkaio._consumer.reading.divider.Divider`)
 
     @property
     def has_order(self) -> bool:

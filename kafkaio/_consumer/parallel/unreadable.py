@@ -8,8 +8,8 @@ batch counts as finished when the dead letter has returned.
 
 from __future__ import annotations
 
+from kafkaio._consumer.reading.reader import Reader
 from kafkaio._records.batch import Record as MadeRecord
-from kafkaio.consumer.reading.reader import Reader
 from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.types import Record, TopicPartition
 

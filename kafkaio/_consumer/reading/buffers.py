@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TypeAlias
 
+from kafkaio._consumer.batch import Frame
 from kafkaio._dataclass import dataclass
+from kafkaio._fetching.parts import IsolationFilter
 from kafkaio._machines.positions import FetchPoint
 from kafkaio._records.batch import LegacyBatch, RecordBatch, RecordCursor
-from kafkaio.consumer.batch import Frame
 from kafkaio.errors import KafkaError
-from kafkaio.fetching.parts import IsolationFilter
 from kafkaio.types import TopicPartition
 
 __all__ = ["Buffers", "Failure", "Fetched", "PartitionBuffer"]

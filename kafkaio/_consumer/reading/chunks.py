@@ -13,6 +13,16 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
+from kafkaio._config import ConsumerConfig, Deserializer
+from kafkaio._consumer.batch import Frame, Piece, size_of
+from kafkaio._consumer.reading.buffers import (
+    Buffers,
+    Failure,
+    PartitionBuffer,
+)
+from kafkaio._consumer.reading.preparation import Preparation
+from kafkaio._consumer.reading.progress import Progress
+from kafkaio._fetching.parts import unreadable
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import FetchPoint, PartitionPosition, Positions
 from kafkaio._records.batch import (
@@ -21,15 +31,6 @@ from kafkaio._records.batch import (
     RecordBatch,
     converted,
 )
-from kafkaio.config import ConsumerConfig, Deserializer
-from kafkaio.consumer.batch import Frame, Piece, size_of
-from kafkaio.consumer.reading.buffers import (
-    Buffers,
-    Failure,
-    PartitionBuffer,
-)
-from kafkaio.consumer.reading.preparation import Preparation
-from kafkaio.consumer.reading.progress import Progress
 from kafkaio.errors import (
     CorruptRecord,
     DeserializationError,
@@ -37,7 +38,6 @@ from kafkaio.errors import (
     OffsetOutOfRange,
     RecordTooLarge,
 )
-from kafkaio.fetching.parts import unreadable
 from kafkaio.types import Record, TopicPartition
 
 __all__ = ["ChunkListener", "Chunks", "deserializing", "no_position"]

@@ -17,11 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 from weakref import ref
 
 from kafkaio._arguments import seconds_of
-from kafkaio._dataclass import dataclass
-from kafkaio._records._impl import ACCELERATED
-from kafkaio._runtime.clock import now
-from kafkaio._runtime.time_slice import TimeSlice
-from kafkaio.consumer.batch import (
+from kafkaio._consumer.batch import (
     Batch,
     Piece,
     detach,
@@ -29,7 +25,11 @@ from kafkaio.consumer.batch import (
     first_of,
     to_table,
 )
-from kafkaio.consumer.reading.reader import Reader
+from kafkaio._consumer.reading.reader import Reader
+from kafkaio._dataclass import dataclass
+from kafkaio._records._impl import ACCELERATED
+from kafkaio._runtime.clock import now
+from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.errors import ClosedError
 from kafkaio.types import Record, TopicPartition
 

@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
+from kafkaio._consumer.reading.buffers import Buffers, PartitionBuffer
+from kafkaio._fetching.parts import AT_ONCE, SLICE
 from kafkaio._records.batch import LegacyBatch, RecordBatch
 from kafkaio._runtime.supervisor import Child
-from kafkaio.consumer.reading.buffers import Buffers, PartitionBuffer
 from kafkaio.errors import CorruptRecord, RecordTooLarge
-from kafkaio.fetching.parts import AT_ONCE, SLICE
 
 __all__ = ["Preparation", "Spawn"]
 

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
+from kafkaio._consumer.reading.buffers import PartitionBuffer
+from kafkaio._consumer.reading.divider import Divider
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions
 from kafkaio._records.batch import Handout
-from kafkaio.consumer.reading.buffers import PartitionBuffer
-from kafkaio.consumer.reading.divider import Divider
 from kafkaio.types import TopicPartition
 
 __all__ = ["HandedOut", "HandoffPort", "Progress"]

@@ -16,19 +16,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.batch import Batch, Piece, end_of, size_of
+from kafkaio._consumer.reading.buffers import Buffers, Fetched
+from kafkaio._consumer.reading.chunks import Chunks, deserializing, no_position
+from kafkaio._consumer.reading.divider import Divider
+from kafkaio._consumer.reading.preparation import Spawn
+from kafkaio._consumer.reading.progress import HandedOut, HandoffPort, Progress
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
 from kafkaio._records._impl import ACCELERATED
 from kafkaio._records.batch import Handout
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.time_slice import SLICE
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.batch import Batch, Piece, end_of, size_of
-from kafkaio.consumer.reading.buffers import Buffers, Fetched
-from kafkaio.consumer.reading.chunks import Chunks, deserializing, no_position
-from kafkaio.consumer.reading.divider import Divider
-from kafkaio.consumer.reading.preparation import Spawn
-from kafkaio.consumer.reading.progress import HandedOut, HandoffPort, Progress
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
 __all__ = ["Reader"]

@@ -38,15 +38,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
+from kafkaio._client.cluster import Cluster
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.group.member import GroupMember
+from kafkaio._consumer.reading.exclusive import ExclusiveReading
+from kafkaio._consumer.reading.reader import Reader
+from kafkaio._consumer.rebalance.callbacks import Callbacks
+from kafkaio._consumer.rebalance.feed import RebalanceFeed
+from kafkaio._consumer.wanted import Wanted
 from kafkaio._machines.refresh import Topics
-from kafkaio.client.cluster import Cluster
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.group.member import GroupMember
-from kafkaio.consumer.reading.exclusive import ExclusiveReading
-from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.rebalance.callbacks import Callbacks
-from kafkaio.consumer.rebalance.feed import RebalanceFeed
-from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 

@@ -11,8 +11,8 @@ from weakref import ref
 
 import anyio
 
+from kafkaio._consumer.reading.exclusive import UserCode
 from kafkaio._dataclass import dataclass
-from kafkaio.consumer.reading.exclusive import UserCode
 from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition
 

@@ -25,10 +25,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final, Protocol, Self, TypeVar
 
-from kafkaio._machines.membership.ledger import Claim
-from kafkaio._runtime.thread import TaskReference, caller, refer, when_done
-from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.consumer.rebalance.events import (
+from kafkaio._consumer.rebalance.events import (
     Assigned,
     Hold,
     HoldingMember,
@@ -37,6 +34,9 @@ from kafkaio.consumer.rebalance.events import (
     Revoked,
     RevokeRequested,
 )
+from kafkaio._machines.membership.ledger import Claim
+from kafkaio._runtime.thread import TaskReference, caller, refer, when_done
+from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.types import TopicPartition
 

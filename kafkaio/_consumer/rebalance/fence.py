@@ -3,8 +3,8 @@
 Within a generation the coordinator accepts a commit of any partition from any member:
 also of a partition that has moved to another member, whose progress it would set back.
 So each commit is checked here when the user calls for it, against what was handed out
-under the present assignment; `kafkaio.consumer.commits.kafka` checks the numbers of the
-assignments again each time before it sends the commit.
+under the present assignment; `kafkaio._consumer.commits.kafka` checks the numbers of
+the assignments again each time before it sends the commit.
 
 A partition that was lost and then assigned again is a trap: it is assigned, but the
 records that the user works on belong to the assignment before. As long as the user

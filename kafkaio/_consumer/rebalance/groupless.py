@@ -12,13 +12,13 @@ from contextlib import contextmanager
 
 import anyio
 
+from kafkaio._client.cluster import Cluster
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.reading.reader import Reader
+from kafkaio._consumer.rebalance.assignment import PartitionAssignment
+from kafkaio._consumer.wanted import Wanted
 from kafkaio._machines.refresh import ALL_TOPICS
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.client.cluster import Cluster
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.rebalance.assignment import PartitionAssignment
-from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import KafkaError
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import TopicPartition

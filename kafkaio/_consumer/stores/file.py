@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from kafkaio.consumer.stores.blocking import ThreadedStore
+from kafkaio._consumer.stores.blocking import ThreadedStore
 from kafkaio.errors import OffsetStoreError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Mapping
 from contextlib import closing
 
-from kafkaio.consumer.stores.blocking import ThreadedStore
+from kafkaio._consumer.stores.blocking import ThreadedStore
 from kafkaio.errors import ArgumentValueError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 

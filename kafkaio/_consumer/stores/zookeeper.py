@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Protocol
 
-from kafkaio.consumer.stores.blocking import ThreadedStore
+from kafkaio._consumer.stores.blocking import ThreadedStore
 from kafkaio.errors import OffsetStoreError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 

@@ -22,6 +22,31 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import anyio
 
+from kafkaio._client.cluster import Cluster
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.commit import ToCommit
+from kafkaio._consumer.core import AFTER_START, CLOSE_TIMEOUT, Core
+from kafkaio._consumer.parallel.lanes import LaneIterator
+from kafkaio._consumer.parallel.run import Handler, OnDead, Transactions, work_of
+from kafkaio._consumer.reading.iterators import (
+    BatchIterator,
+    PlainStream,
+    Poll,
+    TableIterator,
+)
+from kafkaio._consumer.reading.progress import HandedOut
+from kafkaio._consumer.rebalance.callbacks import PartitionsCallback
+from kafkaio._consumer.rebalance.events import Hold, RevokeRequested
+from kafkaio._consumer.rebalance.feed import Rebalances
+from kafkaio._consumer.threaded.handoff import Handoff, Transfer
+from kafkaio._consumer.threaded.iterators import (
+    Crossing,
+    HoldingAcross,
+    LaneCrossings,
+    ReadCrossing,
+)
+from kafkaio._consumer.transactions import JoinedAcross, TransactionOffsetsAcross
+from kafkaio._consumer.wanted import Wanted
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._runtime.clock import now
@@ -29,31 +54,6 @@ from kafkaio._runtime.lifecycle import Lifecycle, State
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.thread import LoopThread
 from kafkaio._runtime.time_slice import TimeSlice
-from kafkaio.client.cluster import Cluster
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commit import ToCommit
-from kafkaio.consumer.core import AFTER_START, CLOSE_TIMEOUT, Core
-from kafkaio.consumer.parallel.lanes import LaneIterator
-from kafkaio.consumer.parallel.run import Handler, OnDead, Transactions, work_of
-from kafkaio.consumer.reading.iterators import (
-    BatchIterator,
-    PlainStream,
-    Poll,
-    TableIterator,
-)
-from kafkaio.consumer.reading.progress import HandedOut
-from kafkaio.consumer.rebalance.callbacks import PartitionsCallback
-from kafkaio.consumer.rebalance.events import Hold, RevokeRequested
-from kafkaio.consumer.rebalance.feed import Rebalances
-from kafkaio.consumer.threaded.handoff import Handoff, Transfer
-from kafkaio.consumer.threaded.iterators import (
-    Crossing,
-    HoldingAcross,
-    LaneCrossings,
-    ReadCrossing,
-)
-from kafkaio.consumer.transactions import JoinedAcross, TransactionOffsetsAcross
-from kafkaio.consumer.wanted import Wanted
 from kafkaio.errors import KafkaError, UsageError
 from kafkaio.types import Record, TopicPartition
 

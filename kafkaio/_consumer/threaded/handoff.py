@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Protocol
 
+from kafkaio._consumer.reading.progress import HandedOut
 from kafkaio._machines.offsets import OffsetLedger
-from kafkaio.consumer.reading.progress import HandedOut
 from kafkaio.types import Record, TopicPartition
 
 __all__ = ["Handoff", "Transfer"]

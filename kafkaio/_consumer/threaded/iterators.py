@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, Protocol, TypeVar
 
+from kafkaio._consumer.batch import Batch, detach
+from kafkaio._consumer.parallel.lane import Track
+from kafkaio._consumer.reading.iterators import Reads
+from kafkaio._consumer.reading.progress import HandedOut
+from kafkaio._consumer.reading.reader import Reader
+from kafkaio._consumer.rebalance.events import HoldingMember
+from kafkaio._consumer.threaded.handoff import Handoff, Transfer
 from kafkaio._machines.membership.ledger import Claim
-from kafkaio.consumer.batch import Batch, detach
-from kafkaio.consumer.parallel.lane import Track
-from kafkaio.consumer.reading.iterators import Reads
-from kafkaio.consumer.reading.progress import HandedOut
-from kafkaio.consumer.reading.reader import Reader
-from kafkaio.consumer.rebalance.events import HoldingMember
-from kafkaio.consumer.threaded.handoff import Handoff, Transfer
 from kafkaio.types import TopicPartition
 
 __all__ = [

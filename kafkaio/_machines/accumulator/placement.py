@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from kafkaio._config import Partitioner
 from kafkaio._machines.accumulator.availability import Availability
 from kafkaio._machines.accumulator.budget import Budget
 from kafkaio._machines.accumulator.limits import Limits
@@ -42,16 +43,15 @@ from kafkaio._machines.partitioner import (
 from kafkaio._machines.reactions import reaction
 from kafkaio._machines.sequence import PartitionSequence, ProducerIdentity
 from kafkaio._records.batch import BatchBuilder
-from kafkaio.config import Partitioner
 from kafkaio.errors import (
     ArgumentValueError,
     BufferFull,
     KafkaError,
     RequestTimeout,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import Final
 from kafkaio._machines.bounds import check_in_slices
 from kafkaio._machines.connection.pipeline import AnyTicket
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.headers import decode_response_in_slices
-from kafkaio.protocol.message import Buffer, Response
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._headers import decode_response_in_slices
+from kafkaio.protocol._message import Buffer, Response
 
 __all__ = ["LARGE_ANSWER", "Backlog"]
 

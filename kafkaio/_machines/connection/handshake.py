@@ -14,10 +14,10 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import check
 from kafkaio.errors import UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.headers import decode_api_versions
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._headers import decode_api_versions
+from kafkaio.protocol._message import Buffer
 from kafkaio.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,

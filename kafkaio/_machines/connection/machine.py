@@ -42,8 +42,8 @@ from kafkaio.errors import (
     ProtocolError,
     RequestTimeout,
 )
-from kafkaio.protocol.headers import decode_response
-from kafkaio.protocol.message import Buffer, Request, Response
+from kafkaio.protocol._headers import decode_response
+from kafkaio.protocol._message import Buffer, Request, Response
 
 if TYPE_CHECKING:
     from kafkaio._machines.sasl.exchange import SaslExchange, SaslRequest

@@ -23,8 +23,8 @@ from typing import Final, Generic, TypeAlias
 
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.headers import encode_request_parts, peek_correlation_id
-from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
+from kafkaio.protocol._headers import encode_request_parts, peek_correlation_id
+from kafkaio.protocol._message import Buffer, Request, Response, ResponseT
 
 __all__ = [
     "RESERVED_IDS",

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.message import Response
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._message import Response
 
 __all__ = ["THROTTLED_FROM", "pause_after"]
 

@@ -43,8 +43,8 @@ from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.ledger import Claim, RevokeLedger
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio.errors import AuthenticationError, BrokerError, KafkaError
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 __all__ = ["NEVER", "Effects", "Membership"]

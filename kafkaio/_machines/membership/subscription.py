@@ -22,8 +22,8 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.bounds import check
 from kafkaio._machines.membership.layout import Layout
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol import codec
-from kafkaio.protocol.message import Data
+from kafkaio.protocol import _codec as codec
+from kafkaio.protocol._message import Data
 from kafkaio.protocol.messages import consumer_protocol_assignment as assignments
 from kafkaio.protocol.messages import consumer_protocol_subscription as subscriptions
 from kafkaio.types import TopicPartition

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kafkaio._machines.metadata import ClusterView
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 __all__ = ["KnownTopic", "NewPartitions", "follows_committed"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from kafkaio._config.configs import iso_duration_ms
 from kafkaio._dataclass import dataclass
-from kafkaio.config.configs import iso_duration_ms
 from kafkaio.types import TopicPartition
 
 __all__ = [

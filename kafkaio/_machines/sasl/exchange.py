@@ -27,9 +27,9 @@ from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import seconds
 from kafkaio._machines.sasl.mechanism import Mechanism, Outcome, Work
 from kafkaio.errors import AuthenticationError, InternalError, UnsupportedVersion
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.headers import decode_response
-from kafkaio.protocol.message import Buffer, Request, Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._headers import decode_response
+from kafkaio.protocol._message import Buffer, Request, Response
 from kafkaio.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,

@@ -7,7 +7,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.message import ZERO_UUID, Field, Request, Response, Struct
+from kafkaio.protocol._message import ZERO_UUID, Field, Request, Response, Struct
 
 __all__ = [
     "AddRaftVoterRequest",

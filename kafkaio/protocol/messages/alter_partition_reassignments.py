@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import ClassVar
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.message import Field, Request, Response, Struct
+from kafkaio.protocol._message import Field, Request, Response, Struct
 
 __all__ = [
     "AlterPartitionReassignmentsRequest",

@@ -7,7 +7,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.message import Field, Request, Response
+from kafkaio.protocol._message import Field, Request, Response
 
 __all__ = [
     "BrokerHeartbeatRequest",

@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import ClassVar
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.message import Data, Field, Struct
+from kafkaio.protocol._message import Data, Field, Struct
 
 __all__ = [
     "ConsumerProtocolSubscription",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.message import Field, Request, Response
+from kafkaio.protocol._message import Field, Request, Response
 
 __all__ = [
     "EndTxnRequest",

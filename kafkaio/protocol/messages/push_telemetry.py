@@ -6,7 +6,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.message import ZERO_UUID, Field, Request, Response
+from kafkaio.protocol._message import ZERO_UUID, Field, Request, Response
 
 __all__ = [
     "PushTelemetryRequest",

@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import ClassVar
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol.message import Field, Request, Response
+from kafkaio.protocol._message import Field, Request, Response
 
 __all__ = [
     "RenewDelegationTokenRequest",

@@ -14,13 +14,13 @@ from kafkaio._records._layout import (
 from kafkaio._records.batch import read_batches
 from kafkaio._records.control import ControlType, parse_end_txn_marker
 from kafkaio.errors import CorruptRecord, RecordTooLarge
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Buffer
-from kafkaio.testing.broker.producers import Marker, ProducerBatch
-from kafkaio.testing.broker.refusal import Malformed, Refusal
-from kafkaio.testing.log import BatchHeader, LogError, read_header
-from kafkaio.testing.log.header import check_batch
-from kafkaio.testing.log.segment import decode
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Buffer
+from kafkaio.testing._broker.producers import Marker, ProducerBatch
+from kafkaio.testing._broker.refusal import Malformed, Refusal
+from kafkaio.testing._log import BatchHeader, LogError, read_header
+from kafkaio.testing._log.header import check_batch
+from kafkaio.testing._log.segment import decode
 
 __all__ = [
     "batch_of",

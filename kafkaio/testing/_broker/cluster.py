@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kafkaio._runtime.clock import random_uuid
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.clock import Clock
-from kafkaio.testing.broker.configs import BROKER, Configs
-from kafkaio.testing.broker.partition import NO_LEADER, Partition
-from kafkaio.testing.broker.producers import Marker, ProducerStates
-from kafkaio.testing.broker.quotas import Quotas
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings, validate
-from kafkaio.testing.broker.store import MemoryStore, Store
-from kafkaio.testing.log import Log
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.clock import Clock
+from kafkaio.testing._broker.configs import BROKER, Configs
+from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.producers import Marker, ProducerStates
+from kafkaio.testing._broker.quotas import Quotas
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, TopicSettings, validate
+from kafkaio.testing._broker.store import MemoryStore, Store
+from kafkaio.testing._log import Log
 
 if TYPE_CHECKING:
-    from kafkaio.testing.broker.group_config import GroupConfig
+    from kafkaio.testing._broker.group_config import GroupConfig
 
 __all__ = [
     "AT_ONCE",

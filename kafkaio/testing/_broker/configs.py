@@ -17,7 +17,7 @@ from importlib.resources import files
 from itertools import dropwhile
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, Setting
+from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, Setting
 
 __all__ = [
     "BROKER",
@@ -93,7 +93,7 @@ class Known:
 @cache
 def facts() -> Known:
     """Load the configs that Kafka 4.3 knows, once."""
-    text = files("kafkaio.testing.broker").joinpath("configs.json").read_text("utf-8")
+    text = files("kafkaio.testing._broker").joinpath("configs.json").read_text("utf-8")
     raw = json.loads(text)
     brokers = raw["broker"] | raw["internal"]
     families: dict[str, list[str]] = {}

@@ -4,7 +4,7 @@ Requests of a connection are served one at a time and answered in the order in w
 they came, as Kafka does. A connection sees its node through the `Server` protocol
 alone; the handlers of the APIs are reached through it.
 
-The faults that apply to a request (see ``kafkaio.testing.broker.faults``) take effect
+The faults that apply to a request (see ``kafkaio.testing._broker.faults``) take effect
 here: before the handler runs (delay, reorder, disconnect before), in its place (an
 error for the whole answer), or when the answer is written.
 """
@@ -22,20 +22,20 @@ from kafkaio._net.transport import Transport
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError
-from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.codec import decode_from
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.headers import (
+from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._codec import decode_from
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._headers import (
     decode_request_header,
     encode_response_parts,
 )
-from kafkaio.protocol.message import Buffer, Request, Response
+from kafkaio.protocol._message import Buffer, Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.cut import Cut
-from kafkaio.testing.broker.faults import CUTS, Action, Fault, Rule
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.security.session import Closed, SaslSession
+from kafkaio.testing._broker.cut import Cut
+from kafkaio.testing._broker.faults import CUTS, Action, Fault, Rule
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._security.session import Closed, SaslSession
 
 __all__ = ["MAX_REQUEST_BYTES", "Peer", "Server", "ServerConnection"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from kafkaio.testing.broker.cluster import Cluster
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.partition import Partition
+from kafkaio.testing._broker.cluster import Cluster
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.partition import Partition
 
 __all__ = ["Control", "GroupControl", "OpenTransaction", "TransactionControl"]
 

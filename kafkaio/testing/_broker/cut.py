@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kafkaio._net.transport import Transport
-from kafkaio.protocol.message import Buffer
-from kafkaio.testing.broker.faults import Action, Fault
+from kafkaio.protocol._message import Buffer
+from kafkaio.testing._broker.faults import Action, Fault
 
 __all__ = ["Cut", "CutTransport"]
 

@@ -17,11 +17,11 @@ from kafkaio._net.memory import MemoryNetwork, MemoryTransport
 from kafkaio._net.receive import FrameReceiver
 from kafkaio._net.transport import FrameSink, TcpTransport, Transport
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.message import Buffer
-from kafkaio.testing.broker.connection import MAX_REQUEST_BYTES
-from kafkaio.testing.broker.cut import Cut, CutTransport
-from kafkaio.testing.broker.faults import Fault
-from kafkaio.testing.security.principals import NoPrincipal
+from kafkaio.protocol._message import Buffer
+from kafkaio.testing._broker.connection import MAX_REQUEST_BYTES
+from kafkaio.testing._broker.cut import Cut, CutTransport
+from kafkaio.testing._broker.faults import Fault
+from kafkaio.testing._security.principals import NoPrincipal
 
 __all__ = ["Client", "Listener", "MemoryListener", "TcpListener"]
 

@@ -15,18 +15,18 @@ from uuid import UUID
 
 from kafkaio._net.transport import FrameSink, Transport
 from kafkaio._runtime.supervisor import Supervisor
-from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.message import Request, Response, Struct
+from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._message import Request, Response, Struct
 from kafkaio.protocol.messages.api_versions import ApiVersion
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.clock import Clock
-from kafkaio.testing.broker.cluster import Cluster
-from kafkaio.testing.broker.connection import Peer, ServerConnection
-from kafkaio.testing.broker.faults import Fault, Faults, Rule
-from kafkaio.testing.broker.listener import Client, Listener
-from kafkaio.testing.broker.sessions import FetchSessions
-from kafkaio.testing.broker.telemetry import Telemetry
-from kafkaio.testing.security.security import Security
+from kafkaio.testing._broker.clock import Clock
+from kafkaio.testing._broker.cluster import Cluster
+from kafkaio.testing._broker.connection import Peer, ServerConnection
+from kafkaio.testing._broker.faults import Fault, Faults, Rule
+from kafkaio.testing._broker.listener import Client, Listener
+from kafkaio.testing._broker.sessions import FetchSessions
+from kafkaio.testing._broker.telemetry import Telemetry
+from kafkaio.testing._security.security import Security
 
 __all__ = ["Endpoint", "Handle", "Handler", "LoggedRequest", "Node", "Peers"]
 

@@ -9,9 +9,9 @@ from uuid import UUID
 from kafkaio._records.control import ControlType, EndTxnMarker, control_batch
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Buffer
-from kafkaio.testing.broker.batches import (
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Buffer
+from kafkaio.testing._broker.batches import (
     batches_of,
     check_sent,
     keyless_records,
@@ -19,10 +19,10 @@ from kafkaio.testing.broker.batches import (
     only_batch,
     producer_of,
 )
-from kafkaio.testing.broker.producers import Marker, ProducerBatch, ProducerStates
-from kafkaio.testing.broker.refusal import Malformed, Refusal
-from kafkaio.testing.broker.settings import TopicSettings
-from kafkaio.testing.log import AbortedTransaction, Appended, Log, LogError
+from kafkaio.testing._broker.producers import Marker, ProducerBatch, ProducerStates
+from kafkaio.testing._broker.refusal import Malformed, Refusal
+from kafkaio.testing._broker.settings import TopicSettings
+from kafkaio.testing._log import AbortedTransaction, Appended, Log, LogError
 
 __all__ = ["NO_LEADER", "Partition"]
 

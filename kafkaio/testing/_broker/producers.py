@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.log import AbortedTransaction, ProducerEntry
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._log import AbortedTransaction, ProducerEntry
 
 __all__ = ["Marker", "ProducerBatch", "ProducerStates"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kafkaio.testing.broker.configs import base_name, facts
-from kafkaio.testing.broker.settings import mismatch
+from kafkaio.testing._broker.configs import base_name, facts
+from kafkaio.testing._broker.settings import mismatch
 
 __all__ = [
     "EVERYWHERE",

@@ -11,8 +11,8 @@ from ipaddress import ip_address
 from math import inf
 from typing import Final, TypeAlias
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.refusal import Refusal
 
 __all__ = ["Entity", "Quotas", "SavedQuota"]
 

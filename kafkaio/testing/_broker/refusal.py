@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 
 __all__ = ["Malformed", "Refusal"]
 

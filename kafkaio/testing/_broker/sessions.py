@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.refusal import Refusal
 
 __all__ = ["FetchSession", "FetchSessions", "PartitionKey", "SessionPartition"]
 

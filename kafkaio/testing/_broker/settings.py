@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.log import LogConfig
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._log import LogConfig
 
 __all__ = ["TOPIC_DEFAULTS", "Kind", "Setting", "TopicSettings", "mismatch", "validate"]
 

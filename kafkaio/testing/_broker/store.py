@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any, Final, NotRequired, Protocol, TypedDict
 
-from kafkaio.testing.broker.lock import DirectoryLock
-from kafkaio.testing.broker.quotas import SavedQuota
-from kafkaio.testing.log import DiskStorage, MemoryStorage, Storage
+from kafkaio.testing._broker.lock import DirectoryLock
+from kafkaio.testing._broker.quotas import SavedQuota
+from kafkaio.testing._log import DiskStorage, MemoryStorage, Storage
 
 __all__ = ["DiskStore", "MemoryStore", "SavedCluster", "SavedTopic", "Store"]
 

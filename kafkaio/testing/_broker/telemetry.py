@@ -17,14 +17,14 @@ from uuid import UUID
 from kafkaio._records.compression import Compression, Decompressor
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.errors import CorruptRecord, RecordTooLarge
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
 )
 from kafkaio.protocol.messages.push_telemetry import PushTelemetryRequest
-from kafkaio.testing.broker.configs import CLIENT_METRICS, Configs
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.settings import Setting, mismatch
+from kafkaio.testing._broker.configs import CLIENT_METRICS, Configs
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._broker.settings import Setting, mismatch
 
 __all__ = [
     "SUBSCRIPTION_CONFIGS",

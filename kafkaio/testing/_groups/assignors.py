@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
-from kafkaio.testing.groups.java import java_order, text_hash, uuid_hash
+from kafkaio.testing._groups.java import java_order, text_hash, uuid_hash
 
 __all__ = ["ASSIGNORS", "Slot", "Spec", "range_", "uniform"]
 

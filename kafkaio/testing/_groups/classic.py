@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from math import inf
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Response
 from kafkaio.protocol.messages.join_group import (
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.groups.classic_member import (
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._groups.classic_member import (
     JoinRequest,
     Member,
     State,
     SyncRequest,
 )
-from kafkaio.testing.groups.java import java_order, text_hash
+from kafkaio.testing._groups.java import java_order, text_hash
 
 __all__ = ["ClassicGroup"]
 

@@ -11,11 +11,11 @@ from typing import NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 from kafkaio._records.builder import BatchBuilder, encode_batch
-from kafkaio.testing.broker.batches import batches_of, marker_of, producer_of
-from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, Cluster
-from kafkaio.testing.broker.partition import Partition
-from kafkaio.testing.log import BatchHeader, read_header
-from kafkaio.testing.log.segment import decode
+from kafkaio.testing._broker.batches import batches_of, marker_of, producer_of
+from kafkaio.testing._broker.cluster import OFFSETS_TOPIC, Cluster
+from kafkaio.testing._broker.partition import Partition
+from kafkaio.testing._log import BatchHeader, read_header
+from kafkaio.testing._log.segment import decode
 
 __all__ = ["BrokerClusterPort", "ClusterPort", "Ended", "KeyValue", "Stored"]
 

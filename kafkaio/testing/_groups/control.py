@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.coordinator import GroupCoordinator
-from kafkaio.testing.groups.embedded_protocol import slots_of
-from kafkaio.testing.groups.kip848 import Kip848Group
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.coordinator import GroupCoordinator
+from kafkaio.testing._groups.embedded_protocol import slots_of
+from kafkaio.testing._groups.kip848 import Kip848Group
 
 __all__ = ["CoordinatorControl"]
 

@@ -16,26 +16,26 @@ from math import inf
 
 from kafkaio._runtime.clock import now as loop_now
 from kafkaio._runtime.clock import wall_ms as wall_clock_ms
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Response
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
-from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, Cluster
-from kafkaio.testing.broker.configs import GROUP
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.broker.partition import Partition
-from kafkaio.testing.broker.producers import Marker
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.groups import mixed
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
-from kafkaio.testing.groups.cluster_port import BrokerClusterPort, ClusterPort
-from kafkaio.testing.groups.describe import subscribed_topics
-from kafkaio.testing.groups.journal import Group, Journal
-from kafkaio.testing.groups.kip848 import Downgrade, Kip848Group, Reply
-from kafkaio.testing.groups.kip848_member import Kip848Heartbeat
-from kafkaio.testing.groups.migration import downgraded, upgraded
-from kafkaio.testing.groups.offsets import Committed, Offsets, Place
+from kafkaio.testing._broker.cluster import OFFSETS_TOPIC, Cluster
+from kafkaio.testing._broker.configs import GROUP
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._broker.partition import Partition
+from kafkaio.testing._broker.producers import Marker
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._groups import mixed
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.classic_member import JoinRequest, State, SyncRequest
+from kafkaio.testing._groups.cluster_port import BrokerClusterPort, ClusterPort
+from kafkaio.testing._groups.describe import subscribed_topics
+from kafkaio.testing._groups.journal import Group, Journal
+from kafkaio.testing._groups.kip848 import Downgrade, Kip848Group, Reply
+from kafkaio.testing._groups.kip848_member import Kip848Heartbeat
+from kafkaio.testing._groups.migration import downgraded, upgraded
+from kafkaio.testing._groups.offsets import Committed, Offsets, Place
 
 __all__ = ["Group", "GroupCoordinator", "coordinator_of"]
 

@@ -15,13 +15,13 @@ from kafkaio.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
 )
-from kafkaio.testing.groups.assignors import Slot
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import State
-from kafkaio.testing.groups.cluster_port import ClusterPort
-from kafkaio.testing.groups.embedded_protocol import read_subscription
-from kafkaio.testing.groups.kip848 import Kip848Group
-from kafkaio.testing.groups.kip848_member import Kip848Member
+from kafkaio.testing._groups.assignors import Slot
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.classic_member import State
+from kafkaio.testing._groups.cluster_port import ClusterPort
+from kafkaio.testing._groups.embedded_protocol import read_subscription
+from kafkaio.testing._groups.kip848 import Kip848Group
+from kafkaio.testing._groups.kip848_member import Kip848Member
 
 __all__ = [
     "by_topic",

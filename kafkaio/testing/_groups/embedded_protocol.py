@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.codec import decode, encode
+from kafkaio.protocol._codec import decode, encode
 from kafkaio.protocol.messages.consumer_protocol_assignment import (
     ConsumerProtocolAssignment,
 )
@@ -19,9 +19,9 @@ from kafkaio.protocol.messages.consumer_protocol_assignment import (
 from kafkaio.protocol.messages.consumer_protocol_subscription import (
     ConsumerProtocolSubscription,
 )
-from kafkaio.testing.groups.assignors import Slot
-from kafkaio.testing.groups.cluster_port import ClusterPort
-from kafkaio.testing.groups.java import java_order, uuid_hash
+from kafkaio.testing._groups.assignors import Slot
+from kafkaio.testing._groups.cluster_port import ClusterPort
+from kafkaio.testing._groups.java import java_order, uuid_hash
 
 __all__ = [
     "CONSUMER",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 from uuid import UUID
 
-from kafkaio.testing.broker.cluster import java_hash
+from kafkaio.testing._broker.cluster import java_hash
 
 __all__ = ["java_order", "text_hash", "uuid_hash"]
 

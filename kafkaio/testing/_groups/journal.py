@@ -10,20 +10,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.groups import kip848_records as kip848_records
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import State
-from kafkaio.testing.groups.cluster_port import (
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._groups import kip848_records as kip848_records
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.classic_member import State
+from kafkaio.testing._groups.cluster_port import (
     ClusterPort,
     Ended,
     KeyValue,
     Stored,
 )
-from kafkaio.testing.groups.kip848 import Kip848Group
-from kafkaio.testing.groups.kip848_records import Kind
-from kafkaio.testing.groups.offsets import Committed, Offsets, Place
-from kafkaio.testing.groups.records import (
+from kafkaio.testing._groups.kip848 import Kip848Group
+from kafkaio.testing._groups.kip848_records import Kind
+from kafkaio.testing._groups.offsets import Committed, Offsets, Place
+from kafkaio.testing._groups.records import (
     group_key,
     group_value,
     image_of,

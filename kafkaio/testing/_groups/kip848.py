@@ -14,23 +14,23 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.groups.assignors import (
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._groups.assignors import (
     ASSIGNORS,
     Slot,
     Spec,
 )
-from kafkaio.testing.groups.cluster_port import ClusterPort
-from kafkaio.testing.groups.kip848_member import (
+from kafkaio.testing._groups.cluster_port import ClusterPort
+from kafkaio.testing._groups.kip848_member import (
     LEAVE,
     LEAVE_STATIC,
     Kip848Heartbeat,
     Kip848Member,
     MemberState,
 )
-from kafkaio.testing.groups.regex import is_re2
-from kafkaio.testing.groups.subscriptions import Subscriptions
+from kafkaio.testing._groups.regex import is_re2
+from kafkaio.testing._groups.subscriptions import Subscriptions
 
 __all__ = ["Downgrade", "Kip848Group", "Reply", "State"]
 

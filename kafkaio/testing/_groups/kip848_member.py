@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
 
-from kafkaio.testing.groups.assignors import Slot
-from kafkaio.testing.groups.classic_member import Protocols
+from kafkaio.testing._groups.assignors import Slot
+from kafkaio.testing._groups.classic_member import Protocols
 
 __all__ = [
     "LEAVE",

@@ -13,16 +13,16 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import Final, TypeAlias
 
-from kafkaio.protocol.codec import decode, encode
-from kafkaio.testing.groups.assignors import Slot
-from kafkaio.testing.groups.describe import by_topic
-from kafkaio.testing.groups.kip848 import Kip848Group
-from kafkaio.testing.groups.kip848_member import (
+from kafkaio.protocol._codec import decode, encode
+from kafkaio.testing._groups.assignors import Slot
+from kafkaio.testing._groups.describe import by_topic
+from kafkaio.testing._groups.kip848 import Kip848Group
+from kafkaio.testing._groups.kip848_member import (
     ClassicMetadata,
     Kip848Member,
     MemberState,
 )
-from kafkaio.testing.groups.record_formats import (
+from kafkaio.testing._groups.record_formats import (
     ClassicMemberMetadata,
     ClassicProtocol,
     CurrentAssignmentValue,
@@ -35,7 +35,7 @@ from kafkaio.testing.groups.record_formats import (
     TopicPartitionsWithEpochs,
     Value,
 )
-from kafkaio.testing.groups.records import key_parts, part_key
+from kafkaio.testing._groups.records import key_parts, part_key
 
 __all__ = ["Image", "Kind", "image_of", "restore", "value_of"]
 

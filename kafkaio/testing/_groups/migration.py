@@ -7,22 +7,22 @@ a classic group again when the last one has left (`downgraded`).
 from __future__ import annotations
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.groups.assignors import Slot
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import Member, State
-from kafkaio.testing.groups.cluster_port import ClusterPort
-from kafkaio.testing.groups.embedded_protocol import (
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._groups.assignors import Slot
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.classic_member import Member, State
+from kafkaio.testing._groups.cluster_port import ClusterPort
+from kafkaio.testing._groups.embedded_protocol import (
     CONSUMER,
     read_assignment,
     read_subscription,
     slots_of,
     write_assignment,
 )
-from kafkaio.testing.groups.kip848 import Kip848Group
-from kafkaio.testing.groups.kip848_member import ClassicMetadata, Kip848Member
+from kafkaio.testing._groups.kip848 import Kip848Group
+from kafkaio.testing._groups.kip848_member import ClassicMetadata, Kip848Member
 
 __all__ = ["downgraded", "upgraded"]
 

@@ -13,22 +13,22 @@ from math import inf
 from uuid import UUID
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.consumer_protocol_subscription import (
     ConsumerProtocolSubscription,
 )
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.groups.classic_member import JoinRequest, SyncRequest
-from kafkaio.testing.groups.embedded_protocol import (
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._groups.classic_member import JoinRequest, SyncRequest
+from kafkaio.testing._groups.embedded_protocol import (
     CONSUMER,
     read_subscription,
     slots_of,
     write_assignment,
 )
-from kafkaio.testing.groups.kip848 import Downgrade, Kip848Group
-from kafkaio.testing.groups.kip848_member import (
+from kafkaio.testing._groups.kip848 import Downgrade, Kip848Group
+from kafkaio.testing._groups.kip848_member import (
     ClassicMetadata,
     Kip848Member,
     MemberState,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from kafkaio.protocol.message import ZERO_UUID, Data, Field, Range, Struct
+from kafkaio.protocol._message import ZERO_UUID, Data, Field, Range, Struct
 
 __all__ = [
     "ClassicMemberMetadata",

@@ -11,9 +11,9 @@ import struct
 from dataclasses import dataclass
 from uuid import UUID
 
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import Member, State
-from kafkaio.testing.groups.offsets import Committed, Place
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.classic_member import Member, State
+from kafkaio.testing._groups.offsets import Committed, Place
 
 __all__ = [
     "GroupImage",

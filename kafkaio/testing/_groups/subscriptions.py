@@ -7,9 +7,9 @@ from hashlib import blake2b
 from math import inf
 from uuid import UUID
 
-from kafkaio.testing.groups.cluster_port import ClusterPort
-from kafkaio.testing.groups.kip848_member import Kip848Member, sees_everything
-from kafkaio.testing.groups.regex import compile_re2
+from kafkaio.testing._groups.cluster_port import ClusterPort
+from kafkaio.testing._groups.kip848_member import Kip848Member, sees_everything
+from kafkaio.testing._groups.regex import compile_re2
 
 __all__ = ["Subscriptions"]
 

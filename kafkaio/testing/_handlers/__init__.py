@@ -3,7 +3,7 @@
 A module has a function ``handle(node, header, request, connection)`` and is imported
 with the first request to its API. What has to be known earlier is here: the oldest
 version that is served (the newest is that of the release, see
-``kafkaio.testing.broker.versions``), and whether the answers have an error code for
+``kafkaio.testing._broker.versions``), and whether the answers have an error code for
 each partition or other part, which a fault then sets (``connection.error_for``).
 """
 
@@ -14,9 +14,9 @@ from functools import cache
 from importlib import import_module
 from typing import Final
 
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.testing.broker.node import Handle, Handler
-from kafkaio.testing.broker.versions import highest_versions
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.testing._broker.node import Handle, Handler
+from kafkaio.testing._broker.versions import highest_versions
 
 __all__ = ["handlers_of"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.security.acls import (
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._security.acls import (
     AclFilter,
     Acls,
     Operation,

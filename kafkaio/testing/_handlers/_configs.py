@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.configs import (
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.configs import (
     BROKER,
     CLIENT_METRICS,
     GROUP,
@@ -18,18 +18,18 @@ from kafkaio.testing.broker.configs import (
     base_name,
     facts,
 )
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.settings import (
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._broker.settings import (
     TOPIC_DEFAULTS,
     Setting,
     mismatch,
     validate,
 )
-from kafkaio.testing.broker.telemetry import SUBSCRIPTION_CONFIGS, check_subscription
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.telemetry import SUBSCRIPTION_CONFIGS, check_subscription
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 __all__ = [
     "change",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.telemetry import TelemetryClient
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.telemetry import TelemetryClient
 
 __all__ = ["client_of"]
 

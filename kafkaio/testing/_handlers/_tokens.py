@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.security.tokens import Principal
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._security.tokens import Principal
 
 __all__ = ["principal_of", "refusal_of"]
 

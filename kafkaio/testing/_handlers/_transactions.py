@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.request_header import RequestHeader
 
 __all__ = ["fencing_code"]

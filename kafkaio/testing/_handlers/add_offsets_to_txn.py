@@ -9,12 +9,12 @@ from kafkaio.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.handlers._transactions import fencing_code
-from kafkaio.testing.security.acls import Operation, ResourceType
-from kafkaio.testing.transactions.coordinator import coordinator_of
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._transactions import fencing_code
+from kafkaio.testing._security.acls import Operation, ResourceType
+from kafkaio.testing._transactions.coordinator import coordinator_of
 
 _FIRST_WITH_FENCED: Final = 2
 

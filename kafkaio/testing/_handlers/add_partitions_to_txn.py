@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -20,13 +20,13 @@ from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.handlers._transactions import fencing_code
-from kafkaio.testing.security.acls import Operation, ResourceType
-from kafkaio.testing.transactions.coordinator import coordinator_of
-from kafkaio.testing.transactions.transaction import BUMPING, TopicPartition
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._transactions import fencing_code
+from kafkaio.testing._security.acls import Operation, ResourceType
+from kafkaio.testing._transactions.coordinator import coordinator_of
+from kafkaio.testing._transactions.transaction import BUMPING, TopicPartition
 
 _FIRST_WITH_FENCED: Final = 2
 _FIRST_OF_BROKERS: Final = 4

@@ -8,11 +8,11 @@ from kafkaio.protocol.messages.alter_configs import (
     AlterConfigsResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.handlers._configs import change, check_asked, check_right
-from kafkaio.testing.security.acls import Operation
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._configs import change, check_asked, check_right
+from kafkaio.testing._security.acls import Operation
 
 
 async def handle(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, TypeAlias
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -14,12 +14,12 @@ from kafkaio.protocol.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
-from kafkaio.testing.security.credentials import (
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
+from kafkaio.testing._security.credentials import (
     MECHANISM_NUMBERS,
     Credentials,
     ScramCredential,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -13,9 +13,9 @@ from kafkaio.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.cluster import FEATURES
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
+from kafkaio.testing._broker.cluster import FEATURES
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_WITH_SOFTWARE: Final = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -14,13 +14,13 @@ from kafkaio.protocol.messages.consumer_group_describe import (
     Member,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.groups.coordinator import coordinator_of
-from kafkaio.testing.groups.describe import describe_kip848_member
-from kafkaio.testing.groups.kip848 import Kip848Group
-from kafkaio.testing.handlers._rights import Rights, rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._groups.coordinator import coordinator_of
+from kafkaio.testing._groups.describe import describe_kip848_member
+from kafkaio.testing._groups.kip848 import Kip848Group
+from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from kafkaio._runtime.clock import random_uuid
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -14,14 +14,14 @@ from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponseTopicPartitions,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.groups.assignors import ASSIGNORS, Slot
-from kafkaio.testing.groups.coordinator import coordinator_of
-from kafkaio.testing.groups.describe import by_topic
-from kafkaio.testing.groups.kip848_member import LEAVE_STATIC, Kip848Heartbeat
-from kafkaio.testing.handlers._rights import Rights, rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._groups.assignors import ASSIGNORS, Slot
+from kafkaio.testing._groups.coordinator import coordinator_of
+from kafkaio.testing._groups.describe import by_topic
+from kafkaio.testing._groups.kip848_member import LEAVE_STATIC, Kip848Heartbeat
+from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.create_acls import (
     AclCreation,
     AclCreationResult,
@@ -10,11 +10,11 @@ from kafkaio.protocol.messages.create_acls import (
     CreateAclsResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.handlers._acls import acls_for, enum_of
-from kafkaio.testing.security.acls import (
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._acls import acls_for, enum_of
+from kafkaio.testing._security.acls import (
     Acl,
     Acls,
     InvalidAcl,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkaio._runtime.clock import random_uuid
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -14,14 +14,14 @@ from kafkaio.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.cluster import AT_ONCE
-from kafkaio.testing.broker.configs import Source
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, TopicSettings
-from kafkaio.testing.handlers._rights import Rights, rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.cluster import AT_ONCE
+from kafkaio.testing._broker.configs import Source
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, TopicSettings
+from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 
 async def handle(

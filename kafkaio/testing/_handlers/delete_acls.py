@@ -9,11 +9,11 @@ from kafkaio.protocol.messages.delete_acls import (
     DeleteAclsResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.handlers._acls import acls_for, filter_of
-from kafkaio.testing.security.acls import Acl, Operation
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._acls import acls_for, filter_of
+from kafkaio.testing._security.acls import Acl, Operation
 
 
 async def handle(

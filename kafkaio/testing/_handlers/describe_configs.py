@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -15,7 +15,7 @@ from kafkaio.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.configs import (
+from kafkaio.testing._broker.configs import (
     BROKER,
     CLIENT_METRICS,
     GROUP,
@@ -26,13 +26,18 @@ from kafkaio.testing.broker.configs import (
     base_name,
     facts,
 )
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.settings import TOPIC_DEFAULTS, Setting
-from kafkaio.testing.broker.telemetry import SUBSCRIPTION_CONFIGS
-from kafkaio.testing.handlers._configs import check_name, check_right, configured, known
-from kafkaio.testing.security.acls import Operation
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, Setting
+from kafkaio.testing._broker.telemetry import SUBSCRIPTION_CONFIGS
+from kafkaio.testing._handlers._configs import (
+    check_name,
+    check_right,
+    configured,
+    known,
+)
+from kafkaio.testing._security.acls import Operation
 
 _UNKNOWN: Final = 0
 _KINDS: Final = {

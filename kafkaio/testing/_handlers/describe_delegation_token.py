@@ -11,12 +11,12 @@ from kafkaio.protocol.messages.describe_delegation_token import (
     DescribeDelegationTokenResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.handlers._tokens import principal_of, refusal_of
-from kafkaio.testing.security.acls import Operation, ResourceType
-from kafkaio.testing.security.tokens import DelegationToken
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._tokens import principal_of, refusal_of
+from kafkaio.testing._security.acls import Operation, ResourceType
+from kafkaio.testing._security.tokens import DelegationToken
 
 _FIRST_WITH_REQUESTER: Final = 3
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -19,11 +19,11 @@ from kafkaio.protocol.messages.describe_quorum import (
 )
 from kafkaio.protocol.messages.describe_quorum import Node as Voter
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.cluster import Cluster
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.cluster import Cluster
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 _METADATA: Final = ("__cluster_metadata", 0)
 #: The first versions that tell when a voter was heard of, and where the voters are.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -13,12 +13,12 @@ from kafkaio.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.partition import NO_LEADER, Partition
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.handlers._rights import Rights, rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 _LARGEST_PAGE: Final = 2000
 

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -25,14 +25,18 @@ from kafkaio.protocol.messages.fetch import (
     PartitionData,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.batches import batches_of
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.partition import NO_LEADER, Partition
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.sessions import FetchSession, PartitionKey, SessionPartition
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.batches import batches_of
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._broker.sessions import (
+    FetchSession,
+    PartitionKey,
+    SessionPartition,
+)
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 _FIRST_WITH_SESSIONS: Final = 7
 _FIRST_WITH_RACK: Final = 11

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -15,12 +15,12 @@ from kafkaio.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.configs import BROKER
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.settings import Setting
-from kafkaio.testing.handlers._configs import (
+from kafkaio.testing._broker.configs import BROKER
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._broker.settings import Setting
+from kafkaio.testing._handlers._configs import (
     change,
     check_asked,
     check_broker,
@@ -28,7 +28,7 @@ from kafkaio.testing.handlers._configs import (
     configured,
     known,
 )
-from kafkaio.testing.security.acls import Operation
+from kafkaio.testing._security.acls import Operation
 
 _SET: Final = 0
 _DELETE: Final = 1

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.handlers._rights import Rights, rights_of
-from kafkaio.testing.handlers._transactions import fencing_code
-from kafkaio.testing.security.acls import Operation, ResourceType
-from kafkaio.testing.transactions.coordinator import coordinator_of
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._handlers._transactions import fencing_code
+from kafkaio.testing._security.acls import Operation, ResourceType
+from kafkaio.testing._transactions.coordinator import coordinator_of
 
 _FIRST_WITH_FENCED: Final = 4
 #: Releases in which a right to write to a topic is not enough (before KIP-679).

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from kafkaio._runtime.clock import random_uuid
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.groups.classic_member import JoinRequest
-from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._groups.classic_member import JoinRequest
+from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.configs import BROKER, CLIENT_METRICS, GROUP
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.configs import BROKER, CLIENT_METRICS, GROUP
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 _TOPIC: Final = 2
 _LOGGER: Final = 8

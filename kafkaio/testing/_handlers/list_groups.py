@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.list_groups import (
     ListedGroup,
     ListGroupsRequest,
     ListGroupsResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.coordinator import Group, coordinator_of
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.coordinator import Group, coordinator_of
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -15,13 +15,13 @@ from kafkaio.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.cluster import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.partition import NO_LEADER, Partition
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.handlers._rights import Rights, rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.cluster import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 _NO_ID: Final = UUID(int=0)
 _WITHOUT_OPERATIONS: Final = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -12,14 +12,14 @@ from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.groups.assignors import Slot
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
-from kafkaio.testing.groups.offsets import Committed, Place
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._groups.assignors import Slot
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing._groups.offsets import Committed, Place
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 

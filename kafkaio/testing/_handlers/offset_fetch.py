@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -19,13 +19,13 @@ from kafkaio.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
-from kafkaio.testing.groups.kip848 import Kip848Group
-from kafkaio.testing.groups.offsets import Committed, Offsets
-from kafkaio.testing.handlers._rights import Rights, rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing._groups.kip848 import Kip848Group
+from kafkaio.testing._groups.offsets import Committed, Offsets
+from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 __all__ = ["handle"]
 

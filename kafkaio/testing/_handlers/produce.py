@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Buffer
 from kafkaio.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -23,15 +23,15 @@ from kafkaio.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.batches import batch_of, only_batch
-from kafkaio.testing.broker.cluster import Topic
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.partition import NO_LEADER, Partition
-from kafkaio.testing.broker.producers import ProducerBatch
-from kafkaio.testing.broker.refusal import Malformed, Refusal
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.batches import batch_of, only_batch
+from kafkaio.testing._broker.cluster import Topic
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.producers import ProducerBatch
+from kafkaio.testing._broker.refusal import Malformed, Refusal
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 _FIRST_WITH_IDS: Final = 13
 _FIRST_WITH_HINTS: Final = 10
@@ -82,7 +82,7 @@ class _Call:
             self.denied = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             return
         # Imported on first use, as the handlers are.
-        from kafkaio.testing.transactions.verification import Speaker, admit
+        from kafkaio.testing._transactions.verification import Speaker, admit
 
         speaker = Speaker(
             name,

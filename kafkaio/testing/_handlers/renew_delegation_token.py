@@ -7,10 +7,10 @@ from kafkaio.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenResponse,
 )
 from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.handlers._tokens import principal_of, refusal_of
-from kafkaio.testing.security.tokens import TokenRefused
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._handlers._tokens import principal_of, refusal_of
+from kafkaio.testing._security.tokens import TokenRefused
 
 
 async def handle(

@@ -7,16 +7,16 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
 )
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.faults import Action, Fault
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.security.session import Closed, Step
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.faults import Action, Fault
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._security.session import Closed, Step
 
 _TOO_LATE: Final = "SaslAuthenticate request received after successful authentication"
 _SERVER_FIRST: Final = re.compile(rb"r=(?P<nonce>[^,]+),s=(?P<salt>[^,]+),i=\d+")

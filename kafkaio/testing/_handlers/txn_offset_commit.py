@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -19,17 +19,17 @@ from kafkaio.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.producers import ProducerBatch
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.coordinator import GroupCoordinator, coordinator_of
-from kafkaio.testing.groups.offsets import Committed, Place
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
-from kafkaio.testing.transactions.coordinator import coordinator_of as transactions_of
-from kafkaio.testing.transactions.verification import Speaker, ask
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.producers import ProducerBatch
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing._groups.offsets import Committed, Place
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
+from kafkaio.testing._transactions.coordinator import coordinator_of as transactions_of
+from kafkaio.testing._transactions.verification import Speaker, ask
 
 _FIRST_TO_ABORT: Final = 4
 _FIRST_WITH_BUMP: Final = 5

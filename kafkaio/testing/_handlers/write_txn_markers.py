@@ -5,7 +5,7 @@ For brokers, and for an operator who ends a hanging transaction.
 
 from __future__ import annotations
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -15,12 +15,12 @@ from kafkaio.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from kafkaio.testing.broker.connection import ServerConnection
-from kafkaio.testing.broker.node import Node
-from kafkaio.testing.broker.producers import Marker
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.handlers._rights import rights_of
-from kafkaio.testing.security.acls import Operation, ResourceType
+from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.producers import Marker
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._security.acls import Operation, ResourceType
 
 
 async def handle(

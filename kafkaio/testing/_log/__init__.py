@@ -7,9 +7,9 @@ what is appended in ``admission``, aborted transactions and snapshots of produce
 ``recovery``. ``storage`` says what a power cut can do to a file.
 """
 
-from kafkaio.testing.log.config import LogConfig
-from kafkaio.testing.log.epochs import EpochEntry
-from kafkaio.testing.log.errors import (
+from kafkaio.testing._log.config import LogConfig
+from kafkaio.testing._log.epochs import EpochEntry
+from kafkaio.testing._log.errors import (
     BatchListTooLargeError,
     BatchTooLargeError,
     CorruptBatchError,
@@ -18,10 +18,10 @@ from kafkaio.testing.log.errors import (
     LogError,
     OffsetOutOfRangeError,
 )
-from kafkaio.testing.log.formats import AbortedTransaction, ProducerEntry
-from kafkaio.testing.log.header import BatchHeader, read_header
-from kafkaio.testing.log.log import Appended, Log, SegmentInfo, TimestampOffset
-from kafkaio.testing.log.storage import (
+from kafkaio.testing._log.formats import AbortedTransaction, ProducerEntry
+from kafkaio.testing._log.header import BatchHeader, read_header
+from kafkaio.testing._log.log import Appended, Log, SegmentInfo, TimestampOffset
+from kafkaio.testing._log.storage import (
     DiskStorage,
     MemoryStorage,
     Storage,

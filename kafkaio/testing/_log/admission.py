@@ -9,14 +9,14 @@ from kafkaio._records.batch import with_log_append_time
 from kafkaio._records.compression import BytesLike, Decompressor
 from kafkaio._records.view import RecordBatch
 from kafkaio.errors import CorruptRecord, RecordTooLarge
-from kafkaio.testing.log.config import LogConfig
-from kafkaio.testing.log.errors import (
+from kafkaio.testing._log.config import LogConfig
+from kafkaio.testing._log.errors import (
     BatchTooLargeError,
     CorruptBatchError,
     InvalidBatchError,
     InvalidTimestampError,
 )
-from kafkaio.testing.log.header import BatchHeader, check_batch, read_header
+from kafkaio.testing._log.header import BatchHeader, check_batch, read_header
 
 __all__ = ["admit", "place", "split"]
 

@@ -23,18 +23,18 @@ from kafkaio._records._layout import (
     encode_varint,
 )
 from kafkaio._records.compression import Compression, Compressor
-from kafkaio.testing.log.config import LogConfig
-from kafkaio.testing.log.epochs import LeaderEpochs
-from kafkaio.testing.log.header import BatchHeader
-from kafkaio.testing.log.recovery import CLEANED_SUFFIX
-from kafkaio.testing.log.segment import (
+from kafkaio.testing._log.config import LogConfig
+from kafkaio.testing._log.epochs import LeaderEpochs
+from kafkaio.testing._log.header import BatchHeader
+from kafkaio.testing._log.recovery import CLEANED_SUFFIX
+from kafkaio.testing._log.segment import (
     MAX_RELATIVE,
     Segment,
     StoredBatch,
     decode,
     name_of,
 )
-from kafkaio.testing.log.storage import MemoryStorage, Storage
+from kafkaio.testing._log.storage import MemoryStorage, Storage
 from kafkaio.types import Record
 
 __all__ = ["NO_HORIZON", "Cleaner", "rewrite"]

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import NamedTuple
 
-from kafkaio.testing.log.storage import Storage, read_whole, write_whole
+from kafkaio.testing._log.storage import Storage, read_whole, write_whole
 
 __all__ = ["EPOCH_FILE", "EpochEntry", "LeaderEpochs", "read_epochs"]
 

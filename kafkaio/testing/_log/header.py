@@ -16,7 +16,7 @@ from kafkaio._records._layout import (
     TRANSACTIONAL,
 )
 from kafkaio._records.compression import BytesLike
-from kafkaio.testing.log.errors import CorruptBatchError
+from kafkaio.testing._log.errors import CorruptBatchError
 
 __all__ = ["BATCH_HEADER_SIZE", "BatchHeader", "check_batch", "read_header"]
 

@@ -17,9 +17,9 @@ from kafkaio._records.batch import (
 )
 from kafkaio._records.compression import DEFAULT_LIMIT
 from kafkaio.errors import CorruptRecord, RecordTooLarge
-from kafkaio.testing.log.epochs import EPOCH_FILE, EpochEntry, read_epochs
-from kafkaio.testing.log.formats import read_producer_snapshot, read_transaction_index
-from kafkaio.testing.log.index import read_offset_index, read_time_index
+from kafkaio.testing._log.epochs import EPOCH_FILE, EpochEntry, read_epochs
+from kafkaio.testing._log.formats import read_producer_snapshot, read_transaction_index
+from kafkaio.testing._log.index import read_offset_index, read_time_index
 
 __all__ = ["FoundBatch", "Problem", "find_files", "read_segment", "verify"]
 

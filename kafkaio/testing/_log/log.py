@@ -13,20 +13,20 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from kafkaio._records.compression import BytesLike
-from kafkaio.testing.log.admission import admit, place, split
-from kafkaio.testing.log.cleaner import NO_HORIZON, Cleaner
-from kafkaio.testing.log.config import LogConfig
-from kafkaio.testing.log.epochs import EpochEntry
-from kafkaio.testing.log.errors import (
+from kafkaio.testing._log.admission import admit, place, split
+from kafkaio.testing._log.cleaner import NO_HORIZON, Cleaner
+from kafkaio.testing._log.config import LogConfig
+from kafkaio.testing._log.epochs import EpochEntry
+from kafkaio.testing._log.errors import (
     BatchListTooLargeError,
     InvalidBatchError,
     OffsetOutOfRangeError,
 )
-from kafkaio.testing.log.formats import AbortedTransaction, ProducerEntry
-from kafkaio.testing.log.recovery import Recovery, recover, write_start
-from kafkaio.testing.log.segment import MAX_RELATIVE, Segment
-from kafkaio.testing.log.storage import Storage
-from kafkaio.testing.log.transactions import AbortedTransactions, Snapshots
+from kafkaio.testing._log.formats import AbortedTransaction, ProducerEntry
+from kafkaio.testing._log.recovery import Recovery, recover, write_start
+from kafkaio.testing._log.segment import MAX_RELATIVE, Segment
+from kafkaio.testing._log.storage import Storage
+from kafkaio.testing._log.transactions import AbortedTransactions, Snapshots
 
 __all__ = ["Appended", "Log", "SegmentInfo", "TimestampOffset"]
 
@@ -181,7 +181,7 @@ class Log:
         is compacted, because then they need keys.
 
         Raises:
-            LogError: the batches are refused; see `kafkaio.testing.log.errors`.
+            LogError: the batches are refused; see `kafkaio.testing._log.errors`.
         """
         admitted = admit(batch, self.config, leader_epoch, now_ms)
         size = sum(header.size for header, _ in admitted)

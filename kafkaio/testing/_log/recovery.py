@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kafkaio.testing.log.epochs import LeaderEpochs
-from kafkaio.testing.log.segment import Segment
-from kafkaio.testing.log.storage import Storage, read_whole, write_whole
+from kafkaio.testing._log.epochs import LeaderEpochs
+from kafkaio.testing._log.segment import Segment
+from kafkaio.testing._log.storage import Storage, read_whole, write_whole
 
 __all__ = ["CLEANED_SUFFIX", "Recovery", "read_start", "recover", "write_start"]
 

@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 from kafkaio._records.batch import Decompressor, RecordBatch
 from kafkaio._records.compression import BytesLike
-from kafkaio.testing.log.epochs import LeaderEpochs
-from kafkaio.testing.log.errors import CorruptBatchError
-from kafkaio.testing.log.header import (
+from kafkaio.testing._log.epochs import LeaderEpochs
+from kafkaio.testing._log.errors import CorruptBatchError
+from kafkaio.testing._log.header import (
     BATCH_HEADER_SIZE,
     BatchHeader,
     check_batch,
     read_header,
 )
-from kafkaio.testing.log.index import OffsetIndex, TimeIndex
-from kafkaio.testing.log.storage import Storage, StoredFile
+from kafkaio.testing._log.index import OffsetIndex, TimeIndex
+from kafkaio.testing._log.storage import Storage, StoredFile
 from kafkaio.types import Record
 
 __all__ = ["MAX_RELATIVE", "Segment", "StoredBatch", "decode", "name_of"]

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
-from kafkaio.testing.log.formats import (
+from kafkaio.testing._log.formats import (
     AbortedTransaction,
     ProducerEntry,
     encode_producer_snapshot,
@@ -21,9 +21,9 @@ from kafkaio.testing.log.formats import (
     read_producer_snapshot,
     read_transaction_index,
 )
-from kafkaio.testing.log.header import BatchHeader
-from kafkaio.testing.log.segment import name_of
-from kafkaio.testing.log.storage import Storage, read_whole, write_whole
+from kafkaio.testing._log.header import BatchHeader
+from kafkaio.testing._log.segment import name_of
+from kafkaio.testing._log.storage import Storage, read_whole, write_whole
 
 __all__ = ["AbortedTransactions", "Snapshots"]
 

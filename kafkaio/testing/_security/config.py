@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kafkaio.testing.security.oauthbearer import VerifyToken, unsecured
+from kafkaio.testing._security.oauthbearer import VerifyToken, unsecured
 
 __all__ = ["AUTHORIZER_CONFIGS", "MECHANISMS", "SecurityConfig", "reauth_ms_of"]
 

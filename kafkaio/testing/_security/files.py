@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.security.principals import PrincipalRules
+from kafkaio.testing._security.principals import PrincipalRules
 
 __all__ = ["Certificates", "ListenerTls", "TlsFiles"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kafkaio._runtime.clock import wall_ms
-from kafkaio.testing.security.mechanism import Identity, Refused
+from kafkaio.testing._security.mechanism import Identity, Refused
 
 __all__ = ["OAuthServer", "TokenClaims", "VerifyToken", "unsecured"]
 

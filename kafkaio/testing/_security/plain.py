@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kafkaio.testing.security.mechanism import Identity, Refused
+from kafkaio.testing._security.mechanism import Identity, Refused
 
 __all__ = ["PlainServer"]
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from kafkaio._runtime.clock import random_uuid
-from kafkaio.testing.security.credentials import HASHES, ScramCredential
-from kafkaio.testing.security.mechanism import Broken, Identity, Refused
+from kafkaio.testing._security.credentials import HASHES, ScramCredential
+from kafkaio.testing._security.mechanism import Broken, Identity, Refused
 
 __all__ = ["Lookup", "ScramServer"]
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kafkaio.testing.security.acls import Acls
-from kafkaio.testing.security.config import SecurityConfig, reauth_ms_of
-from kafkaio.testing.security.credentials import HASHES, Credentials, ScramCredential
-from kafkaio.testing.security.mechanism import Identity, ServerMechanism
-from kafkaio.testing.security.oauthbearer import OAuthServer
-from kafkaio.testing.security.plain import PlainServer
-from kafkaio.testing.security.principals import PrincipalRules
-from kafkaio.testing.security.scram import Lookup, ScramServer
-from kafkaio.testing.security.session import Authentications, SaslSession
-from kafkaio.testing.security.tokens import DelegationTokens
+from kafkaio.testing._security.acls import Acls
+from kafkaio.testing._security.config import SecurityConfig, reauth_ms_of
+from kafkaio.testing._security.credentials import HASHES, Credentials, ScramCredential
+from kafkaio.testing._security.mechanism import Identity, ServerMechanism
+from kafkaio.testing._security.oauthbearer import OAuthServer
+from kafkaio.testing._security.plain import PlainServer
+from kafkaio.testing._security.principals import PrincipalRules
+from kafkaio.testing._security.scram import Lookup, ScramServer
+from kafkaio.testing._security.session import Authentications, SaslSession
+from kafkaio.testing._security.tokens import DelegationTokens
 
 __all__ = ["Security"]
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol
 
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.security.mechanism import (
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._security.mechanism import (
     Broken,
     Identity,
     Refused,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from kafkaio._runtime.clock import random_uuid
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.security.credentials import ScramCredential
-from kafkaio.testing.security.mechanism import Identity
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._security.credentials import ScramCredential
+from kafkaio.testing._security.mechanism import Identity
 
 __all__ = ["DelegationToken", "DelegationTokens", "Principal", "TokenRefused"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kafkaio.testing.broker.control import OpenTransaction
-from kafkaio.testing.transactions.coordinator import TransactionCoordinator
-from kafkaio.testing.transactions.markers import DEFAULT_DELAY
-from kafkaio.testing.transactions.transaction import (
+from kafkaio.testing._broker.control import OpenTransaction
+from kafkaio.testing._transactions.coordinator import TransactionCoordinator
+from kafkaio.testing._transactions.markers import DEFAULT_DELAY
+from kafkaio.testing._transactions.transaction import (
     TopicPartition,
     Transaction,
     TransactionState,

@@ -14,20 +14,20 @@ from typing import Final
 
 from kafkaio._records.batch import read_batches
 from kafkaio._records.builder import encode_batch
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.cluster import TRANSACTIONS_TOPIC, Cluster
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.broker.partition import NO_LEADER, Partition
-from kafkaio.testing.broker.producers import Marker
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.transactions.markers import MarkerWriter
-from kafkaio.testing.transactions.records import (
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.cluster import TRANSACTIONS_TOPIC, Cluster
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.producers import Marker
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._transactions.markers import MarkerWriter
+from kafkaio.testing._transactions.records import (
     read_key,
     read_value,
     transaction_key,
     transaction_value,
 )
-from kafkaio.testing.transactions.transaction import (
+from kafkaio.testing._transactions.transaction import (
     TopicPartition,
     Transaction,
     TransactionState,

@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kafkaio.testing.broker.cluster import Cluster
-from kafkaio.testing.broker.partition import NO_LEADER, Partition
-from kafkaio.testing.broker.producers import Marker
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.transactions.transaction import TopicPartition
+from kafkaio.testing._broker.cluster import Cluster
+from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.producers import Marker
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._transactions.transaction import TopicPartition
 
 __all__ = ["DEFAULT_DELAY", "MarkerWriter"]
 

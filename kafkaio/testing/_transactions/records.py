@@ -11,9 +11,9 @@ import struct
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from kafkaio.protocol.codec import decode_from, encode
-from kafkaio.protocol.message import Data, Field, Range, Struct
-from kafkaio.testing.transactions.transaction import Transaction, TransactionState
+from kafkaio.protocol._codec import decode_from, encode
+from kafkaio.protocol._message import Data, Field, Range, Struct
+from kafkaio.testing._transactions.transaction import Transaction, TransactionState
 
 __all__ = ["read_key", "read_value", "transaction_key", "transaction_value"]
 

@@ -11,13 +11,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.cluster import Cluster
-from kafkaio.testing.broker.partition import Partition
-from kafkaio.testing.broker.producers import ProducerBatch
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.transactions.coordinator import coordinator_of
-from kafkaio.testing.transactions.transaction import BUMPING, TopicPartition
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.cluster import Cluster
+from kafkaio.testing._broker.partition import Partition
+from kafkaio.testing._broker.producers import ProducerBatch
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._transactions.coordinator import coordinator_of
+from kafkaio.testing._transactions.transaction import BUMPING, TopicPartition
 
 __all__ = ["Speaker", "admit", "ask"]
 

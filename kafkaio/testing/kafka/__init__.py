@@ -1,12 +1,12 @@
 """A real Kafka for tests, from Maven's jars on a local Java, or Docker."""
 
-from kafkaio.testing.kafka.kafka import Kafka
-from kafkaio.testing.kafka.options import ClusterOptions
-from kafkaio.testing.kafka.releases import KafkaNotStarted
-from kafkaio.testing.kafka.source import real_kafka
-from kafkaio.testing.kafka.tools import Output
-from kafkaio.testing.kafka.wire import TopicNotCreated
-from kafkaio.testing.security.files import Certificates
+from kafkaio.testing._security.files import Certificates
+from kafkaio.testing.kafka._kafka import Kafka
+from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._releases import KafkaNotStarted
+from kafkaio.testing.kafka._source import real_kafka
+from kafkaio.testing.kafka._tools import Output
+from kafkaio.testing.kafka._wire import TopicNotCreated
 
 __all__ = [
     "Certificates",

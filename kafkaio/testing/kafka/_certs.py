@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from kafkaio.testing.kafka.properties import Tls
-from kafkaio.testing.security.files import Certificates
+from kafkaio.testing._security.files import Certificates
+from kafkaio.testing.kafka._properties import Tls
 
 _PASSWORD: Final = "kafkaio-testing"  # noqa: S105 - guards a throw-away key
 _HOSTS: Final = ("localhost", "127.0.0.1")

@@ -10,12 +10,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafkaio.testing.kafka.java import jmx_flags
-from kafkaio.testing.kafka.kdc import Kdc
-from kafkaio.testing.kafka.launcher import Launcher
-from kafkaio.testing.kafka.nodes import Node, free_ports
-from kafkaio.testing.kafka.options import ClusterOptions
-from kafkaio.testing.kafka.properties import (
+from kafkaio.testing._security.files import Certificates
+from kafkaio.testing.kafka._java import jmx_flags
+from kafkaio.testing.kafka._kdc import Kdc
+from kafkaio.testing.kafka._launcher import Launcher
+from kafkaio.testing.kafka._nodes import Node, free_ports
+from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._properties import (
     CONTROLLER,
     JMX,
     PLAINTEXT,
@@ -25,20 +26,19 @@ from kafkaio.testing.kafka.properties import (
     server_properties,
     spell,
 )
-from kafkaio.testing.kafka.releases import KafkaNotStarted
-from kafkaio.testing.kafka.storage import (
+from kafkaio.testing.kafka._releases import KafkaNotStarted
+from kafkaio.testing.kafka._storage import (
     VOTERS_FILE,
     bootstrap_checkpoint,
     meta_properties,
     random_uuid,
     voters_checkpoint,
 )
-from kafkaio.testing.kafka.wire import Address, metadata
-from kafkaio.testing.kafka.zookeeper import ZooKeeper, forget_after
-from kafkaio.testing.security.files import Certificates
+from kafkaio.testing.kafka._wire import Address, metadata
+from kafkaio.testing.kafka._zookeeper import ZooKeeper, forget_after
 
 if TYPE_CHECKING:
-    from kafkaio.testing.kafka.oidc import Issuer
+    from kafkaio.testing.kafka._oidc import Issuer
 
 _POLL_SECONDS: Final = 0.03
 _STOP_SECONDS: Final = 20.0
@@ -129,7 +129,7 @@ class Cluster:
 
     def _make_certificates(self) -> None:
         try:
-            from kafkaio.testing.kafka.certs import make_certificates
+            from kafkaio.testing.kafka._certs import make_certificates
         except ImportError as error:
             raise KafkaNotStarted(f"{error}: install kafkaio[kafka]") from error
         with self._launcher.step():
@@ -139,7 +139,7 @@ class Cluster:
 
     def _make_issuer(self) -> None:
         try:
-            from kafkaio.testing.kafka.oidc import Issuer
+            from kafkaio.testing.kafka._oidc import Issuer
         except ImportError as error:
             raise KafkaNotStarted(f"{error}: install kafkaio[kafka]") from error
         with self._launcher.step():

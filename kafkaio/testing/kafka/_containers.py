@@ -10,7 +10,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 from testcontainers.core.network import Network
 
-from kafkaio.testing.kafka.engine import Container
+from kafkaio.testing.kafka._engine import Container
 
 
 class _Broker:

@@ -12,19 +12,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka.engine import Container, Docker
-from kafkaio.testing.kafka.nodes import free_ports
-from kafkaio.testing.kafka.options import ClusterOptions
-from kafkaio.testing.kafka.properties import (
+from kafkaio.testing._security.files import Certificates
+from kafkaio.testing.kafka._engine import Container, Docker
+from kafkaio.testing.kafka._nodes import free_ports
+from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._properties import (
     CONTROLLER,
     PLAINTEXT,
     Plan,
     server_properties,
 )
-from kafkaio.testing.kafka.releases import KafkaNotStarted
-from kafkaio.testing.kafka.storage import random_uuid
-from kafkaio.testing.kafka.wire import Address, metadata
-from kafkaio.testing.security.files import Certificates
+from kafkaio.testing.kafka._releases import KafkaNotStarted
+from kafkaio.testing.kafka._storage import random_uuid
+from kafkaio.testing.kafka._wire import Address, metadata
 
 _IMAGE: Final = "apache/kafka"
 _DATA: Final = Path("/var/lib/kafka/data")
@@ -272,6 +272,6 @@ class DockerCluster:
 
 def _connect() -> Docker:
     # Imported late: the extra ``docker`` may not be installed.
-    from kafkaio.testing.kafka.containers import TestcontainersDocker
+    from kafkaio.testing.kafka._containers import TestcontainersDocker
 
     return TestcontainersDocker()

@@ -7,14 +7,14 @@ from contextlib import suppress
 from threading import Thread
 from typing import Final
 
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.embedded import Broker
-from kafkaio.testing.kafka.options import ClusterOptions
-from kafkaio.testing.kafka.properties import PRINCIPAL_RULES
-from kafkaio.testing.kafka.releases import KafkaNotStarted
-from kafkaio.testing.kafka.wire import Address
-from kafkaio.testing.security.config import SecurityConfig
-from kafkaio.testing.security.files import Certificates
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._embedded import Broker
+from kafkaio.testing._security.config import SecurityConfig
+from kafkaio.testing._security.files import Certificates
+from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._properties import PRINCIPAL_RULES
+from kafkaio.testing.kafka._releases import KafkaNotStarted
+from kafkaio.testing.kafka._wire import Address
 
 _CALL_SECONDS: Final = 30.0
 #: As quick as the settings of a real Kafka for tests (``properties.FAST``).

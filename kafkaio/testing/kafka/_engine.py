@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from kafkaio.testing.kafka.wire import Address
-from kafkaio.testing.security.files import Certificates
+from kafkaio.testing._security.files import Certificates
+from kafkaio.testing.kafka._wire import Address
 
 
 class Engine(Protocol):

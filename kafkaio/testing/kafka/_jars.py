@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafkaio.testing.kafka.releases import KafkaNotStarted
+from kafkaio.testing.kafka._releases import KafkaNotStarted
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka.jars import cache_directory
-from kafkaio.testing.kafka.releases import KafkaNotStarted
+from kafkaio.testing.kafka._jars import cache_directory
+from kafkaio.testing.kafka._releases import KafkaNotStarted
 
 _VERSION_TIMEOUT_SECONDS: Final = 30
 # From this version on the JDK stores loaded classes with ``-XX:AOTCache``.

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
 import anyio
 import anyio.to_thread
 
-from kafkaio.testing.kafka.cluster import Cluster
-from kafkaio.testing.kafka.engine import Engine
-from kafkaio.testing.kafka.kdc import Kdc
-from kafkaio.testing.kafka.options import ClusterOptions, Options
-from kafkaio.testing.kafka.properties import CONTROLLER, JMX, PLAINTEXT
-from kafkaio.testing.kafka.releases import DEFAULT_VERSION
-from kafkaio.testing.kafka.tools import Output, run_tool
-from kafkaio.testing.kafka.topics import NewTopic, make_topic, remove_topics
-from kafkaio.testing.security.files import Certificates
+from kafkaio.testing._security.files import Certificates
+from kafkaio.testing.kafka._cluster import Cluster
+from kafkaio.testing.kafka._engine import Engine
+from kafkaio.testing.kafka._kdc import Kdc
+from kafkaio.testing.kafka._options import ClusterOptions, Options
+from kafkaio.testing.kafka._properties import CONTROLLER, JMX, PLAINTEXT
+from kafkaio.testing.kafka._releases import DEFAULT_VERSION
+from kafkaio.testing.kafka._tools import Output, run_tool
+from kafkaio.testing.kafka._topics import NewTopic, make_topic, remove_topics
 
 if TYPE_CHECKING:
-    from kafkaio.testing.kafka.oidc import Issuer
+    from kafkaio.testing.kafka._oidc import Issuer
 
 _TOPIC_SECONDS: Final = 30.0
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from kafkaio.testing.kafka.nodes import Node, free_ports
-from kafkaio.testing.kafka.properties import KerberosService
-from kafkaio.testing.kafka.releases import KafkaNotStarted
+from kafkaio.testing.kafka._nodes import Node, free_ports
+from kafkaio.testing.kafka._properties import KerberosService
+from kafkaio.testing.kafka._releases import KafkaNotStarted
 
 _REALM: Final = "KAFKAIO.TEST"
 _SERVICE: Final = "kafka/127.0.0.1"

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka.guard import Guard
-from kafkaio.testing.kafka.jars import fetch_jars, pinned
-from kafkaio.testing.kafka.java import ClassArchive, Java, find_java, jvm_flags
-from kafkaio.testing.kafka.nodes import Node
-from kafkaio.testing.kafka.releases import KafkaNotStarted, Release
+from kafkaio.testing.kafka._guard import Guard
+from kafkaio.testing.kafka._jars import fetch_jars, pinned
+from kafkaio.testing.kafka._java import ClassArchive, Java, find_java, jvm_flags
+from kafkaio.testing.kafka._nodes import Node
+from kafkaio.testing.kafka._releases import KafkaNotStarted, Release
 
 _TRAIN_SECONDS: Final = (
     60.0  # writing a class archive takes up to 5 s on an idle machine

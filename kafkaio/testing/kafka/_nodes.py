@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka.guard import Guard
-from kafkaio.testing.kafka.wire import Address
+from kafkaio.testing.kafka._guard import Guard
+from kafkaio.testing.kafka._wire import Address
 
 # Below Linux's ephemeral range (32768-60999): no outgoing connection can take the
 # port between the moment we choose it and the moment the broker binds it.

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, unquote_plus
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 
-from kafkaio.testing.kafka.properties import TokenRules
+from kafkaio.testing.kafka._properties import TokenRules
 from kafkaio.types import Token
 
 _ISSUER: Final = "https://issuer.test"

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypedDict
 
-from kafkaio.testing.kafka.properties import Value
-from kafkaio.testing.kafka.releases import DEFAULT_VERSION, Release, find_release
+from kafkaio.testing.kafka._properties import Value
+from kafkaio.testing.kafka._releases import DEFAULT_VERSION, Release, find_release
 
 #: KIP-368.
 _REAUTH_SINCE: Final = (2, 2)

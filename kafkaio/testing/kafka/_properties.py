@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from kafkaio.testing.kafka.releases import Release
+from kafkaio.testing.kafka._releases import Release
 
 Value: TypeAlias = str | int | float | bool | Path
 Properties: TypeAlias = dict[str, Value]

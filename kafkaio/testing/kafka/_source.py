@@ -3,16 +3,16 @@
 import os
 from typing import Final, NoReturn, Unpack
 
-from kafkaio.testing.kafka.cluster import Cluster
-from kafkaio.testing.kafka.docker import DockerCluster, can_contain, docker_answers
-from kafkaio.testing.kafka.embedded import EmbeddedCluster
-from kafkaio.testing.kafka.engine import Engine
-from kafkaio.testing.kafka.kafka import Kafka
-from kafkaio.testing.kafka.options import ClusterOptions, Options
-from kafkaio.testing.kafka.properties import PLAINTEXT
-from kafkaio.testing.kafka.releases import DEFAULT_VERSION, KafkaNotStarted
-from kafkaio.testing.kafka.wire import Address, metadata
-from kafkaio.testing.security.files import Certificates
+from kafkaio.testing._security.files import Certificates
+from kafkaio.testing.kafka._cluster import Cluster
+from kafkaio.testing.kafka._docker import DockerCluster, can_contain, docker_answers
+from kafkaio.testing.kafka._embedded import EmbeddedCluster
+from kafkaio.testing.kafka._engine import Engine
+from kafkaio.testing.kafka._kafka import Kafka
+from kafkaio.testing.kafka._options import ClusterOptions, Options
+from kafkaio.testing.kafka._properties import PLAINTEXT
+from kafkaio.testing.kafka._releases import DEFAULT_VERSION, KafkaNotStarted
+from kafkaio.testing.kafka._wire import Address, metadata
 
 KAFKA_VARIABLE: Final = "KAFKAIO_KAFKA"
 BOOTSTRAP_VARIABLE: Final = "KAFKAIO_BOOTSTRAP"

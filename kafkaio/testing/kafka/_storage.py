@@ -17,7 +17,8 @@ from typing import Final
 
 from kafkaio._records._impl import crc32c
 from kafkaio._records._layout import encode_varint
-from kafkaio.protocol.codec import encode
+from kafkaio.protocol._codec import encode
+from kafkaio.protocol._primitives import uvarint
 from kafkaio.protocol.messages.kraft_version_record import KRaftVersionRecord
 from kafkaio.protocol.messages.voters_record import (
     Endpoint,
@@ -25,7 +26,6 @@ from kafkaio.protocol.messages.voters_record import (
     Voter,
     VotersRecord,
 )
-from kafkaio.protocol.primitives import uvarint
 
 _CONTROL_ATTRIBUTE: Final = 0x20
 _SNAPSHOT_HEADER_KEY: Final = struct.pack(">hh", 0, 3)

@@ -13,9 +13,9 @@ import anyio
 import anyio.to_thread
 from anyio.abc import Process
 
-from kafkaio.testing.kafka.jars import fetch_jars, pinned
-from kafkaio.testing.kafka.java import Java, find_java
-from kafkaio.testing.kafka.releases import Release
+from kafkaio.testing.kafka._jars import fetch_jars, pinned
+from kafkaio.testing.kafka._java import Java, find_java
+from kafkaio.testing.kafka._releases import Release
 
 _File: TypeAlias = int | IO[bytes]
 

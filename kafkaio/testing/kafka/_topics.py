@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafkaio.testing.kafka.wire import (
+from kafkaio.testing.kafka._wire import (
     NOT_CONTROLLER,
     TOPIC_ALREADY_EXISTS,
     Address,

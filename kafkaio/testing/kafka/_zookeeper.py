@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kafkaio.testing.kafka.launcher import Launcher
-from kafkaio.testing.kafka.nodes import Node, free_ports
-from kafkaio.testing.kafka.properties import Plan, Value, spell, zookeeper_properties
-from kafkaio.testing.kafka.releases import KafkaNotStarted
-from kafkaio.testing.kafka.storage import SCRAM_ITERATIONS
+from kafkaio.testing.kafka._launcher import Launcher
+from kafkaio.testing.kafka._nodes import Node, free_ports
+from kafkaio.testing.kafka._properties import Plan, Value, spell, zookeeper_properties
+from kafkaio.testing.kafka._releases import KafkaNotStarted
+from kafkaio.testing.kafka._storage import SCRAM_ITERATIONS
 
 _POLL_SECONDS: Final = 0.05
 _CONNECT_SECONDS: Final = 1.0

@@ -18,7 +18,7 @@ from kafkaio.protocol.messages.describe_configs import DescribeConfigsResource
 from kafkaio.protocol.messages.metadata import MetadataRequestTopic
 from kafkaio.testing import Broker
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.properties import Value
+from kafkaio.testing.kafka._properties import Value
 from tests.integration.differential.offsets import PARTITIONS, TOPICS
 from tests.integration.differential.pair import Side
 

@@ -20,7 +20,7 @@ from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequestTopicPartitions,
 )
 from kafkaio.protocol.messages.leave_group import MemberIdentity
-from kafkaio.testing.groups.java import text_hash
+from kafkaio.testing._groups.java import text_hash
 from tests.integration.differential.heartbeats import beat
 from tests.integration.differential.offsets import commit, delete_offsets, fetch
 from tests.integration.differential.pair import Pair

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from kafkaio._records._impl import crc32c
 from kafkaio._records.builder import encode_batch
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages import (
     CreateTopicsRequest,
     DeleteRecordsRequest,

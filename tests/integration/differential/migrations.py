@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from kafkaio.protocol.codec import encode
+from kafkaio.protocol._codec import encode
 from kafkaio.protocol.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
@@ -42,7 +42,7 @@ from kafkaio.protocol.messages.consumer_protocol_subscription import (
 from kafkaio.protocol.messages.join_group import JoinGroupRequestProtocol
 from kafkaio.protocol.messages.leave_group import MemberIdentity
 from kafkaio.protocol.messages.sync_group import SyncGroupRequestAssignment
-from kafkaio.testing.groups.embedded_protocol import read_assignment
+from kafkaio.testing._groups.embedded_protocol import read_assignment
 from tests.integration.differential.heartbeats import beat, joining
 from tests.integration.differential.offsets import PARTITIONS, TOPICS, commit, fetch
 from tests.integration.differential.pair import Pair, Question, Waiting

@@ -56,7 +56,7 @@ from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from kafkaio.protocol.messages.produce import PartitionProduceData, TopicProduceData
-from kafkaio.testing.broker.cluster import OFFSETS_TOPIC
+from kafkaio.testing._broker.cluster import OFFSETS_TOPIC
 from tests.integration.differential.pair import Pair
 from tests.integration.differential.plain import Plain, without_disk
 from tests.integration.differential.topics import without_configs

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from kafkaio.protocol.headers import (
+from kafkaio.protocol._headers import (
     decode_api_versions,
     decode_response,
     encode_request,
 )
-from kafkaio.protocol.message import Request, Response, ResponseT
+from kafkaio.protocol._message import Request, Response, ResponseT
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from tests.integration.differential.plain import Names, Plain, differences
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from kafkaio._records._layout import BATCH_HEADER, LENGTH_END
-from kafkaio.protocol.message import Struct
+from kafkaio.protocol._message import Struct
 from kafkaio.protocol.messages.fetch import FetchableTopicResponse, FetchResponse
 
 #: Fields that are not compared, and the reason.

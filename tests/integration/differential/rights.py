@@ -15,7 +15,7 @@ from uuid import UUID
 from kafkaio._records.builder import BatchBuilder
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.protocol import messages as m
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
@@ -90,7 +90,7 @@ from kafkaio.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
 )
-from kafkaio.testing.security.acls import (
+from kafkaio.testing._security.acls import (
     CLUSTER_NAME,
     OPERATIONS,
     Acl,

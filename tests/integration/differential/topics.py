@@ -32,7 +32,7 @@ from kafkaio.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
 )
 from kafkaio.protocol.messages.metadata import MetadataRequestTopic
-from kafkaio.testing.broker.settings import TOPIC_DEFAULTS
+from kafkaio.testing._broker.settings import TOPIC_DEFAULTS
 from tests.integration.differential.brokers import PLACES
 from tests.integration.differential.pair import Pair
 from tests.integration.differential.plain import Plain

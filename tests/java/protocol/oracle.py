@@ -13,7 +13,7 @@ from uuid import UUID
 
 from codegen import jar
 from codegen.facts import snake
-from kafkaio.protocol.message import Data, Field, Message, Struct
+from kafkaio.protocol._message import Data, Field, Message, Struct
 
 HERE = Path(__file__).parent
 JAVA = ("java", "-Xmx512m", "-XX:TieredStopAtLevel=1")

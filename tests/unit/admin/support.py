@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from kafkaio._config import ClientConfig
 from kafkaio.admin import Admin
-from kafkaio.config import ClientConfig
 from tests.fakes.broker import FakeCluster
 
 __all__ = ["admin_of"]

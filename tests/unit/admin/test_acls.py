@@ -20,8 +20,8 @@ from kafkaio.errors import (
     BrokerError,
     ProtocolError,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages import create_acls as create_api
 from kafkaio.protocol.messages import delete_acls as delete_api
 from kafkaio.protocol.messages import describe_acls as describe_api

@@ -5,8 +5,8 @@ import gc
 import anyio
 import pytest
 
+from kafkaio._config import ClientConfig
 from kafkaio.admin import Admin
-from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     ArgumentValueError,
     BrokerNotAvailable,
@@ -14,7 +14,7 @@ from kafkaio.errors import (
     ConfigurationError,
     InternalError,
 )
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.client.support import client_of
 

@@ -7,6 +7,7 @@ from uuid import UUID
 import anyio
 import pytest
 
+from kafkaio._config import ClientConfig
 from kafkaio.admin import (
     Admin,
     ConfigResource,
@@ -16,7 +17,6 @@ from kafkaio.admin import (
     NewTopic,
     RaftEndpoint,
 )
-from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     AdminErrors,
     ArgumentTypeError,
@@ -27,8 +27,8 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages import add_raft_voter as add_api
 from kafkaio.protocol.messages import consumer_group_describe as consumer_api
 from kafkaio.protocol.messages import create_topics as create_api

@@ -5,8 +5,8 @@ import pickle
 
 import pytest
 
-from kafkaio.admin.asking import distinct, outcome
-from kafkaio.client.fanout import Results
+from kafkaio._client.fanout import Results
+from kafkaio.admin._asking import distinct, outcome
 from kafkaio.errors import AdminErrors, ArgumentValueError, KafkaError, ProtocolError
 
 

@@ -13,10 +13,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import anyio
 import pytest
 
+from kafkaio._config import ClientConfig
 from kafkaio.admin import Admin, ConfigResource, ConfigResourceType, NewTopic
-from kafkaio.config import ClientConfig
 from kafkaio.errors import AdminErrors, KafkaError
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.testing import Broker
 from kafkaio.types import TopicPartition
 

@@ -21,8 +21,8 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages import add_raft_voter as add_api
 from kafkaio.protocol.messages import api_versions as versions_api
 from kafkaio.protocol.messages import describe_cluster as cluster_api

@@ -11,8 +11,8 @@ from kafkaio.admin import (
     ConfigResourceType,
 )
 from kafkaio.errors import ArgumentTypeError, BrokerError, UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages import alter_configs as replace_api
 from kafkaio.protocol.messages import describe_configs as describe_api
 from kafkaio.protocol.messages import incremental_alter_configs as alter_api

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kafkaio import Client, Consumer, Producer
+from kafkaio._client.destinations import ANY, GroupCoordinator, Leader
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.admin import AclBindingFilter, Admin, NewTopic, QuotaEntity
-from kafkaio.client.destinations import ANY, GroupCoordinator, Leader
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.errors import BrokerError, ConfigurationError, UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
     DeleteAclsResponse,

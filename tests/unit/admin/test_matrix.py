@@ -18,7 +18,7 @@ import kafkaio
 from kafkaio import Admin, AdminErrors, KafkaError, RequestTimeout, TopicPartition
 from kafkaio._runtime.clock import now
 from kafkaio.admin import ConfigResource, ConfigResourceType
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker, drop, error, throttle
 
 PARTS = [TopicPartition("t", number) for number in range(6)]

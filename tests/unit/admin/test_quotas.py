@@ -10,8 +10,8 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages import alter_client_quotas as alter_api
 from kafkaio.protocol.messages import describe_client_quotas as describe_api
 from tests.fakes.broker import FakeCluster

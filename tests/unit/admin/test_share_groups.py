@@ -12,8 +12,8 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages import alter_share_group_offsets as alter_api
 from kafkaio.protocol.messages import delete_share_group_offsets as delete_api
 from kafkaio.protocol.messages import describe_share_group_offsets as offsets_api

@@ -13,8 +13,8 @@ from kafkaio.errors import (
     BrokerError,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages import create_delegation_token as create_api
 from kafkaio.protocol.messages import describe_delegation_token as describe_api
 from kafkaio.protocol.messages import expire_delegation_token as expire_api

@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from kafkaio.errors import KafkaError, RequestTimeout
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
-from kafkaio.protocol.message import Response
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
+from kafkaio.protocol._message import Response
 from kafkaio.protocol.messages import describe_topic_partitions as pages_api
 from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.admin.support import admin_of

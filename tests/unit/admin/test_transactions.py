@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
+from kafkaio._config import ClientConfig
 from kafkaio.admin import (
     Admin,
     HangingTransaction,
@@ -18,7 +19,6 @@ from kafkaio.admin import (
     TransactionListing,
     TransactionState,
 )
-from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -30,8 +30,8 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages import describe_producers as producers_api
 from kafkaio.protocol.messages import describe_transactions as transactions_api
 from kafkaio.protocol.messages import list_transactions as list_api

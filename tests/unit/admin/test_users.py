@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-import kafkaio.admin.users
+import kafkaio.admin._users
 from kafkaio.admin import ScramCredential, ScramDeletion, ScramMechanism, ScramUpsertion
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -14,8 +14,8 @@ from kafkaio.errors import (
     ProtocolError,
     RequestTimeout,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages import alter_user_scram_credentials as alter_api
 from kafkaio.protocol.messages import describe_user_scram_credentials as describe_api
 from tests.fakes.broker import FakeCluster
@@ -39,13 +39,13 @@ async def test_a_password_is_sent_as_its_hash(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[threading.Thread] = []
-    real = kafkaio.admin.users.salted_password
+    real = kafkaio.admin._users.salted_password
 
     def noted(name: str, password: str, salt: bytes, iterations: int) -> bytes:
         threads.append(threading.current_thread())
         return real(name, password, salt, iterations)
 
-    monkeypatch.setattr(kafkaio.admin.users, "salted_password", noted)
+    monkeypatch.setattr(kafkaio.admin._users, "salted_password", noted)
     cluster.on(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, altered(bob=0, alice=0))
     # What is asked for again is not hashed again.
     cluster.on(
@@ -99,7 +99,7 @@ async def test_hashing_ends_at_the_deadline(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = threading.Event()
-    monkeypatch.setattr(kafkaio.admin.users, "_hash", lambda _: held.wait(60))
+    monkeypatch.setattr(kafkaio.admin._users, "_hash", lambda _: held.wait(60))
     async with admin_of(cluster) as admin:
         with pytest.raises(RequestTimeout, match="nothing was sent"):
             await admin.alter_user_scram_credentials(

@@ -9,8 +9,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from kafkaio.client import Client, Controller
-from kafkaio.config import ClientConfig, ProducerConfig
+from kafkaio._client import Client, Controller
+from kafkaio._config import ClientConfig, ProducerConfig
+from kafkaio._producer import Producer
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -20,9 +21,8 @@ from kafkaio.errors import (
     RequestTimeout,
     UnknownTopicOrPartition,
 )
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicState,

@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
+from kafkaio._client import Client, Controller
+from kafkaio._config import ClientConfig, ProducerConfig
+from kafkaio._producer import Producer
 from kafkaio._records.batch import (
     BatchBuilder,
     Compression,
     encode_batch,
     with_base_offset,
 )
-from kafkaio.client import Client, Controller
-from kafkaio.config import ClientConfig, ProducerConfig
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -32,9 +33,8 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
     UsageError,
 )
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicState,

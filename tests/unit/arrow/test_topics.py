@@ -30,7 +30,7 @@ from kafkaio import (
     UnknownTopicOrPartition,
     UsageError,
 )
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from tests.support.served import ServedBroker
 
 pa = pytest.importorskip("pyarrow", exc_type=ImportError)

@@ -2,15 +2,7 @@
 
 import pytest
 
-from kafkaio.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPatternType,
-    AclPermission,
-    AclResourceType,
-)
-from kafkaio.cli.acl_arguments import (
+from kafkaio._cli.acl_arguments import (
     CLUSTER,
     BadAcl,
     Resource,
@@ -21,6 +13,14 @@ from kafkaio.cli.acl_arguments import (
     operation_of,
     principal_of,
     producer_grants,
+)
+from kafkaio.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPatternType,
+    AclPermission,
+    AclResourceType,
 )
 
 TOPIC: Resource = (AclResourceType.TOPIC, "orders")

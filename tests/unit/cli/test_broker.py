@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import kafkaio
-from kafkaio.cli import main
+from kafkaio._cli import main
 from kafkaio.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -25,7 +25,7 @@ from tests.support.patience import HANGS
 #: The command on a loop that cannot watch signals, as on Windows.
 WITHOUT_SIGNALS = """
 import asyncio, sys
-from kafkaio.cli import main
+from kafkaio._cli import main
 
 class Loop(asyncio.SelectorEventLoop):
     def add_signal_handler(self, *_):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 import pytest
 
+from kafkaio._cli.acls import acls
+from kafkaio._cli.api_versions import spoken
+from kafkaio._cli.transactions import transactions
+from kafkaio._cli.users import users
 from kafkaio.admin import AclPatternType, ScramMechanism, TransactionState
-from kafkaio.cli.acls import acls
-from kafkaio.cli.api_versions import spoken
-from kafkaio.cli.transactions import transactions
-from kafkaio.cli.users import users
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 
 
 def words(group: click.Group, command: str, name: str) -> set[str]:

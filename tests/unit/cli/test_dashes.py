@@ -7,7 +7,7 @@ from uuid import UUID
 import click
 import pytest
 
-from kafkaio.cli.root import root
+from kafkaio._cli.root import root
 from tests.support.cli import run
 
 #: Ids that click would read as options: ``-v``, ``-b VALUE``, ``-X``, and no option.

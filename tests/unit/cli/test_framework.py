@@ -18,21 +18,21 @@ import click
 import pytest
 
 import kafkaio
+from kafkaio._cli import main
+from kafkaio._cli.command import COMMON, asynchronous, command
+from kafkaio._cli.configs import KINDS, is_secret
+from kafkaio._cli.connection import Connection
+from kafkaio._cli.exits import CommandFailed, Exit, code_of, lines_of
+from kafkaio._cli.given import Given
+from kafkaio._cli.groups import STATES, TYPES
+from kafkaio._cli.named import not_of_consumers
+from kafkaio._cli.output import Column, Output, Table, cell, plain
+from kafkaio._cli.registry import BARE, COMMANDS
+from kafkaio._cli.root import root
+from kafkaio._cli.session import Session
+from kafkaio._cli.values import chosen, duration_of, moment_of, partitions_of_topic
+from kafkaio._config import ConsumerConfig, ProducerConfig
 from kafkaio.admin import GroupListing, GroupType
-from kafkaio.cli import main
-from kafkaio.cli.command import COMMON, asynchronous, command
-from kafkaio.cli.configs import KINDS, is_secret
-from kafkaio.cli.connection import Connection
-from kafkaio.cli.exits import CommandFailed, Exit, code_of, lines_of
-from kafkaio.cli.given import Given
-from kafkaio.cli.groups import STATES, TYPES
-from kafkaio.cli.named import not_of_consumers
-from kafkaio.cli.output import Column, Output, Table, cell, plain
-from kafkaio.cli.registry import BARE, COMMANDS
-from kafkaio.cli.root import root
-from kafkaio.cli.session import Session
-from kafkaio.cli.values import chosen, duration_of, moment_of, partitions_of_topic
-from kafkaio.config import ConsumerConfig, ProducerConfig
 from kafkaio.errors import (
     AdminErrors,
     AuthorizationError,
@@ -40,7 +40,7 @@ from kafkaio.errors import (
     KafkaError,
     UnknownTopicOrPartition,
 )
-from kafkaio.testing.broker.configs import facts
+from kafkaio.testing._broker.configs import facts
 from tests.support.cli import SCHEMAS, run, schema_names
 
 REGISTERED = {name: each for part in COMMANDS.values() for name, each in part.items()}
@@ -131,20 +131,20 @@ def test_the_help_loads_no_client() -> None:
         assert re.search(rf"^  {name} ", shown.stdout, re.MULTILINE)
     loaded = {line.rpartition("|")[2].strip() for line in shown.stderr.splitlines()}
     assert "click" in loaded
-    assert not loaded & {"rich", "asyncio", "kafkaio.client", "kafkaio.admin"}
+    assert not loaded & {"rich", "asyncio", "kafkaio._client", "kafkaio.admin"}
     assert not {each for each in loaded if each.startswith("kafkaio.testing")}
 
 
 def test_a_command_loads_no_other() -> None:
     program = (
-        "import sys; from kafkaio.cli import main; main(['lag', '--help']);"
+        "import sys; from kafkaio._cli import main; main(['lag', '--help']);"
         "print(sorted(m for m in sys.modules if m.startswith('kafkaio.')),"
         "file=sys.stderr)"
     )
     shown = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert "kafkaio.cli.lag" in shown.stderr
+    assert "kafkaio._cli.lag" in shown.stderr
     for name in ("cli.configs", "admin.admin", "client.client", "consumer.consumer"):
         assert f"'kafkaio.{name}'" not in shown.stderr
 
@@ -155,7 +155,7 @@ def test_without_the_extra(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, "click", None)
-    module = sys.modules["kafkaio.cli.main"]
+    module = sys.modules["kafkaio._cli.main"]
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     assert main(["topics", "list"]) == 2
     printed = capsys.readouterr()
@@ -294,7 +294,7 @@ def test_what_is_wrong(
 def test_options_before_and_after_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Given] = []
     monkeypatch.setattr(
-        "kafkaio.cli.session.Session.admin",
+        "kafkaio._cli.session.Session.admin",
         lambda self: seen.append(self.given) or self.started(_Refusing()),
     )
     run(
@@ -571,7 +571,7 @@ def test_how_commands_end() -> None:
 
 def test_a_closed_pipe_ends_quietly() -> None:
     program = (
-        "import sys; from kafkaio.cli import main; "
+        "import sys; from kafkaio._cli import main; "
         "sys.exit(main(['completion', 'bash']))"
     )
     reading, writing = os.pipe()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkaio._cli import main
 from kafkaio._records._impl import crc32c
 from kafkaio._records.batch import (
     ControlType,
@@ -12,8 +13,7 @@ from kafkaio._records.batch import (
     control_batch,
     encode_batch,
 )
-from kafkaio.cli import main
-from kafkaio.testing.log import DiskStorage, Log, LogConfig
+from kafkaio.testing._log import DiskStorage, Log, LogConfig
 from tests.support import cli
 
 NOW = 1_700_000_000_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaio.cli.messages import (
+from kafkaio._cli.messages import (
     MessageError,
     describe,
     find_request,
@@ -12,7 +12,7 @@ from kafkaio.cli.messages import (
     requests,
     to_json,
 )
-from kafkaio.protocol import codec
+from kafkaio.protocol import _codec as codec
 from kafkaio.protocol.messages.list_offsets import ListOffsetsRequest
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.protocol.messages.sasl_authenticate import SaslAuthenticateRequest

@@ -3,8 +3,8 @@
 import click
 import pytest
 
+from kafkaio._cli.places import PLACES, Place, Places
 from kafkaio._runtime.clock import wall_ms
-from kafkaio.cli.places import PLACES, Place, Places
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import anyio
 import pytest
 
 from kafkaio import Producer
-from kafkaio.cli.produce import _Taking
-from kafkaio.cli.reading import FormatReader, InputError
-from kafkaio.cli.sending import Sending
+from kafkaio._cli.produce import _Taking
+from kafkaio._cli.reading import FormatReader, InputError
+from kafkaio._cli.sending import Sending
 from kafkaio.testing import Broker
 
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from kafkaio.admin import QuotaEntity, QuotaFilter, QuotaName
-from kafkaio.cli.quota_arguments import (
+from kafkaio._cli.quota_arguments import (
     BadQuota,
     entity_of,
     filter_of,
     quotas_of,
 )
-from kafkaio.cli.sizes import size_of
+from kafkaio._cli.sizes import size_of
+from kafkaio.admin import QuotaEntity, QuotaFilter, QuotaName
 
 
 @pytest.mark.parametrize(

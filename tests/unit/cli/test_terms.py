@@ -9,10 +9,10 @@ import click
 import pytest
 
 import kafkaio.admin
-from kafkaio.cli.command import typed_names
-from kafkaio.cli.exits import lines_of
-from kafkaio.cli.root import root
-from kafkaio.cli.terms import CALLS, OTHER_NAMES, as_typed
+from kafkaio._cli.command import typed_names
+from kafkaio._cli.exits import lines_of
+from kafkaio._cli.root import root
+from kafkaio._cli.terms import CALLS, OTHER_NAMES, as_typed
 from kafkaio.errors import KafkaError, UsageError
 
 #: Arguments that messages name with a value, and that no command gives.

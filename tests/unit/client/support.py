@@ -1,7 +1,7 @@
 """What the tests of the client share."""
 
-from kafkaio.client import Client
-from kafkaio.config import ClientConfig
+from kafkaio._client import Client
+from kafkaio._config import ClientConfig
 from tests.fakes.broker import FakeCluster
 
 

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from kafkaio import testing
+from kafkaio._client import Broker, Client, Leader
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
 from kafkaio._machines import bounds
 from kafkaio._machines.connection import machine
 from kafkaio._net.dialling import TcpDial
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
-from kafkaio.client import Broker, Client, Leader
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio.errors import BrokerNotAvailable, KafkaError, ProtocolError
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.message import Response
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._message import Response
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kafkaio.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from kafkaio.types import TopicPartition

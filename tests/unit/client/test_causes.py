@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 import kafkaio
-from kafkaio.protocol.broker_errors import broker_error, meaning, sentence
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._broker_errors import broker_error, meaning, sentence
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker
 
 OAUTH: dict[str, Any] = {

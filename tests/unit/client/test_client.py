@@ -6,8 +6,8 @@ import os
 import anyio
 import pytest
 
+from kafkaio._client import ALL_TOPICS, Client, CoordinatorKind
 from kafkaio._net.connection_class import ConnectionClass
-from kafkaio.client import ALL_TOPICS, Client, CoordinatorKind
 from kafkaio.errors import (
     AuthenticationError,
     BrokerNotAvailable,
@@ -17,7 +17,7 @@ from kafkaio.errors import (
     InternalError,
     RequestTimeout,
 )
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest
 from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.client.support import client_of

@@ -8,12 +8,12 @@ import anyio
 import pytest
 
 from kafkaio import Broker as BrokerNode
+from kafkaio._client import Client, CoordinatorKind
+from kafkaio._client.cluster import Cluster
+from kafkaio._client.coordination import CoordinatorRpc
+from kafkaio._client.retry import Attempts
+from kafkaio._config import ClientConfig
 from kafkaio._net.connection_class import ConnectionClass
-from kafkaio.client import Client, CoordinatorKind
-from kafkaio.client.cluster import Cluster
-from kafkaio.client.coordination import CoordinatorRpc
-from kafkaio.client.retry import Attempts
-from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -21,8 +21,8 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.describe_cluster import DescribeClusterRequest
 from kafkaio.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafkaio.protocol.messages.find_coordinator import (

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pytest
 
 from kafkaio import admin as types
+from kafkaio._client import Client, Leader
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio.admin import Admin
-from kafkaio.client import Client, Leader
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import KafkaError
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest
 from kafkaio.testing import Broker, throttle

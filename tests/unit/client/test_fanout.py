@@ -8,10 +8,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.reactions import Reaction, Step, reaction
-from kafkaio._net.connection_class import ConnectionClass
-from kafkaio.client import (
+from kafkaio._client import (
     ANY,
     Broker,
     Controller,
@@ -20,8 +17,8 @@ from kafkaio.client import (
     GroupCoordinator,
     Leader,
 )
-from kafkaio.client.cluster import Cluster
-from kafkaio.client.fanout import (
+from kafkaio._client.cluster import Cluster
+from kafkaio._client.fanout import (
     Answer,
     Operation,
     Progress,
@@ -29,7 +26,10 @@ from kafkaio.client.fanout import (
     Terms,
     sort_answers,
 )
-from kafkaio.config import ClientConfig
+from kafkaio._config import ClientConfig
+from kafkaio._machines.backoff import Backoff
+from kafkaio._machines.reactions import Reaction, Step, reaction
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -42,8 +42,8 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,

@@ -7,10 +7,10 @@ from contextlib import suppress
 import anyio
 import pytest
 
-from kafkaio.client import ANY, Client, Destination, GroupCoordinator, Leader
+from kafkaio._client import ANY, Client, Destination, GroupCoordinator, Leader
 from kafkaio.errors import RequestTimeout
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import DEFAULT, DISCONNECT, FakeCluster

@@ -6,8 +6,8 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from kafkaio.client import ALL_TOPICS, Client, ClusterView
-from kafkaio.config import ClientConfig
+from kafkaio._client import ALL_TOPICS, Client, ClusterView
+from kafkaio._config import ClientConfig
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -16,8 +16,8 @@ from kafkaio.errors import (
     RequestTimeout,
     UnknownTopicOrPartition,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kafkaio.protocol.messages.produce import NodeEndpoint
 from kafkaio.types import Broker, TopicPartition

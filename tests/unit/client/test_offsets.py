@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from kafkaio.client import Client, Controller
-from kafkaio.client.offsets import EARLIEST, LATEST, times_of
-from kafkaio.config import ClientConfig, ProducerConfig
+from kafkaio._client import Client, Controller
+from kafkaio._client.offsets import EARLIEST, LATEST, times_of
+from kafkaio._config import ClientConfig, ProducerConfig
+from kafkaio._producer import Producer
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -23,9 +24,8 @@ from kafkaio.errors import (
     RequestTimeout,
     UnknownTopicOrPartition,
 )
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
@@ -354,8 +354,8 @@ class TestCommitted:
 async def commit(
     broker: Broker, group: str, offsets: dict[TopicPartition, OffsetAndMetadata]
 ) -> None:
-    from kafkaio.config import ConsumerConfig
-    from kafkaio.consumer import Consumer
+    from kafkaio._config import ConsumerConfig
+    from kafkaio._consumer import Consumer
 
     config = ConsumerConfig.of(broker.bootstrap_servers, {"group_id": group})
     async with Consumer.from_config(config, dial=broker.dial) as consumer:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
-from kafkaio.client.telemetry.otlp import Point, Times, encode
+from kafkaio._client.telemetry.otlp import Point, Times, encode
 
 NAMES = st.sampled_from(["a", "b.c", "ä", "x" * 127, "y" * 200, "z" * 20_000])
 ATTRIBUTES = st.sampled_from([(), (("a", "b"),), (("a", "ä"), ("b", "y" * 200))])

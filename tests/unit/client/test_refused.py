@@ -11,13 +11,13 @@ from typing import Any
 import anyio
 import pytest
 
-from kafkaio.client import Client
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
+from kafkaio._client import Client
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio.errors import AuthenticationError, DeliveryTimeout
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest
 from kafkaio.testing import Broker, disconnect_before_write, error
 

@@ -5,8 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from kafkaio._net.connection_class import ConnectionClass
-from kafkaio.client import (
+from kafkaio._client import (
     ANY,
     Broker,
     Client,
@@ -17,6 +16,7 @@ from kafkaio.client import (
     Leader,
     TransactionCoordinator,
 )
+from kafkaio._net.connection_class import ConnectionClass
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -27,8 +27,8 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,

@@ -6,10 +6,10 @@ from itertools import pairwise
 import anyio
 import pytest
 
+from kafkaio._client.retry import Attempts, RetryLater, RetryPolicy
+from kafkaio._config import ClientConfig
 from kafkaio._machines.backoff import Backoff
 from kafkaio._runtime.observer import guarded
-from kafkaio.client.retry import Attempts, RetryLater, RetryPolicy
-from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     AuthenticationError,
     BrokerNotAvailable,

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from kafkaio import Admin
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
-from kafkaio.producer import Producer
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio.testing import Broker
 
 SECONDS = 60

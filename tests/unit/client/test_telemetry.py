@@ -13,8 +13,8 @@ import pytest_asyncio
 
 import kafkaio
 from kafkaio import Admin, Client, Consumer, Metric, Observer, Producer
-from kafkaio.client.client import cluster_of
-from kafkaio.client.telemetry.samples import Naming, Samples
+from kafkaio._client.client import cluster_of
+from kafkaio._client.telemetry.samples import Naming, Samples
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -22,10 +22,10 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker, delay, drop, error, garbage
-from kafkaio.testing.broker.faults import Fault
+from kafkaio.testing._broker.faults import Fault
 from tests.support.telemetry import Value, parsed
 
 PUSH, GET = ApiKey.PUSH_TELEMETRY, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS
@@ -210,7 +210,7 @@ async def test_a_later_subscription_counts_anew(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # How often clients of no subscription ask for one: 5 minutes, as in Kafka.
-    name = "kafkaio.testing.broker.telemetry._DEFAULT_INTERVAL_MS"
+    name = "kafkaio.testing._broker.telemetry._DEFAULT_INTERVAL_MS"
     monkeypatch.setattr(name, 100)
     async with Producer(broker.bootstrap_servers, linger_ms=0) as producer:
         observer = producer._cluster.observer
@@ -385,7 +385,7 @@ async def test_a_bug_in_here_is_no_crash(
     def broken(*args: object) -> bytes:
         raise ZeroDivisionError(str(len(args)))
 
-    monkeypatch.setattr("kafkaio.client.telemetry.otlp.encode", broken)
+    monkeypatch.setattr("kafkaio._client.telemetry.otlp.encode", broken)
     ended = Ended()
     async with Producer(broker.bootstrap_servers, observer=ended) as producer:
         await until(lambda: ended.causes)

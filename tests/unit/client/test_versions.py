@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kafkaio.client import Client
-from kafkaio.config import ClientConfig, ConsumerConfig
-from kafkaio.consumer import Consumer
+from kafkaio._client import Client
+from kafkaio._config import ClientConfig, ConsumerConfig
+from kafkaio._consumer import Consumer
 from kafkaio.errors import ConfigurationError, UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kafkaio.testing import Broker
 from tests.fakes.broker import DEFAULT, DISCONNECT, FakeCluster, Outcome

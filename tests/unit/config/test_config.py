@@ -13,7 +13,7 @@ import pytest
 
 import kafkaio
 from kafkaio import Client, Consumer, FileOffsetStore, Producer
-from kafkaio.config import (
+from kafkaio._config import (
     ClientConfig,
     ClientOptions,
     ConsumerConfig,
@@ -21,9 +21,9 @@ from kafkaio.config import (
     ProducerConfig,
     ProducerOptions,
 )
-from kafkaio.config.configs import parse_servers
-from kafkaio.config.declaration import option_of
-from kafkaio.config.unknown import FOREIGN
+from kafkaio._config.configs import parse_servers
+from kafkaio._config.declaration import option_of
+from kafkaio._config.unknown import FOREIGN
 from kafkaio.errors import ConfigurationError
 
 CONFIGS = [

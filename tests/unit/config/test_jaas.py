@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaio.config.jaas import LoginModule, parse_jaas
+from kafkaio._config.jaas import LoginModule, parse_jaas
 from kafkaio.errors import ConfigurationError
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

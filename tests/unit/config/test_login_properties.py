@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kafkaio.config import ClientConfig
-from kafkaio.config.jaas import LoginModule
-from kafkaio.config.login_properties import AssertionFacts, TokenRequest
-from kafkaio.config.msk import MskFacts
+from kafkaio._config import ClientConfig
+from kafkaio._config.jaas import LoginModule
+from kafkaio._config.login_properties import AssertionFacts, TokenRequest
+from kafkaio._config.msk import MskFacts
 from kafkaio.errors import ConfigurationError
 
 PACKAGE = "org.apache.kafka.common.security"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from codegen import options
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.config.declaration import option_of
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._config.declaration import option_of
 
 CONFIGS = [ClientConfig, ProducerConfig, ConsumerConfig]
 DECLARED = [

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from kafkaio import AuthenticationError, ConfigurationError
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.config.configs import parse_servers
-from kafkaio.config.jaas import parse_jaas
-from kafkaio.config.login_properties import TokenRequest
-from kafkaio.config.shown import shown, shown_name, shown_path, shown_server
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._config.configs import parse_servers
+from kafkaio._config.jaas import parse_jaas
+from kafkaio._config.login_properties import TokenRequest
+from kafkaio._config.shown import shown, shown_name, shown_path, shown_server
 from kafkaio.security import FileToken
-from kafkaio.security.tls import contexts_for
-from kafkaio.spark.options import every_option
+from kafkaio.security._tls import contexts_for
+from kafkaio.spark._options import every_option
 
 PART = "sUp3rS3cret"
 #: Secrets in the shapes in which they come, each with the part that is looked for.

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kafkaio import ConfigurationError
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.config.declaration import option_of
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._config.declaration import option_of
 
 JAVA = "org.apache.kafka.clients.consumer"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer import Consumer
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer import Consumer
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.fake_log import FakeLogs
 from tests.virtual_loop import pytest_asyncio_loop_factories

@@ -8,8 +8,8 @@ from typing import Any
 
 from kafkaio._records.batch import Compression, encode_batch, with_base_offset
 from kafkaio._records.control import ControlType, EndTxnMarker, control_batch
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,

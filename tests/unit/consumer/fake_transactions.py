@@ -1,6 +1,6 @@
 """A producer's transactions as a consumer meets them, without a producer.
 
-`FakeTransaction` calls a consumer as `kafkaio.producer.transaction` does: it joins, it
+`FakeTransaction` calls a consumer as `kafkaio._producer.transaction` does: it joins, it
 commits offsets that it checks before, and it ends or rewinds. What it "sends" is in
 `FakeProducer.committed` after a commit. The offsets go to the coordinator by a plain
 commit of the same member, so that the broker fences them.
@@ -14,17 +14,17 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from kafkaio._client.client import Client
+from kafkaio._config import ClientConfig, ProducerConfig
+from kafkaio._consumer import Consumer
 from kafkaio._machines.transaction import TransactionOutcome
-from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig, ProducerConfig
-from kafkaio.consumer import Consumer
-from kafkaio.errors import ClosedError, KafkaError, TransactionAborted, UsageError
-from kafkaio.producer import Producer
-from kafkaio.producer.ports import (
+from kafkaio._producer import Producer
+from kafkaio._producer.ports import (
     ConsumerInTransaction,
     GroupOffsets,
     TransactionalConsumer,
 )
+from kafkaio.errors import ClosedError, KafkaError, TransactionAborted, UsageError
 from kafkaio.testing import Broker
 from kafkaio.types import TopicPartition
 

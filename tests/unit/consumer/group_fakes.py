@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
-from kafkaio.client.client import Client
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits.committer import OffsetCommitter
-from kafkaio.consumer.group.member import GroupMember
+from kafkaio._client.client import Client
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.commits.committer import OffsetCommitter
+from kafkaio._consumer.group.member import GroupMember
 from kafkaio.errors import KafkaError
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.heartbeat import HeartbeatResponse
 from kafkaio.protocol.messages.join_group import (
     JoinGroupResponse,

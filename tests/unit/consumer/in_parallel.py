@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from kafkaio._consumer import Consumer
 from kafkaio._records.batch import encode_batch
-from kafkaio.consumer import Consumer
 from kafkaio.types import TopicPartition
 from tests.unit.consumer.fake_log import FakeLogs
 from tests.unit.consumer.group_fakes import FakeGroup

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafkaio.consumer import Consumer
+from kafkaio._consumer import Consumer
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 from tests.unit.consumer.conftest import MakeConsumer

@@ -9,17 +9,17 @@ import pyarrow as pa
 import pytest
 
 from kafkaio import accelerated
+from kafkaio._consumer import Batch, Consumer
 from kafkaio._net.frame_pool import frame_pool
 from kafkaio._records.batch import Compression
 from kafkaio.arrow import schema
-from kafkaio.consumer import Batch, Consumer
 from kafkaio.errors import (
     AuthorizationError,
     CorruptRecord,
     DeserializationError,
     UsageError,
 )
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 from tests.unit.consumer.conftest import MakeConsumer
 from tests.unit.consumer.fake_log import FakeLogs

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkaio._consumer.batch import Frame
+from kafkaio._consumer.reading.buffers import Buffers, Failure, Fetched
 from kafkaio._machines.positions import FetchPoint, Token
 from kafkaio._machines.read_committed import ReadUncommitted
 from kafkaio._records.batch import Decompressor, RecordBatch, encode_batch
-from kafkaio.consumer.batch import Frame
-from kafkaio.consumer.reading.buffers import Buffers, Failure, Fetched
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import TopicPartition
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kafkaio.consumer import Consumer
+from kafkaio._consumer import Consumer
 from kafkaio.errors import ClosedError
 from kafkaio.types import Record, TopicPartition
 from tests.unit.consumer.conftest import MakeConsumer

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from kafkaio.consumer import Consumer
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio._consumer import Consumer
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import Record, TopicPartition
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer

@@ -9,16 +9,16 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from kafkaio._client.client import Client
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._producer import Producer
 from kafkaio._runtime.clock import now
-from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import ClosedError
-from kafkaio.producer import Producer
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import delay, error
+from kafkaio.testing._broker.faults import delay, error
 from kafkaio.types import Record, TopicPartition
 from tests.unit.consumer.group_fakes import until, virtual
 from tests.virtual_loop import VirtualClockLoop

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import kafkaio
-from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig
-from kafkaio.consumer import Consumer
+from kafkaio._client.client import Client
+from kafkaio._config import ClientConfig
+from kafkaio._consumer import Consumer
 from kafkaio.testing import Broker
 from kafkaio.types import TopicPartition
 

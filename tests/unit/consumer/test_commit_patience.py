@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import kafkaio
+from kafkaio._client.client import Client
+from kafkaio._config import ClientConfig
+from kafkaio._consumer import Consumer
 from kafkaio._runtime.clock import now
-from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import (
     ClosedError,
     KafkaTimeout,
@@ -25,7 +25,7 @@ from kafkaio.errors import (
     TransactionAborted,
     UnknownTopicOrPartition,
 )
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing import Broker, delay, drop, error, throttle
 from kafkaio.types import TopicPartition
 from tests.unit.consumer.group_fakes import until

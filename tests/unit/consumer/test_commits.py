@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kafkaio.client.client import Client
-from kafkaio.client.cluster import Cluster
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits.committer import OffsetCommitter
+from kafkaio._client.client import Client
+from kafkaio._client.cluster import Cluster
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.commits.committer import OffsetCommitter
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -24,8 +24,8 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,

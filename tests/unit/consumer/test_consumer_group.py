@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 
 from kafkaio.errors import AuthorizationError, CommitFailed, UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,

@@ -11,14 +11,14 @@ from typing import ClassVar
 
 import pytest
 
+from kafkaio._client.client import Client
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.commits.committer import OffsetCommitter
+from kafkaio._consumer.group.member import GroupMember
 from kafkaio._machines.membership.assignors import RangeAssignor
 from kafkaio._machines.membership.classic.states import State
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
-from kafkaio.client.client import Client
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits.committer import OffsetCommitter
-from kafkaio.consumer.group.member import GroupMember
 from kafkaio.errors import (
     BrokerError,
     ClosedError,
@@ -28,8 +28,8 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribeGroupsResponse,

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from kafkaio._client.client import Client
+from kafkaio._config import ClientConfig
+from kafkaio._consumer import Consumer
 from kafkaio._runtime.clock import now
-from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import AuthorizationError
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker, error, throttle
 from tests.unit.consumer.group_fakes import virtual
 

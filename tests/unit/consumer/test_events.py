@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from kafkaio._config import ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio._runtime.observer import FetchedPart, Observer
-from kafkaio.config import ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import AuthorizationError
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.testing import Broker
 from kafkaio.types import OffsetAndMetadata, TopicPartition

@@ -12,7 +12,7 @@ import pytest
 
 import kafkaio
 from kafkaio import Retry
-from kafkaio.consumer import Consumer, DeadLetter
+from kafkaio._consumer import Consumer, DeadLetter
 from kafkaio.errors import (
     ArgumentTypeError,
     ClosedError,
@@ -23,8 +23,8 @@ from kafkaio.errors import (
     TransactionAborted,
     UsageError,
 )
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import disconnect_before_write, drop
 from kafkaio.types import Record
 from tests.unit.consumer.fake_transactions import (

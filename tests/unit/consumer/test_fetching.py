@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kafkaio._consumer.fetch.targets import FetchTargets
 from kafkaio._machines.positions import Positions
 from kafkaio._records.batch import Compression
-from kafkaio.consumer.fetch.targets import FetchTargets
 from kafkaio.errors import (
     AuthorizationError,
     CorruptRecord,
@@ -17,8 +17,8 @@ from kafkaio.errors import (
     RecordTooLarge,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -102,8 +102,8 @@ async def test_a_large_answer_is_worked_on_in_slices(
     monkeypatch: pytest.MonkeyPatch,
 ):
     # As if every partition of an answer took longer than a slice.
-    monkeypatch.setattr("kafkaio.consumer.fetch.answers._SLICE", -1.0)
-    monkeypatch.setattr("kafkaio.fetching.messages._SMALL", -1)
+    monkeypatch.setattr("kafkaio._consumer.fetch.answers._SLICE", -1.0)
+    monkeypatch.setattr("kafkaio._fetching.messages._SMALL", -1)
     orders = [TopicPartition("orders", n) for n in range(3)]
     for tp in orders:
         cluster.move_leader(*tp, 0)

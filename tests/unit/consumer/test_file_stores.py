@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kafkaio import FileOffsetStore, OffsetStore, OffsetStoreError, SQLiteOffsetStore
-from kafkaio.consumer.stores.blocking import ThreadedStore
+from kafkaio._consumer.stores.blocking import ThreadedStore
 from kafkaio.errors import UsageError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 

@@ -7,9 +7,9 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given
 
+from kafkaio._consumer.reading.progress import HandedOut
+from kafkaio._consumer.threaded.handoff import Handoff
 from kafkaio._machines.offsets import OffsetLedger
-from kafkaio.consumer.reading.progress import HandedOut
-from kafkaio.consumer.threaded.handoff import Handoff
 from kafkaio.types import Record, TopicPartition
 
 TPS = [TopicPartition("t", n) for n in range(3)]

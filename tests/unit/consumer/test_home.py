@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer import Consumer
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer import Consumer
 from kafkaio.errors import ClosedError
 from kafkaio.testing import Broker
 

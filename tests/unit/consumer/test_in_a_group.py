@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kafkaio.consumer import Consumer
+from kafkaio._consumer import Consumer
 from kafkaio.errors import (
     CommitFailed,
     GroupError,
@@ -16,8 +16,8 @@ from kafkaio.errors import (
     RequestTimeout,
     UsageError,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.offset_fetch import (
     OffsetFetchResponse,

@@ -11,21 +11,21 @@ from typing import Any, TypeVar
 
 import pytest
 
+from kafkaio._client.client import Client
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer import Consumer
+from kafkaio._consumer.parallel import Lane
+from kafkaio._consumer.rebalance.events import Assigned, Revoked, RevokeRequested
+from kafkaio._consumer.threaded.core import ThreadedCore
 from kafkaio._exactly_once import exactly_once
+from kafkaio._producer import Producer
+from kafkaio._producer.ports import GroupOffsets
 from kafkaio._runtime.thread import LoopThread
-from kafkaio.client.client import Client
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer import Consumer
-from kafkaio.consumer.parallel import Lane
-from kafkaio.consumer.rebalance.events import Assigned, Revoked, RevokeRequested
-from kafkaio.consumer.threaded.core import ThreadedCore
 from kafkaio.errors import ClosedError, PartitionLost, UsageError
-from kafkaio.producer import Producer
-from kafkaio.producer.ports import GroupOffsets
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.group_config import GroupConfig
+from kafkaio.testing._broker.group_config import GroupConfig
 from kafkaio.types import Record, TopicPartition
 from tests.unit.consumer.fake_transactions import FakeProducer, FakeTransaction
 from tests.unit.consumer.test_cancel import Read, batch, poll, table

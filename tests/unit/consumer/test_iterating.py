@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from kafkaio.consumer import Consumer
+from kafkaio._consumer import Consumer
 from kafkaio.errors import ClosedError, DeserializationError, UsageError
 from kafkaio.types import Record, TopicPartition
 from tests.unit.consumer.conftest import MakeConsumer

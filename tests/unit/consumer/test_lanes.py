@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkaio.consumer import Batch, Consumer, Lane
+from kafkaio._consumer import Batch, Consumer, Lane
 from kafkaio.errors import (
     ClosedError,
     DeserializationError,
@@ -18,7 +18,7 @@ from kafkaio.errors import (
     PartitionLost,
     UsageError,
 )
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 from tests.fakes.broker import FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer

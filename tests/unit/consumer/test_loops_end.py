@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafkaio.consumer import Consumer
+from kafkaio._consumer import Consumer
 from kafkaio.errors import ClosedError
 from kafkaio.testing import Broker
 from kafkaio.types import Record

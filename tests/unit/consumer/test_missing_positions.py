@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kafkaio.consumer import Consumer
+from kafkaio._consumer import Consumer
 from kafkaio.errors import AuthorizationError, RequestTimeout
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer

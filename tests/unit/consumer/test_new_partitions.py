@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from kafkaio._client.client import Client
+from kafkaio._config import ClientConfig, ConsumerConfig
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio.admin import Admin
-from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig, ConsumerConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import OffsetOutOfRange
-from kafkaio.producer import Producer
 from kafkaio.testing import Broker
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
 

@@ -18,8 +18,8 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.list_offsets import ListOffsetsResponse
 from kafkaio.protocol.messages.offset_fetch import (
     OffsetFetchResponse,

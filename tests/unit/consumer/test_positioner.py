@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.list_offsets import ListOffsetsRequest
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import HANG, FakeCluster

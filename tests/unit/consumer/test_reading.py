@@ -7,10 +7,10 @@ import re
 
 import pytest
 
+from kafkaio._client.client import Client
+from kafkaio._config import ClientConfig
+from kafkaio._consumer import Consumer
 from kafkaio._records.batch import BatchBuilder, with_base_offset
-from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import (
     AuthorizationError,
     BrokerNotAvailable,
@@ -21,8 +21,8 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
     UsageError,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import FetchRequest
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import Record, TopicPartition

@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from kafkaio import Assigned, Lost, Revoked, RevokeRequested
-from kafkaio.consumer import Consumer, Rebalance, Rebalances
+from kafkaio._consumer import Consumer, Rebalance, Rebalances
 from kafkaio.errors import (
     ClosedError,
     InternalError,
     PartitionLost,
     UsageError,
 )
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer

@@ -9,7 +9,7 @@ from collections.abc import Collection
 import pytest
 
 from kafkaio.errors import KafkaError, RequestTimeout
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
+from kafkaio._client.client import Client
+from kafkaio._config import ClientConfig
+from kafkaio._consumer import Consumer, RewindTo
 from kafkaio._machines.membership.subscription import (
     decode_assignment,
     encode_assignment,
 )
+from kafkaio._producer import Producer
 from kafkaio._runtime.clock import now
-from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig
-from kafkaio.consumer import Consumer, RewindTo
 from kafkaio.errors import (
     AdminErrors,
     AuthorizationError,
@@ -27,9 +28,8 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
     UsageError,
 )
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,

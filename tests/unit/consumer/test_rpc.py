@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from kafkaio._consumer.group.rpc import GroupRpc
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
-from kafkaio.consumer.group.rpc import GroupRpc
 from kafkaio.errors import (
     AuthenticationError,
     BrokerNotAvailable,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from kafkaio._consumer import Consumer
+from kafkaio._consumer.parallel import DeadLetter
 from kafkaio._machines.retries import Retry
-from kafkaio.consumer import Consumer
-from kafkaio.consumer.parallel import DeadLetter
 from kafkaio.errors import (
     ClosedError,
     DeserializationError,

@@ -14,9 +14,9 @@ from kafkaio import (
     KafkaOffsetStore,
     OffsetStoreError,
 )
-from kafkaio.client.client import Client
-from kafkaio.config import ConsumerConfig
-from kafkaio.consumer.commits.committer import OffsetCommitter
+from kafkaio._client.client import Client
+from kafkaio._config import ConsumerConfig
+from kafkaio._consumer.commits.committer import OffsetCommitter
 from kafkaio.errors import (
     ConfigurationError,
     ConnectionLost,

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kafkaio._consumer.reading.iterators import PlainStream
 from kafkaio._records._layout import Wanted
-from kafkaio.consumer.reading.iterators import PlainStream
 from kafkaio.errors import UsageError
 from kafkaio.types import Record
 from tests.unit.records.conftest import compiled_codec

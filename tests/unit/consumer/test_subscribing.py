@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafkaio.consumer import Consumer
+from kafkaio._consumer import Consumer
 from kafkaio.errors import (
     AuthorizationError,
     ClosedError,
@@ -16,7 +16,7 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
     UsageError,
 )
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.join_group import JoinGroupRequest
 from kafkaio.types import Record, TopicPartition
 from tests.fakes.broker import FakeCluster

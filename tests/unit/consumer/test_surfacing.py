@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from kafkaio._client.client import Client
+from kafkaio._config import ClientConfig
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio._runtime.clock import now
-from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import ClosedError
-from kafkaio.producer import Producer
 from kafkaio.testing import Broker
 from tests.unit.consumer.group_fakes import virtual
 

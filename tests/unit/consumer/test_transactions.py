@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from kafkaio._consumer import Consumer, Rebalance, RevokeRequested
+from kafkaio._producer.ports import TransactionalConsumer
 from kafkaio.admin import Admin
-from kafkaio.consumer import Consumer, Rebalance, RevokeRequested
 from kafkaio.errors import (
     ClosedError,
     PartitionLost,
@@ -16,9 +17,8 @@ from kafkaio.errors import (
     TransactionAborted,
     UsageError,
 )
-from kafkaio.producer.ports import TransactionalConsumer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer

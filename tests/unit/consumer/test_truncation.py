@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kafkaio.errors import AuthorizationError, LogTruncated
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import FetchRequest
 from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,

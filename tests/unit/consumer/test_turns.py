@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkaio.consumer import Consumer
+from kafkaio._consumer import Consumer
 from kafkaio.types import Record
 from tests.unit.consumer.test_io_thread import cluster, real
 

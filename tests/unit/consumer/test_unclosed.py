@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
+from kafkaio._client.client import Client
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio.errors import ClosedError, ConfigurationError
-from kafkaio.producer import Producer
 from kafkaio.testing import Broker
 
 CLOSED = "was started and never closed: use `async with`, or close"

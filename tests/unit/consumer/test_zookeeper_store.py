@@ -128,7 +128,7 @@ def test_what_is_no_offset(nodes: Nodes, data: bytes) -> None:
 
 def test_without_kazoo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "kafkaio.consumer.stores.zookeeper.find_spec", lambda name: None
+        "kafkaio._consumer.stores.zookeeper.find_spec", lambda name: None
     )
     with pytest.raises(ImportError, match=r"pip install 'kafkaio\[zookeeper\]'"):
         ZooKeeperOffsetStore("one")

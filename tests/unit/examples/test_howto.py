@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
 
 import kafkaio
 from kafkaio import TopicPartition
-from kafkaio.config import ConsumerConfig
+from kafkaio._config import ConsumerConfig
 from kafkaio.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

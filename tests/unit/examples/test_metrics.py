@@ -10,7 +10,7 @@ import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
-from kafkaio.metrics.gauges import GAUGES
+from kafkaio.metrics._gauges import GAUGES
 from kafkaio.metrics.prometheus import COUNTERS, HISTOGRAMS, Family
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

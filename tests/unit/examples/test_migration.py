@@ -16,7 +16,7 @@ import pytest
 
 import kafkaio
 from kafkaio import TopicPartition
-from kafkaio.consumer import Batch
+from kafkaio._consumer import Batch
 from kafkaio.testing import Broker
 from tests.support.patience import HANGS
 

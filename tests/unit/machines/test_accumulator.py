@@ -39,7 +39,7 @@ from kafkaio.errors import (
     TransactionAborted,
     UnknownTopicOrPartition,
 )
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 LIMITS = Limits(

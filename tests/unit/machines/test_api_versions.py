@@ -12,7 +12,7 @@ from kafkaio._machines.api_versions import (
     software_version,
 )
 from kafkaio.errors import UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kafkaio.protocol.messages.api_versions import (
     ApiVersion,

@@ -21,7 +21,7 @@ from kafkaio._machines.bounds import (
 )
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol import messages
-from kafkaio.protocol.message import Message, Response, Struct
+from kafkaio.protocol._message import Message, Response, Struct
 from kafkaio.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     Assignment,

@@ -10,7 +10,7 @@ from kafkaio._machines.coordinators import (
     find_request,
     read_answer,
 )
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,

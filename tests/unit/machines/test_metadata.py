@@ -17,8 +17,8 @@ from kafkaio._machines.metadata import (
     with_leader,
 )
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.error_codes import ErrorCode as E
-from kafkaio.protocol.message import ZERO_UUID
+from kafkaio.protocol._error_codes import ErrorCode as E
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from kafkaio._machines.metadata import ClusterView, PartitionView, TopicView
 from kafkaio._machines.positions import KnownTopic, NewPartitions, follows_committed
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 ID, OTHER = UUID(int=1), UUID(int=2)

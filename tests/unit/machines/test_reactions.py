@@ -9,8 +9,8 @@ from kafkaio._machines.reactions import (
     known_code,
     reaction,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode as E
 
 
 def test_every_code_is_mapped() -> None:

@@ -3,8 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaio._machines.routing import NodeLoad, least_loaded_first, misrouted
-from kafkaio.protocol.error_codes import ErrorCode as E
-from kafkaio.protocol.message import Response
+from kafkaio.protocol._error_codes import ErrorCode as E
+from kafkaio.protocol._message import Response
 from kafkaio.protocol.messages import add_partitions_to_txn as add
 from kafkaio.protocol.messages import list_offsets as lists
 from kafkaio.protocol.messages import offset_fetch as fetch

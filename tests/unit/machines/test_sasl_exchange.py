@@ -15,8 +15,8 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.headers import encode_response
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._headers import encode_response
 from kafkaio.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,

@@ -17,7 +17,7 @@ from kafkaio._machines.telemetry import (
     Step,
     TelemetryMachine,
 )
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 
 ME = UUID(int=7)
 INTERVAL = 10.0

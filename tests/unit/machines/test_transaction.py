@@ -33,7 +33,7 @@ from kafkaio._machines.transaction import (
     TransactionOutcome,
 )
 from kafkaio.errors import InternalError, KafkaError
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)

@@ -45,7 +45,7 @@ from kafkaio._machines.transaction import (
     TransactionOutcome,
 )
 from kafkaio.errors import InternalError, KafkaError
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 TV1, TV2 = Protocol.TV1, Protocol.TV2

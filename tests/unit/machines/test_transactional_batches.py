@@ -20,7 +20,7 @@ from kafkaio._machines.sequence import MAX_UNDER_WAY, Identity, ProducerIdentity
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import BufferFull
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 from tests.unit.machines.test_accumulator import (
     LIMITS,

@@ -21,9 +21,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from kafkaio._runtime.observer import FetchedPart, Observer, guarded
 from kafkaio.errors import ArgumentValueError
-from kafkaio.metrics.gauges import GAUGES
+from kafkaio.metrics._gauges import GAUGES
+from kafkaio.metrics._semconv import LATEST, METRICS, OPT_IN, OWN_GAUGES, PUBLISHED
 from kafkaio.metrics.opentelemetry import OpenTelemetryObserver
-from kafkaio.metrics.semconv import LATEST, METRICS, OPT_IN, OWN_GAUGES, PUBLISHED
 from kafkaio.types import Record, TopicPartition
 from tests.unit.metrics.test_prometheus import (
     BATCH,
@@ -209,11 +209,11 @@ def test_every_event_is_a_metric(backend: Backend) -> None:
     ]
     [request] = backend.points("kafkaio.request.duration")
     assert dict(request.attributes) == {"kafkaio.api": "Metadata", "kafkaio.node": 1}
-    [queue] = backend.points("kafkaio.producer.queue.time")
+    [queue] = backend.points("kafkaio._producer.queue.time")
     assert (queue.value, dict(queue.attributes)) == (0.005, send)
     [step] = backend.points("kafkaio.transaction.duration")
     assert (step.sum, dict(step.attributes)) == (0.75, {"kafkaio.step": "commit"})
-    [rebalance] = backend.points("kafkaio.consumer.rebalance.duration")
+    [rebalance] = backend.points("kafkaio._consumer.rebalance.duration")
     assert dict(rebalance.attributes) == {"messaging.consumer.group.name": "g"}
 
 
@@ -226,7 +226,7 @@ def test_gauges_are_read_when_metrics_are_exported(backend: Backend) -> None:
     found = backend.metrics()
     assert OWN_GAUGES.keys() == GAUGES.keys()
     assert {name: it.unit for name, it in found.items()} == dict(OWN_GAUGES.values())
-    [lag] = found["kafkaio.consumer.lag"].data.data_points
+    [lag] = found["kafkaio._consumer.lag"].data.data_points
     assert (lag.value, dict(lag.attributes)) == (
         5,
         {

@@ -22,7 +22,7 @@ from kafkaio._runtime.observer import (
     guarded,
 )
 from kafkaio.errors import ConfigurationError, KafkaError
-from kafkaio.metrics.gauges import GAUGES
+from kafkaio.metrics._gauges import GAUGES
 from kafkaio.metrics.prometheus import COUNTERS, HISTOGRAMS, PrometheusObserver
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 

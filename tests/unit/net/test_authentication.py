@@ -24,7 +24,7 @@ from kafkaio.errors import (
     ConnectionLost,
     NetworkError,
 )
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kafkaio.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from kafkaio.types import Broker

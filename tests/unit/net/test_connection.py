@@ -14,7 +14,7 @@ from kafkaio._net.transport import DialOptions, FrameSink, Transport, write_part
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import BrokerNotAvailable, ConnectionLost
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.protocol.messages.produce import ProduceRequest
 from kafkaio.types import Broker

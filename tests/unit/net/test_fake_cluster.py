@@ -11,8 +11,8 @@ from kafkaio._net.settings import NetSettings
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import ConnectionLost
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.message import Request, ResponseT
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._message import Request, ResponseT
 from kafkaio.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic

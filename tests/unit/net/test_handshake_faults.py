@@ -12,19 +12,19 @@ from collections.abc import AsyncIterator, Callable, Iterable
 import pytest
 
 from kafkaio import Client
+from kafkaio._config import ClientConfig
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio._runtime.clock import wall_ms
-from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     AuthenticationError,
     BrokerNotAvailable,
     KafkaError,
     ProtocolError,
 )
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Buffer
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import (
+from kafkaio.testing._broker.faults import (
     Fault,
     close_at,
     disconnect_after_write,

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from kafkaio._config import ClientConfig
 from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.receive import SCRATCH_BYTES, FrameReceiver, LargeFrames
 from kafkaio._net.settings import NetSettings
-from kafkaio.config import ClientConfig
 from kafkaio.errors import BrokerNotAvailable, ConfigurationError, ProtocolError
-from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.message import Buffer, Request
+from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._message import Buffer, Request
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import Broker
 from tests.fakes.broker import FakeCluster, Raw

@@ -6,7 +6,7 @@ import pytest
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
 from kafkaio._net.transport import DialOptions
 from kafkaio.errors import BrokerNotAvailable, ProtocolError
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._message import Buffer
 
 OPTIONS = DialOptions(timeout=1.0, max_frame_size=200_000)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kafkaio._config import ClientConfig
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
@@ -18,7 +19,6 @@ from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Supervisor
-from kafkaio.config import ClientConfig
 from kafkaio.errors import (
     BrokerNotAvailable,
     ClosedError,
@@ -27,7 +27,7 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kafkaio.protocol.messages.produce import ProduceRequest

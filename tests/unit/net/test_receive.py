@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kafkaio._net.receive import SCRATCH_BYTES, FrameReceiver
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._message import Buffer
 
 SIZES = st.one_of(
     st.integers(0, 40),

@@ -18,8 +18,8 @@ from kafkaio._net.transport import DialOptions, Transport
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable, ProtocolError
-from kafkaio.protocol.headers import decode_request_header, encode_response
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._headers import decode_request_header, encode_response
+from kafkaio.protocol._message import Buffer
 from kafkaio.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from kafkaio.types import Broker
 

@@ -24,7 +24,7 @@ from kafkaio._net.race import STAGGER, Race
 from kafkaio._net.resolver import MOST_THREADS, Resolver, interleaved
 from kafkaio._net.transport import DialOptions, Transport
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._message import Buffer
 from tests.support.patience import HANGS
 from tests.support.sockets import black_hole, refusing, silent
 

@@ -12,10 +12,10 @@ import pytest
 
 import kafkaio
 from kafkaio import AuthenticationError, BrokerNotAvailable, ConfigurationError
+from kafkaio._config.proxy import Proxy, parse_proxy
 from kafkaio._net import settings, tunnel
 from kafkaio._net.dialling import TcpDial
 from kafkaio._net.transport import DialOptions
-from kafkaio.config.proxy import Proxy, parse_proxy
 from kafkaio.testing import Broker
 from tests.support.patience import HANGS
 from tests.support.proxies import ForwardProxy, proxy_server

@@ -25,7 +25,7 @@ from kafkaio._net.tls import TlsLayer, explained
 from kafkaio._net.transport import DialOptions, TcpTransport
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._message import Buffer
 from kafkaio.types import Broker
 from tests.support.patience import HANGS
 

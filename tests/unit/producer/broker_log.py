@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkaio._records.batch import RecordBatch, read_batches
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdResponse
 from kafkaio.protocol.messages.produce import (
     BatchIndexAndErrorMessage,

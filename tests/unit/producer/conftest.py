@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kafkaio.config import ProducerConfig
-from kafkaio.producer import Producer
+from kafkaio._config import ProducerConfig
+from kafkaio._producer import Producer
 from tests.fakes.broker import FakeCluster
 from tests.unit.producer.broker_log import Logs
 from tests.virtual_loop import pytest_asyncio_loop_factories

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kafkaio.config import ProducerConfig
+from kafkaio._config import ProducerConfig
+from kafkaio._producer import Producer
+from kafkaio._producer.transaction import TransactionOutcome
 from kafkaio.errors import KafkaError, TransactionAborted
-from kafkaio.producer import Producer
-from kafkaio.producer.transaction import TransactionOutcome
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker, error
 
 BOTH = pytest.mark.parametrize("level", [1, 2])

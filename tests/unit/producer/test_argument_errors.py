@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kafkaio._producer import Producer
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from kafkaio.producer import Producer
 from kafkaio.types import NewRecord
 from tests.unit.producer.conftest import MakeProducer
 

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
+from kafkaio._producer import Producer
+from kafkaio._producer.current import is_current
 from kafkaio.errors import ClosedError, Fenced, KafkaError
-from kafkaio.producer import Producer
-from kafkaio.producer.current import is_current
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.faults import (
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.faults import (
     disconnect_after_write,
     disconnect_before_write,
     drop,

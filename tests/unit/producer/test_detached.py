@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
-from kafkaio.client import Client
-from kafkaio.config import ClientConfig
+from kafkaio._client import Client
+from kafkaio._config import ClientConfig
+from kafkaio._producer import Producer
+from kafkaio._producer.detached import DetachedTransaction, detach, end_detached
+from kafkaio._producer.transaction import TransactionOutcome
 from kafkaio.errors import (
     AuthorizationError,
     Fenced,
@@ -21,12 +24,9 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.producer import Producer
-from kafkaio.producer.detached import DetachedTransaction, detach, end_detached
-from kafkaio.producer.transaction import TransactionOutcome
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.faults import disconnect_after_write, drop, error
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.faults import disconnect_after_write, drop, error
 from kafkaio.types import GroupMetadata, TopicPartition
 from tests.unit.producer.transactional import BOTH, ID, World, until, world
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from kafkaio._machines.partitioner import key_partition
+from kafkaio._producer import DeliveriesFailed, Producer
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -21,9 +22,8 @@ from kafkaio.errors import (
     UnknownTopicOrPartition,
     UsageError,
 )
-from kafkaio.producer import DeliveriesFailed, Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import RecordMetadata, TopicPartition
 from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.producer.broker_log import Logs

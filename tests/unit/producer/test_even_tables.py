@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkaio.config import ProducerConfig
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio._config import ProducerConfig
+from kafkaio._producer import Producer
+from kafkaio.protocol._api_keys import ApiKey
 from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.producer.broker_log import Logs
 from tests.virtual_loop import VirtualClockLoop

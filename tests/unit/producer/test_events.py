@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import kafkaio
+from kafkaio._config import ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio._runtime.observer import AcknowledgedBatch, Observer
-from kafkaio.config import ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
 from kafkaio.errors import KafkaTimeout, UsageError
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker
 from kafkaio.types import Headers, NewRecord, TopicPartition
 from tests.fakes.broker import HANG, FakeCluster

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkaio.config import ProducerConfig
+from kafkaio._config import ProducerConfig
+from kafkaio._producer import Producer, outcomes
+from kafkaio._producer.delivery import Delivery
 from kafkaio.errors import ClosedError, DeliveryTimeout, KafkaError
-from kafkaio.producer import Producer, outcomes
-from kafkaio.producer.delivery import Delivery
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import RecordMetadata
 from tests.fakes.broker import DEFAULT, DISCONNECT, HANG, FakeCluster
 from tests.unit.producer.broker_log import Logs

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafkaio.config import ProducerConfig
+from kafkaio._config import ProducerConfig
+from kafkaio._producer import Producer
 from kafkaio.errors import ClosedError
-from kafkaio.producer import Producer
 from kafkaio.testing import Broker
 
 ELSEWHERE = "the producer 'p' was started on another event loop"

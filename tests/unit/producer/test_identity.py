@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from kafkaio._client.destinations import ANY
+from kafkaio._client.retry import RetryPolicy
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.sequence import Identity, ProducerIdentity
+from kafkaio._producer.identity import IdentityRequester
 from kafkaio._runtime.observer import guarded
-from kafkaio.client.destinations import ANY
-from kafkaio.client.retry import RetryPolicy
 from kafkaio.errors import AuthorizationError, KafkaError, NetworkError
-from kafkaio.producer.identity import IdentityRequester
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdResponse
 from tests.virtual_loop import pytest_asyncio_loop_factories
 

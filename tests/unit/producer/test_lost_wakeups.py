@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkaio.config import ProducerConfig
+from kafkaio._config import ProducerConfig
+from kafkaio._producer import Producer
 from kafkaio.errors import BufferFull
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from tests.fakes.broker import DEFAULT, DISCONNECT, FakeCluster
 from tests.unit.producer.broker_log import Logs
 from tests.virtual_loop import VirtualClockLoop

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from kafkaio._client.client import Client
+from kafkaio._config import ClientConfig, ProducerConfig
 from kafkaio._net.connection_class import ConnectionClass
-from kafkaio.client.client import Client
-from kafkaio.config import ClientConfig, ProducerConfig
+from kafkaio._producer import DeliveriesFailed, Producer
+from kafkaio._producer.delivery import Delivery
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -29,10 +31,8 @@ from kafkaio.errors import (
     UnsupportedVersion,
     UsageError,
 )
-from kafkaio.producer import DeliveriesFailed, Producer
-from kafkaio.producer.delivery import Delivery
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdResponse
 from kafkaio.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -560,7 +560,7 @@ def test_enqueue_nowait_is_a_method_like_the_others() -> None:
         *("self", "topic", "value", "key", "headers", "timestamp", "partition")
     ]
     assert (method.__name__, method.__module__) == (
-        *("enqueue_nowait", "kafkaio.producer.producer"),
+        *("enqueue_nowait", "kafkaio._producer.producer"),
     )
     producer = Producer()
     assert producer.enqueue_nowait.__self__ is producer

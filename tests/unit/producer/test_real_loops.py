@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kafkaio import Consumer, KafkaError, Producer
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker, delay, disconnect_after_write, error
 from tests.support.loops import REAL_LOOPS
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kafkaio._machines.partitioner import key_partition
+from kafkaio._producer import DeliveriesFailed
 from kafkaio.errors import (
     ArgumentValueError,
     BrokerError,
@@ -16,9 +17,8 @@ from kafkaio.errors import (
     RecordTooLarge,
     UnknownTopicOrPartition,
 )
-from kafkaio.producer import DeliveriesFailed
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from tests.fakes.broker import HANG, FakeCluster
 from tests.unit.producer.broker_log import Logs
 from tests.unit.producer.conftest import MakeProducer

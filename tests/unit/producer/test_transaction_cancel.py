@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Callable
 import pyarrow as pa
 import pytest
 
+from kafkaio._producer import Producer
+from kafkaio._producer.transaction import Transaction, TransactionOutcome
 from kafkaio.errors import ClosedError, KafkaError, OutcomeUnknown
-from kafkaio.producer import Producer
-from kafkaio.producer.transaction import Transaction, TransactionOutcome
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.testing import drop
 from kafkaio.types import GroupMetadata, TopicPartition
 from tests.unit.producer.transactional import BOTH, ID, World, until, world

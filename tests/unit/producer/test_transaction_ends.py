@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from kafkaio.config import ProducerConfig
+from kafkaio._config import ProducerConfig
+from kafkaio._producer import Producer
+from kafkaio._producer.ports import GroupOffsets
+from kafkaio._producer.transaction import TransactionOutcome
 from kafkaio.errors import KafkaError, PartitionLost, TransactionAborted
-from kafkaio.producer import Producer
-from kafkaio.producer.ports import GroupOffsets
-from kafkaio.producer.transaction import TransactionOutcome
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import delay
+from kafkaio.testing._broker.faults import delay
 from kafkaio.types import GroupMetadata, TopicPartition
 from tests.unit.consumer.in_parallel import eventually
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import kafkaio
-from kafkaio.consumer import Consumer
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
+from kafkaio._producer.transaction import Transaction, TransactionOutcome
 from kafkaio.errors import (
     AuthorizationError,
     CommitFailed,
@@ -22,10 +24,8 @@ from kafkaio.errors import (
     TransactionAborted,
     UnsupportedVersion,
 )
-from kafkaio.producer import Producer
-from kafkaio.producer.transaction import Transaction, TransactionOutcome
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.end_txn import EndTxnResponse
 from kafkaio.testing import (
     delay,
@@ -35,7 +35,7 @@ from kafkaio.testing import (
     duplicate,
     error,
 )
-from kafkaio.testing.broker.faults import Fault
+from kafkaio.testing._broker.faults import Fault
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
 from tests.unit.producer.transactional import BOTH, ID, World, until, world
 

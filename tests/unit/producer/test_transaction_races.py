@@ -9,9 +9,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from kafkaio._client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._producer.ports import GroupOffsets
+from kafkaio._producer.transaction import Transaction, TransactionOutcome
 from kafkaio._runtime.timer import Timer
-from kafkaio.client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio.errors import (
     BrokerError,
     ClosedError,
@@ -21,10 +23,8 @@ from kafkaio.errors import (
     RequestTimeout,
     TransactionAborted,
 )
-from kafkaio.producer.ports import GroupOffsets
-from kafkaio.producer.transaction import Transaction, TransactionOutcome
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import delay, drop, error
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from tests.unit.producer.transactional import BOTH, World, until, world

@@ -10,6 +10,8 @@ import weakref
 import pyarrow as pa
 import pytest
 
+from kafkaio._producer import DeliveriesFailed, Producer
+from kafkaio._producer.transaction import Transaction, TransactionOutcome
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -26,10 +28,8 @@ from kafkaio.errors import (
     TransactionAborted,
     UsageError,
 )
-from kafkaio.producer import DeliveriesFailed, Producer
-from kafkaio.producer.transaction import Transaction, TransactionOutcome
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import delay, drop, error
 from kafkaio.types import GroupMetadata, TopicPartition
 from tests.unit.producer.transactional import BOTH, ID, until, world

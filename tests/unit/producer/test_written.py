@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaio.producer.bulk import Written
+from kafkaio._producer.bulk import Written
 from kafkaio.types import RecordMetadata
 
 runs = st.lists(

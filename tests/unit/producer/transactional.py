@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import pytest
 
+from kafkaio._config import ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
 from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
-from kafkaio.config import ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.message import Buffer
+from kafkaio._producer import Producer
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._message import Buffer
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.batches import batches_of
-from kafkaio.testing.log.segment import decode
+from kafkaio.testing._broker.batches import batches_of
+from kafkaio.testing._log.segment import decode
 from tests.sim.network import Wire
 from tests.sim.requests import Requests
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from kafkaio.protocol.message import Message
+from kafkaio.protocol._message import Message
 from kafkaio.protocol.messages import (
     api_versions,
     consumer_group_heartbeat,

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from kafkaio.protocol import messages
-from kafkaio.protocol.message import Field, Message, Struct
+from kafkaio.protocol._message import Field, Message, Struct
 
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaio.errors import ProtocolError, UnsupportedVersion
-from kafkaio.protocol.codec import decode, decode_from, encode, encode_parts
-from kafkaio.protocol.message import Message
+from kafkaio.protocol._codec import decode, decode_from, encode, encode_parts
+from kafkaio.protocol._message import Message
 from kafkaio.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,

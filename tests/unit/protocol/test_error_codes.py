@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kafkaio import errors
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 
 #: Codes that Kafka's client retries, from the protocol's documentation.
 RETRIABLE = (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol.framing import FrameBuffer, frame_size
+from kafkaio.protocol._framing import FrameBuffer, frame_size
 
 MAX = 1000
 

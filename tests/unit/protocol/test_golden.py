@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaio.protocol.codec import decode, encode
-from kafkaio.protocol.message import Message
+from kafkaio.protocol._codec import decode, encode
+from kafkaio.protocol._message import Message
 from tests.unit.protocol.golden import BYTES, MESSAGES
 
 CASES = [

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaio.errors import ProtocolError, UnsupportedVersion
-from kafkaio.protocol import headers
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.codec import encode
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol import _headers as headers
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._codec import encode
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaio.errors import ProtocolError
+from kafkaio.protocol._codec import decode, encode
+from kafkaio.protocol._message import Field, Message, Struct
+from kafkaio.protocol._primitives import uvarint
 from kafkaio.protocol._source import minimum_size
-from kafkaio.protocol.codec import decode, encode
-from kafkaio.protocol.message import Field, Message, Struct
 from kafkaio.protocol.messages.fetch import FetchResponse
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from kafkaio.protocol.primitives import uvarint
 from tests.unit.protocol.populate import message_classes, populate, versions
 
 #: Positions tried in one message; longer ones are sampled.

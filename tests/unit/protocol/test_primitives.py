@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol import primitives as p
+from kafkaio.protocol import _primitives as p
 
 U32 = st.integers(0, 2**32 - 1)
 I32 = st.integers(-(2**31), 2**31 - 1)

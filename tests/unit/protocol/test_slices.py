@@ -10,13 +10,13 @@ from typing import TypeVar
 import pytest
 
 from kafkaio.errors import ProtocolError, UnsupportedVersion
-from kafkaio.protocol.codec import decode, decode_in_slices, encode
-from kafkaio.protocol.headers import decode_response_in_slices, encode_response
-from kafkaio.protocol.message import Message
+from kafkaio.protocol._codec import decode, decode_in_slices, encode
+from kafkaio.protocol._headers import decode_response_in_slices, encode_response
+from kafkaio.protocol._message import Message
+from kafkaio.protocol._primitives import uvarint
 from kafkaio.protocol.messages.fetch import FetchResponse
 from kafkaio.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from kafkaio.protocol.messages.metadata import MetadataResponse
-from kafkaio.protocol.primitives import uvarint
 from tests.support.hostile import fetched_topics, groups, quotas, replicas
 from tests.unit.protocol.populate import every_version, message_classes, populate
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kafkaio._config import ClientConfig
 from kafkaio._machines.sasl.gssapi import Gssapi
-from kafkaio.config import ClientConfig
 from kafkaio.errors import AuthenticationError
-from kafkaio.security.gssapi import Kerberos
-from kafkaio.security.login import login_for
+from kafkaio.security._gssapi import Kerberos
+from kafkaio.security._login import login_for
 
 
 class Flag(IntFlag):

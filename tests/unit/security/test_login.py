@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio._machines.sasl.plain import Plain
 from kafkaio._machines.sasl.scram import Scram
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.errors import AuthenticationError, ConfigurationError
-from kafkaio.security.gssapi import explain
-from kafkaio.security.login import Login, login_for
+from kafkaio.security._gssapi import explain
+from kafkaio.security._login import Login, login_for
 from kafkaio.types import Token
 
 SECRET = "pencil-0451"

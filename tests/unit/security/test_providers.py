@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from joserfc.jwk import ECKey, RSAKey
 
 from kafkaio import security
-from kafkaio.config import ClientConfig
-from kafkaio.config.login_properties import AssertionFacts, TokenRequest
+from kafkaio._config import ClientConfig
+from kafkaio._config.login_properties import AssertionFacts, TokenRequest
 from kafkaio.errors import AuthenticationError, ConfigurationError
 from kafkaio.security import (
     ClientAssertion,
@@ -37,8 +37,8 @@ from kafkaio.security import (
     SignedAssertion,
     UnsecuredToken,
 )
-from kafkaio.security.providers import provider_for
-from kafkaio.security.tokens import TokenSource
+from kafkaio.security._providers import provider_for
+from kafkaio.security._tokens import TokenSource
 
 SECRET = "s3cr3t-of-orders"
 RIGHT = {"access_token": "opaque", "expires_in": 300}
@@ -418,7 +418,7 @@ def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(ConfigurationError, match=r"pip install kafkaio\[oauth\]"):
         ClientCredentials("https://a/", "orders", SECRET)
-    monkeypatch.setattr("kafkaio.security.providers._MSK_MODULE", "no_such_signer")
+    monkeypatch.setattr("kafkaio.security._providers._MSK_MODULE", "no_such_signer")
     with pytest.raises(ConfigurationError, match=r"pip install kafkaio\[aws\]"):
         MskToken("eu-central-1")
 

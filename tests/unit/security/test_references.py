@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafkaio.errors import ConfigurationError
-from kafkaio.security.references import has_reference, resolve
+from kafkaio.security._references import has_reference, resolve
 
 PROPERTIES = r"""
 # a comment

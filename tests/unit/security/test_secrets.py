@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kafkaio import Consumer, KafkaError, Producer
-from kafkaio.protocol.api_keys import ApiKey
+from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.testing import Broker, SecurityConfig
-from kafkaio.testing.broker.faults import garbage
+from kafkaio.testing._broker.faults import garbage
 from kafkaio.types import Token
 from tests.unit.testing.broker.logins import token
 

@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 import kafkaio
-from kafkaio.config import ClientConfig
+from kafkaio._config import ClientConfig
 from kafkaio.errors import ConfigurationError
-from kafkaio.security.tls import contexts_for
+from kafkaio.security._tls import contexts_for
 
 PASSWORD = "s3cret-Pa55"
 ENCRYPTION = serialization.BestAvailableEncryption(PASSWORD.encode())

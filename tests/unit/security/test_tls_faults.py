@@ -12,9 +12,9 @@ import pytest
 from kafkaio._net.dialling import TcpDial
 from kafkaio._net.transport import DialOptions
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._message import Buffer
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import Fault, close_at, invert_at, stall_at
+from kafkaio.testing._broker.faults import Fault, close_at, invert_at, stall_at
 
 SECONDS = 0.3
 BATCH = 200

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.token import PAUSE, TokenRefresh
 from kafkaio.errors import AuthenticationError, ClosedError
-from kafkaio.security.tokens import TokenSource
+from kafkaio.security._tokens import TokenSource
 from kafkaio.types import Token
 
 SECRET = "token-0451"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kafkaio._producer.transaction import TransactionOutcome
 from kafkaio.errors import OutcomeUnknown
-from kafkaio.producer.transaction import TransactionOutcome
 from tests.sim.copy_laws import CopyChecker, Life
 
 

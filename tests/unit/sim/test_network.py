@@ -6,7 +6,7 @@ import pytest
 from kafkaio._net.memory import MemoryTransport
 from kafkaio._net.transport import DialOptions, Transport
 from kafkaio.errors import BrokerNotAvailable
-from kafkaio.protocol.message import Buffer
+from kafkaio.protocol._message import Buffer
 from tests.sim.network import Latency, Network, Wire
 
 OPTIONS = DialOptions(timeout=1.0, max_frame_size=1000)

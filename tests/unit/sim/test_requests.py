@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from itertools import count
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.headers import encode_request, encode_response
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._headers import encode_request, encode_response
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import pytest
 
-from kafkaio.spark import runtime
+from kafkaio.spark import _runtime as runtime
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import Fault
+from kafkaio.testing._broker.faults import Fault
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ def _collector(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _limiter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each test have its warnings: a process warns of one cause once in a while."""
-    monkeypatch.setattr("kafkaio.spark.errors._limiter", None)
+    monkeypatch.setattr("kafkaio.spark._errors._limiter", None)
 
 
 class Serving:

@@ -13,14 +13,14 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from kafkaio.spark.marker_records import (
+from kafkaio.spark._marker_records import (
     MarkerReader,
     begun_record,
     done_record,
     rows_record,
     verified_record,
 )
-from kafkaio.spark.marker_state import (
+from kafkaio.spark._marker_state import (
     AppState,
     Decision,
     Outcome,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaio.spark.digest import RowDigest
-from kafkaio.spark.marker_state import RowSum
+from kafkaio.spark._digest import RowDigest
+from kafkaio.spark._marker_state import RowSum
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SCHEMA = pa.schema(

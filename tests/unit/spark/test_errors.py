@@ -19,8 +19,8 @@ from kafkaio.errors import (
     NetworkError,
     UsageError,
 )
-from kafkaio.spark import errors
-from kafkaio.spark.errors import (
+from kafkaio.spark import _errors as errors
+from kafkaio.spark._errors import (
     DataLost,
     explained,
     listed,
@@ -30,11 +30,11 @@ from kafkaio.spark.errors import (
     plainly_each,
     warn_lost,
 )
-from kafkaio.spark.options import ReadOptions
-from kafkaio.spark.reader import KafkaReader, TaskPartition, read_task, report
-from kafkaio.spark.schema import Column
-from kafkaio.spark.source import KafkaSource
-from kafkaio.spark.stream import KafkaStreamReader
+from kafkaio.spark._options import ReadOptions
+from kafkaio.spark._reader import KafkaReader, TaskPartition, read_task, report
+from kafkaio.spark._schema import Column
+from kafkaio.spark._source import KafkaSource
+from kafkaio.spark._stream import KafkaStreamReader
 from kafkaio.types import OffsetRange, TopicPartition
 
 MANY = [

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 
-from kafkaio.client import Client
-from kafkaio.config import ProducerConfig
+from kafkaio._client import Client
+from kafkaio._config import ProducerConfig
+from kafkaio._producer import Transaction
 from kafkaio.errors import BrokerNotAvailable, RequestTimeout
-from kafkaio.producer import Transaction
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.spark.digest import RowDigest
-from kafkaio.spark.exactly_once import (
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.spark._digest import RowDigest
+from kafkaio.spark._exactly_once import (
     AttemptFailed,
     Put,
     ReplayMismatch,
@@ -27,13 +27,13 @@ from kafkaio.spark.exactly_once import (
     TaskName,
     TaskResult,
 )
-from kafkaio.spark.judgement import VersionName, VersionWrite
-from kafkaio.spark.marker_groups import GroupMarkers
-from kafkaio.spark.marker_log import TopicMarkers
-from kafkaio.spark.marker_state import AppState, Marker, Outcome, Report, RowSum
-from kafkaio.spark.marker_stores import MarkerStore
+from kafkaio.spark._judgement import VersionName, VersionWrite
+from kafkaio.spark._marker_groups import GroupMarkers
+from kafkaio.spark._marker_log import TopicMarkers
+from kafkaio.spark._marker_state import AppState, Marker, Outcome, Report, RowSum
+from kafkaio.spark._marker_stores import MarkerStore
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import disconnect_before_write, drop, error
+from kafkaio.testing._broker.faults import disconnect_before_write, drop, error
 from kafkaio.types import TopicPartition
 from tests.spark.torture_protocol import (
     Cluster,
@@ -328,7 +328,7 @@ def test_a_client_is_used_again() -> None:
 def test_a_cluster_before_level_2_is_warned_of(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafkaio.spark.exactly_once._warned", set())
+    monkeypatch.setattr("kafkaio.spark._exactly_once._warned", set())
     in_world(lambda world: world.write())
     assert not caplog.records
     in_world(lambda world: world.write(), level=1)

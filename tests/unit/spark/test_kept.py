@@ -9,17 +9,17 @@ from typing import Any, TypeVar
 
 import pytest
 
+from kafkaio._client import Client
+from kafkaio._client.client import cluster_of
+from kafkaio._config import ClientConfig, ProducerConfig
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio.client import Client
-from kafkaio.client.client import cluster_of
-from kafkaio.config import ClientConfig, ProducerConfig
+from kafkaio._producer import Producer
 from kafkaio.errors import Fenced, KafkaError
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.spark.kept import KeptProducers, sharing
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.spark._kept import KeptProducers, sharing
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import drop, error
+from kafkaio.testing._broker.faults import drop, error
 from tests.support.far import Far
 from tests.unit.producer.transactional import until
 from tests.virtual_loop import VirtualClockLoop

@@ -13,12 +13,13 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from kafkaio import Admin, Producer
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.spark import lookup, runtime
-from kafkaio.spark.errors import DataLost, DataSourceError
-from kafkaio.spark.options import ReadOptions
-from kafkaio.spark.schema import Column
-from kafkaio.spark.stream import KafkaStreamReader
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.spark import _lookup as lookup
+from kafkaio.spark import _runtime as runtime
+from kafkaio.spark._errors import DataLost, DataSourceError
+from kafkaio.spark._options import ReadOptions
+from kafkaio.spark._schema import Column
+from kafkaio.spark._stream import KafkaStreamReader
 from kafkaio.testing import Broker, error
 
 COLUMNS = [Column("value", "value", "string")]
@@ -149,7 +150,7 @@ def test_what_available_now_reads_later(
     reader.partitions(start, end)
     later = time.monotonic() + 60
     clock = SimpleNamespace(monotonic=lambda: later)
-    monkeypatch.setattr("kafkaio.spark.lookup.time", clock)
+    monkeypatch.setattr("kafkaio.spark._lookup.time", clock)
     served.requests()
     start, end = end, reader.latestOffset(end, limit)
     # The end was settled at first. Whether the records are still there was not.
@@ -166,7 +167,7 @@ def test_what_was_found_a_while_ago_is_asked_again(
     end = reader.latestOffset(start, ReadAllAvailable())
     later = time.monotonic() + 60
     clock = SimpleNamespace(monotonic=lambda: later)
-    monkeypatch.setattr("kafkaio.spark.lookup.time", clock)
+    monkeypatch.setattr("kafkaio.spark._lookup.time", clock)
     served.requests()
     reader.partitions(start, end)
     assert sorted(served.requests()) == ONE_LOOK

@@ -9,7 +9,7 @@ import pytest
 
 from kafkaio.errors import ConfigurationError
 from kafkaio.spark import __main__ as command
-from kafkaio.spark.markers import MarkedApp
+from kafkaio.spark._markers import MarkedApp
 
 SERVERS = "kafka.bootstrap.servers=host:9092"
 

@@ -9,23 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkaio._client import Client
+from kafkaio._producer import Producer
 from kafkaio.admin import Admin, NewTopic
-from kafkaio.client import Client
 from kafkaio.errors import ConfigurationError
-from kafkaio.producer import Producer
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.spark.exactly_once import TaskAttempt, TaskName
-from kafkaio.spark.marker_groups import BEYOND, GroupMarkers
-from kafkaio.spark.marker_log import (
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.spark._exactly_once import TaskAttempt, TaskName
+from kafkaio.spark._marker_groups import BEYOND, GroupMarkers
+from kafkaio.spark._marker_log import (
     MarkerLog,
     MarkerUndecided,
     TopicMarkers,
     TopicRefused,
 )
-from kafkaio.spark.marker_names import marker_scope, output_scope
-from kafkaio.spark.marker_records import (
+from kafkaio.spark._marker_names import marker_scope, output_scope
+from kafkaio.spark._marker_records import (
     MarkerReader,
     begun_record,
     done_record,
@@ -33,10 +33,10 @@ from kafkaio.spark.marker_records import (
     rows_record,
     verified_record,
 )
-from kafkaio.spark.marker_state import Marker, Outcome, RowSum
-from kafkaio.spark.marker_stores import store_of
-from kafkaio.spark.markers import delete_markers, list_markers
-from kafkaio.testing.broker.faults import error
+from kafkaio.spark._marker_state import Marker, Outcome, RowSum
+from kafkaio.spark._marker_stores import store_of
+from kafkaio.spark._markers import delete_markers, list_markers
+from kafkaio.testing._broker.faults import error
 from kafkaio.types import TopicPartition
 from tests.spark.torture_protocol import batches_of
 from tests.unit.producer.transactional import until
@@ -58,7 +58,7 @@ MARKERS = TopicPartition("markers", 0)
 
 @pytest.fixture(autouse=True)
 def _forgets_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafkaio.spark.marker_stores._warned", set())
+    monkeypatch.setattr("kafkaio.spark._marker_stores._warned", set())
 
 
 # ---- reading -------------------------------------------------------------------------

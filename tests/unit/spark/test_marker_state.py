@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaio.spark.marker_state import (
+from kafkaio.spark._marker_state import (
     AppState,
     Begun,
     Decision,

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from kafkaio.metrics.opentelemetry import OpenTelemetryObserver
 from kafkaio.metrics.prometheus import PrometheusObserver
 from kafkaio.spark import LagListener, source_metrics
-from kafkaio.spark.observe import ObservedQuery, offsets_behind
+from kafkaio.spark._observe import ObservedQuery, offsets_behind
 from kafkaio.types import TopicPartition
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)

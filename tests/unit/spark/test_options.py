@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio.config import ConsumerConfig
-from kafkaio.config.login_properties import TokenRequest
-from kafkaio.config.msk import MskFacts
+from kafkaio._config import ConsumerConfig
+from kafkaio._config.login_properties import TokenRequest
+from kafkaio._config.msk import MskFacts
 from kafkaio.errors import ConfigurationError
-from kafkaio.spark.bounds import AtOffsets, AtTime, AtTimes, Topics
-from kafkaio.spark.declaration import SparkOption
-from kafkaio.spark.kafka_properties import KafkaProperties
-from kafkaio.spark.options import (
+from kafkaio.spark._bounds import AtOffsets, AtTime, AtTimes, Topics
+from kafkaio.spark._declaration import SparkOption
+from kafkaio.spark._kafka_properties import KafkaProperties
+from kafkaio.spark._options import (
     ReadOptions,
     WriteOptions,
     every_option,

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaio.spark.planning import plan
+from kafkaio.spark._planning import plan
 from kafkaio.types import OffsetRange, TopicPartition
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaio.errors import ConfigurationError
-from kafkaio.spark.bounds import AtOffsets, AtTime, AtTimes
-from kafkaio.spark.offsets import (
+from kafkaio.spark._bounds import AtOffsets, AtTime, AtTimes
+from kafkaio.spark._offsets import (
     TriggerDelay,
     another_topic,
     from_json,

@@ -21,17 +21,18 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from kafkaio import Admin, Client, NewTopic, Producer, TopicPartition
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.spark import lag, runtime
-from kafkaio.spark.errors import DataLost, DataSourceError
-from kafkaio.spark.lookup import Lookup
-from kafkaio.spark.options import ReadOptions
-from kafkaio.spark.reader import KafkaReader, TaskPartition, read_task
-from kafkaio.spark.schema import Column, default_schema
-from kafkaio.spark.source import KafkaSource
-from kafkaio.spark.stream import KafkaStreamReader
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.spark import _runtime as runtime
+from kafkaio.spark import lag
+from kafkaio.spark._errors import DataLost, DataSourceError
+from kafkaio.spark._lookup import Lookup
+from kafkaio.spark._options import ReadOptions
+from kafkaio.spark._reader import KafkaReader, TaskPartition, read_task
+from kafkaio.spark._schema import Column, default_schema
+from kafkaio.spark._source import KafkaSource
+from kafkaio.spark._stream import KafkaStreamReader
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import error
+from kafkaio.testing._broker.faults import error
 from kafkaio.types import OffsetRange
 from tests.unit.spark.conftest import Serving
 

@@ -14,17 +14,17 @@ from typing import TypeVar
 import pyarrow as pa
 import pytest
 
+from kafkaio._client import Client
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Transaction
 from kafkaio.admin import Admin
-from kafkaio.client import Client
-from kafkaio.config import ClientConfig, ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
-from kafkaio.producer import Transaction
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.spark.exactly_once import AttemptFailed, TaskAttempt, TaskName, TaskResult
-from kafkaio.spark.kept import KeptProducers
-from kafkaio.spark.marker_stores import store_of
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.spark._exactly_once import AttemptFailed, TaskAttempt, TaskName, TaskResult
+from kafkaio.spark._kept import KeptProducers
+from kafkaio.spark._marker_stores import store_of
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import error
+from kafkaio.testing._broker.faults import error
 from kafkaio.types import TopicPartition
 from tests.support.far import Far
 from tests.virtual_loop import VirtualClockLoop

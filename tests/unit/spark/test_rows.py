@@ -11,19 +11,19 @@ from threading import Event, get_ident
 import pyarrow as pa
 import pytest
 
-from kafkaio.config import ConsumerConfig, ProducerConfig
-from kafkaio.consumer import Consumer
+from kafkaio._config import ConsumerConfig, ProducerConfig
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     BrokerError,
     UnknownTopicOrPartition,
 )
-from kafkaio.producer import Producer
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.spark.rows import RowColumns, pulled, write_rows
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.spark._rows import RowColumns, pulled, write_rows
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import error
+from kafkaio.testing._broker.faults import error
 from kafkaio.types import Record, TopicPartition
 
 HEADERS = "array<struct<key:string,value:binary>>"

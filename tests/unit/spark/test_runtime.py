@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafkaio.client import Client
-from kafkaio.config import ClientConfig, ProducerConfig
+from kafkaio._client import Client
+from kafkaio._config import ClientConfig, ProducerConfig
 from kafkaio.errors import KafkaError
-from kafkaio.spark import runtime
+from kafkaio.spark import _runtime as runtime
 from kafkaio.testing import Broker
 
 

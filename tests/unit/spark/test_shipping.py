@@ -11,10 +11,10 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.types import StringType, StructField, StructType
 
-from kafkaio.spark.options import ReadOptions
-from kafkaio.spark.reader import KafkaReader
-from kafkaio.spark.schema import projection
-from kafkaio.spark.writer import KafkaStreamWriter, KafkaWriter
+from kafkaio.spark._options import ReadOptions
+from kafkaio.spark._reader import KafkaReader
+from kafkaio.spark._schema import projection
+from kafkaio.spark._writer import KafkaStreamWriter, KafkaWriter
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 COLUMNS = StructType([StructField("value", StringType())])

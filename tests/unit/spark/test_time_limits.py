@@ -20,14 +20,15 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from kafkaio import KafkaError, TopicPartition
-from kafkaio.spark import cleanup, runtime
-from kafkaio.spark.errors import DataSourceError
-from kafkaio.spark.lookup import Lookup
-from kafkaio.spark.options import ReadOptions, WriteOptions
-from kafkaio.spark.reader import TaskPartition, read_task
-from kafkaio.spark.schema import Column
-from kafkaio.spark.writer import KafkaStreamWriter, KafkaWriter
-from kafkaio.testing.broker import faults
+from kafkaio.spark import _runtime as runtime
+from kafkaio.spark import cleanup
+from kafkaio.spark._errors import DataSourceError
+from kafkaio.spark._lookup import Lookup
+from kafkaio.spark._options import ReadOptions, WriteOptions
+from kafkaio.spark._reader import TaskPartition, read_task
+from kafkaio.spark._schema import Column
+from kafkaio.spark._writer import KafkaStreamWriter, KafkaWriter
+from kafkaio.testing._broker import faults
 from kafkaio.types import OffsetRange
 from tests.unit.spark.conftest import Serving
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio.testing.kafka.java import Java
-from kafkaio.testing.kafka.releases import KafkaNotStarted, find_release
+from kafkaio.testing.kafka._java import Java
+from kafkaio.testing.kafka._releases import KafkaNotStarted, find_release
 from tests.support.java import (
     JavaFailed,
     JavaProgram,

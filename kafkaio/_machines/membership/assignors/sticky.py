@@ -17,8 +17,8 @@ from kafkaio._machines.membership.assignors.balance import balance
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.errors import ProtocolError
-from kafkaio.protocol import codec
-from kafkaio.protocol.message import Data, Field
+from kafkaio.protocol import _codec as codec
+from kafkaio.protocol._message import Data, Field
 from kafkaio.protocol.messages import consumer_protocol_assignment as assignments
 from kafkaio.types import TopicPartition
 

@@ -51,9 +51,9 @@ from kafkaio._machines.membership.subscription import (
 )
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio.errors import Fenced, KafkaError, ProtocolError
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.types import TopicPartition

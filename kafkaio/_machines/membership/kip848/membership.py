@@ -49,9 +49,9 @@ from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.membership.protocol import NEVER, Effects, Membership
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio.errors import Fenced, KafkaError, UnsupportedVersion
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.broker_errors import broker_error
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._broker_errors import broker_error
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )

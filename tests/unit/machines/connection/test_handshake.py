@@ -10,7 +10,7 @@ from kafkaio._machines.connection.handshake import (
     next_attempt,
 )
 from kafkaio.errors import UnsupportedVersion
-from kafkaio.protocol.headers import encode_response
+from kafkaio.protocol._headers import encode_response
 from kafkaio.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,

@@ -28,10 +28,10 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.framing import FrameBuffer
-from kafkaio.protocol.headers import decode_request, encode_response
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._framing import FrameBuffer
+from kafkaio.protocol._headers import decode_request, encode_response
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from kafkaio.protocol.messages.fetch import FetchRequest
 from kafkaio.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

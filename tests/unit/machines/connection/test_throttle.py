@@ -3,8 +3,8 @@
 import pytest
 
 from kafkaio._machines.connection.throttle import THROTTLED_FROM, pause_after
-from kafkaio.protocol.api_keys import ApiKey, request_type
-from kafkaio.protocol.message import Response
+from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.protocol._message import Response
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )

@@ -28,7 +28,7 @@ from kafkaio._machines.membership.subscription import (
     encode_subscription,
 )
 from kafkaio.errors import ConnectionLost
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.join_group import (
     JoinGroupResponse,
     JoinGroupResponseMember,

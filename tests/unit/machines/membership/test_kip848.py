@@ -22,7 +22,7 @@ from kafkaio.errors import (
     KafkaError,
     UnsupportedVersion,
 )
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatResponse,

@@ -28,7 +28,7 @@ from kafkaio._machines.membership.kip848.membership import (
 from kafkaio._machines.membership.kip848.states import State
 from kafkaio._machines.membership.ledger import Stage
 from kafkaio.errors import ConnectionLost
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatResponse,

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 
 from kafkaio._net.transport import DialOptions, Transport
 from kafkaio._records.builder import encode_batch
-from kafkaio.protocol.headers import (
+from kafkaio.protocol._headers import (
     decode_api_versions,
     decode_response,
     encode_request,
     peek_correlation_id,
 )
-from kafkaio.protocol.message import Buffer, Request, Response, ResponseT
+from kafkaio.protocol._message import Buffer, Request, Response, ResponseT
 from kafkaio.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,

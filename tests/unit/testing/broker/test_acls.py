@@ -14,9 +14,9 @@ import pytest
 
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.protocol import messages as m
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response, Struct
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response, Struct
 from kafkaio.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTopic
 from kafkaio.protocol.messages.alter_user_scram_credentials import (
     ScramCredentialDeletion,
@@ -64,15 +64,15 @@ from kafkaio.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
 )
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import error
-from kafkaio.testing.security.acls import (
+from kafkaio.testing._broker.faults import error
+from kafkaio.testing._security.acls import (
     CLUSTER_NAME,
     Acl,
     Operation,
     Permission,
     ResourceType,
 )
-from kafkaio.testing.security.config import SecurityConfig
+from kafkaio.testing._security.config import SecurityConfig
 from tests.unit.testing.broker.calls import Caller, batch, fetch, produce, started
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP

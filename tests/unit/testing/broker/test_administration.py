@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.alter_configs import (
     AlterableConfig as PlainConfig,
 )
@@ -57,7 +57,7 @@ from kafkaio.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from kafkaio.testing.broker.cluster import java_hash
+from kafkaio.testing._broker.cluster import java_hash
 from tests.unit.testing.broker.calls import (
     Caller,
     batch,

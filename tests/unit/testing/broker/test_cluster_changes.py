@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkaio._config import ClientConfig
 from kafkaio.admin import (
     Admin,
     FeatureUpdate,
@@ -19,9 +20,8 @@ from kafkaio.admin import (
     QuotaFilter,
     QuotaName,
 )
-from kafkaio.config import ClientConfig
 from kafkaio.errors import BrokerError
-from kafkaio.protocol.error_codes import ErrorCode as E
+from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing import Broker
 from kafkaio.types import TopicPartition
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages import alter_configs as whole
 from kafkaio.protocol.messages import incremental_alter_configs as single
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
@@ -27,7 +27,7 @@ from kafkaio.protocol.messages.join_group import (
 )
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.testing import Broker, GroupConfig
-from kafkaio.testing.broker.settings import Setting, mismatch
+from kafkaio.testing._broker.settings import Setting, mismatch
 from tests.unit.testing.broker.calls import Caller, batch, connect, produced, started
 
 TOPIC, BROKER, GROUP = 2, 4, 32

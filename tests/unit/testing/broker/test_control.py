@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kafkaio.consumer import Consumer
+from kafkaio._consumer import Consumer
 from kafkaio.testing import Broker, GroupConfig
 from kafkaio.types import TopicPartition
 

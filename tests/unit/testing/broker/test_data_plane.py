@@ -5,8 +5,8 @@ import pytest
 from kafkaio._records._impl import crc32c
 from kafkaio._records.batch import read_batches
 from kafkaio._runtime.clock import wall_ms
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.headers import decode_response
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._headers import decode_response
 from kafkaio.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
@@ -24,7 +24,7 @@ from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.testing._broker.refusal import Refusal
 from tests.unit.testing.broker.calls import (
     batch,
     connect,

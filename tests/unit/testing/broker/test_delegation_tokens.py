@@ -30,7 +30,7 @@ from kafkaio.protocol.messages.expire_delegation_token import (
 from kafkaio.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
 )
-from kafkaio.testing.security.config import SecurityConfig
+from kafkaio.testing._security.config import SecurityConfig
 from tests.unit.testing.broker.calls import Caller, connect
 from tests.unit.testing.broker.logins import dialled, plain, scram, secured
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_cluster import DescribeClusterRequest
 from kafkaio.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -12,7 +12,7 @@ from kafkaio.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.partition import Partition
+from kafkaio.testing._broker.partition import Partition
 from tests.unit.testing.broker.calls import (
     Caller,
     batch,

@@ -9,17 +9,17 @@ import pytest
 
 from kafkaio import Client, ClientConfig, testing
 from kafkaio.errors import BrokerNotAvailable
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
 )
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.versions import RELEASES
-from kafkaio.testing.handlers import handlers_of
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._broker.versions import RELEASES
+from kafkaio.testing._handlers import handlers_of
 from tests.unit.testing.broker.calls import (
     batch,
     connect,

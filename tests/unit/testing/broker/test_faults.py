@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.headers import decode_response, peek_correlation_id
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._headers import decode_response, peek_correlation_id
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -22,7 +22,7 @@ from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.protocol.messages.produce import ProduceRequest
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import (
+from kafkaio.testing._broker.faults import (
     Fault,
     Faults,
     corrupt_bytes,

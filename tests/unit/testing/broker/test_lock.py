@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import kafkaio
-from kafkaio.cli import main
+from kafkaio._cli import main
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.lock import DirectoryLock
+from kafkaio.testing._broker.lock import DirectoryLock
 
 #: A broker in a process of its own, which is killed while it holds the lock.
 HOLDER = """

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.producers import ProducerBatch, ProducerStates
-from kafkaio.testing.broker.refusal import Refusal
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.producers import ProducerBatch, ProducerStates
+from kafkaio.testing._broker.refusal import Refusal
 
 
 def accept(

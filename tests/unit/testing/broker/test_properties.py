@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio.testing.broker.properties import Address, listener, read_properties
+from kafkaio.testing._broker.properties import Address, listener, read_properties
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from base64 import b64encode
 
 import pytest
 
-from kafkaio.protocol.headers import decode_response, peek_correlation_id
+from kafkaio.protocol._headers import decode_response, peek_correlation_id
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.protocol.messages.sasl_authenticate import (
@@ -19,8 +19,8 @@ from kafkaio.protocol.messages.sasl_handshake import (
     SaslHandshakeResponse,
 )
 from kafkaio.testing import Broker
-from kafkaio.testing.security.config import SecurityConfig
-from kafkaio.testing.security.oauthbearer import TokenClaims
+from kafkaio.testing._security.config import SecurityConfig
+from kafkaio.testing._security.oauthbearer import TokenClaims
 from tests.unit.testing.broker.calls import Caller, connect
 from tests.unit.testing.broker.logins import (
     PLAIN,

@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkaio.protocol.headers import encode_response, peek_correlation_id
+from kafkaio.protocol._headers import encode_response, peek_correlation_id
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kafkaio.protocol.messages.sasl_handshake import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from kafkaio.testing.broker.cut import Cut
-from kafkaio.testing.broker.faults import (
+from kafkaio.testing._broker.cut import Cut
+from kafkaio.testing._broker.faults import (
     Fault,
     close_at,
     delay,

@@ -2,9 +2,9 @@ from uuid import uuid4
 
 import pytest
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.broker.sessions import (
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._broker.sessions import (
     FetchSession,
     FetchSessions,
     SessionPartition,

@@ -6,7 +6,7 @@ import pytest
 
 from kafkaio.admin import Admin, ConfigChange, ConfigResource, ConfigResourceType
 from kafkaio.errors import BrokerError
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker
 from tests.support.telemetry import CODES, raw_codes
 

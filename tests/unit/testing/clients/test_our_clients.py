@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from kafkaio.consumer import Consumer
+from kafkaio._consumer import Consumer
+from kafkaio._producer import Producer
 from kafkaio.errors import Fenced
-from kafkaio.producer import Producer
 from kafkaio.testing import Broker, delay, duplicate, reorder
-from kafkaio.testing.broker.faults import Fault
+from kafkaio.testing._broker.faults import Fault
 from kafkaio.types import TopicPartition
 from tests.support.patience import HANGS
 

@@ -10,7 +10,7 @@ import pytest
 import kafkaio
 from kafkaio import messages
 from kafkaio.testing import Broker, SecurityConfig
-from kafkaio.testing.security.principals import NoPrincipal, PrincipalRules
+from kafkaio.testing._security.principals import NoPrincipal, PrincipalRules
 
 OF_SASL = {
     "sasl_mechanism": "SCRAM-SHA-512",

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from uuid import UUID, uuid5
 
-from kafkaio.testing.groups.cluster_port import Ended, KeyValue, Stored
+from kafkaio.testing._groups.cluster_port import Ended, KeyValue, Stored
 
 NAMESPACE = UUID(int=1)
 

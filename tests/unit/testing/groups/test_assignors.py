@@ -5,7 +5,7 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaio.testing.groups.assignors import ASSIGNORS, Spec, range_, uniform
+from kafkaio.testing._groups.assignors import ASSIGNORS, Spec, range_, uniform
 
 T, U = UUID(int=1), UUID(int=2)
 

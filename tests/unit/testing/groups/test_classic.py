@@ -5,12 +5,12 @@ from math import inf
 
 import pytest
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.classic_member import JoinRequest, State, SyncRequest
 
 
 class Driver:

@@ -5,21 +5,21 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkaio.protocol.codec import encode
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._codec import encode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.consumer_protocol_subscription import (
     ConsumerProtocolSubscription,
 )
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
-from kafkaio.testing.groups.control import CoordinatorControl
-from kafkaio.testing.groups.coordinator import GroupCoordinator
-from kafkaio.testing.groups.kip848 import Kip848Group
-from kafkaio.testing.groups.kip848_member import Kip848Heartbeat
-from kafkaio.testing.groups.offsets import Committed
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.classic_member import JoinRequest, State, SyncRequest
+from kafkaio.testing._groups.control import CoordinatorControl
+from kafkaio.testing._groups.coordinator import GroupCoordinator
+from kafkaio.testing._groups.kip848 import Kip848Group
+from kafkaio.testing._groups.kip848_member import Kip848Heartbeat
+from kafkaio.testing._groups.offsets import Committed
 from tests.unit.testing.groups.fake_cluster_port import FakeClusterPort
 
 DAY_MS = 86_400_000

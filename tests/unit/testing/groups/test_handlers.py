@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from kafkaio.protocol.api_keys import ApiKey
-from kafkaio.protocol.codec import decode, encode
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.message import Request, Response
+from kafkaio.protocol._api_keys import ApiKey
+from kafkaio.protocol._codec import decode, encode
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages import consumer_group_heartbeat as beats
 from kafkaio.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -50,7 +50,7 @@ from kafkaio.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
 )
 from kafkaio.testing import Broker
-from kafkaio.testing.groups.coordinator import coordinator_of
+from kafkaio.testing._groups.coordinator import coordinator_of
 
 AnswerT = TypeVar("AnswerT", bound=Response)
 SUBSCRIPTION = b"\x00\x01" + encode(ConsumerProtocolSubscription(topics=["t"]), 1)

@@ -7,19 +7,19 @@ import struct
 import pytest
 from hypothesis import given, settings
 
-from kafkaio.protocol.codec import decode, encode
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.journal import Group, Journal
-from kafkaio.testing.groups.kip848 import Kip848Group
-from kafkaio.testing.groups.kip848_records import Kind, image_of
-from kafkaio.testing.groups.record_formats import (
+from kafkaio.protocol._codec import decode, encode
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.journal import Group, Journal
+from kafkaio.testing._groups.kip848 import Kip848Group
+from kafkaio.testing._groups.kip848_records import Kind, image_of
+from kafkaio.testing._groups.record_formats import (
     ClassicMemberMetadata,
     CurrentAssignmentValue,
     MemberValue,
     TopicPartitionsWithEpochs,
 )
-from kafkaio.testing.groups.records import key_parts, part_key
+from kafkaio.testing._groups.records import key_parts, part_key
 from tests.unit.testing.groups.fake_cluster_port import FakeClusterPort
 from tests.unit.testing.groups.test_kip848 import Driver
 from tests.unit.testing.groups.test_kip848_laws import STEPS, step

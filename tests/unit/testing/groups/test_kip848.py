@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.groups.assignors import Slot
-from kafkaio.testing.groups.kip848 import Kip848Group, Reply
-from kafkaio.testing.groups.kip848_member import Kip848Heartbeat
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._groups.assignors import Slot
+from kafkaio.testing._groups.kip848 import Kip848Group, Reply
+from kafkaio.testing._groups.kip848_member import Kip848Heartbeat
 from tests.unit.testing.groups.fake_cluster_port import FakeClusterPort
 
 TOPIC = frozenset({"t"})

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from kafkaio.protocol.codec import encode
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._codec import encode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.consumer_protocol_assignment import (
     ConsumerProtocolAssignment,
     TopicPartition,
@@ -20,15 +20,15 @@ from kafkaio.protocol.messages.consumer_protocol_subscription import (
     TopicPartition as OwnedTopic,
 )
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
-from kafkaio.testing.broker.group_config import GroupConfig
-from kafkaio.testing.broker.refusal import Refusal
-from kafkaio.testing.groups import mixed
-from kafkaio.testing.groups.classic import ClassicGroup
-from kafkaio.testing.groups.classic_member import JoinRequest, State, SyncRequest
-from kafkaio.testing.groups.describe import describe_kip848_member
-from kafkaio.testing.groups.embedded_protocol import read_assignment
-from kafkaio.testing.groups.kip848 import Downgrade
-from kafkaio.testing.groups.migration import downgraded, upgraded
+from kafkaio.testing._broker.group_config import GroupConfig
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._groups import mixed
+from kafkaio.testing._groups.classic import ClassicGroup
+from kafkaio.testing._groups.classic_member import JoinRequest, State, SyncRequest
+from kafkaio.testing._groups.describe import describe_kip848_member
+from kafkaio.testing._groups.embedded_protocol import read_assignment
+from kafkaio.testing._groups.kip848 import Downgrade
+from kafkaio.testing._groups.migration import downgraded, upgraded
 from tests.unit.testing.groups.fake_cluster_port import FakeClusterPort
 from tests.unit.testing.groups.test_kip848 import Driver, numbers
 

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from kafkaio.testing.groups.offsets import Committed
-from kafkaio.testing.groups.records import (
+from kafkaio.testing._groups.offsets import Committed
+from kafkaio.testing._groups.records import (
     GroupImage,
     group_value,
     offset_value,

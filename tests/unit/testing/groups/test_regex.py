@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaio.testing.groups.regex import InvalidPatternError, compile_re2, is_re2
+from kafkaio.testing._groups.regex import InvalidPatternError, compile_re2, is_re2
 
 #: As ConsumerGroupHeartbeat v1 answered for each; 128 for the refused.
 TAKEN = [

@@ -7,9 +7,9 @@ import threading
 import pytest
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from kafkaio.testing.kafka.certs import make_certificates
-from kafkaio.testing.kafka.properties import Tls
-from kafkaio.testing.security.files import Certificates
+from kafkaio.testing._security.files import Certificates
+from kafkaio.testing.kafka._certs import make_certificates
+from kafkaio.testing.kafka._properties import Tls
 
 
 @pytest.fixture(scope="module")

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio.testing.kafka import docker
-from kafkaio.testing.kafka.docker import (
+from kafkaio.testing.kafka import _docker as docker
+from kafkaio.testing.kafka._docker import (
     DockerCluster,
     can_contain,
     docker_answers,
     environment,
     environment_name,
 )
-from kafkaio.testing.kafka.options import ClusterOptions
-from kafkaio.testing.kafka.properties import Plan
-from kafkaio.testing.kafka.releases import KafkaNotStarted, find_release
-from kafkaio.testing.kafka.wire import Address, ClusterView
+from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._properties import Plan
+from kafkaio.testing.kafka._releases import KafkaNotStarted, find_release
+from kafkaio.testing.kafka._wire import Address, ClusterView
 
 
 @dataclass

@@ -5,16 +5,16 @@ import struct
 
 import pytest
 
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.protocol.headers import decode_response, encode_request
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._headers import decode_response, encode_request
 from kafkaio.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
 )
 from kafkaio.testing.kafka import KafkaNotStarted, TopicNotCreated, real_kafka
-from kafkaio.testing.kafka.source import KAFKA_VARIABLE
-from kafkaio.testing.kafka.wire import metadata
+from kafkaio.testing.kafka._source import KAFKA_VARIABLE
+from kafkaio.testing.kafka._wire import metadata
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def test_a_start_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(*_: object) -> int:
         raise OSError("no port")
 
-    monkeypatch.setattr("kafkaio.testing.broker.listener.TcpListener.open", refuse)
+    monkeypatch.setattr("kafkaio.testing._broker.listener.TcpListener.open", refuse)
     with pytest.raises(OSError, match="no port"), real_kafka():
         pass
 

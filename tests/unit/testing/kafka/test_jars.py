@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio.testing.kafka import jars
-from kafkaio.testing.kafka.jars import Jar, cache_directory, fetch_jars
-from kafkaio.testing.kafka.releases import KafkaNotStarted
+from kafkaio.testing.kafka import _jars as jars
+from kafkaio.testing.kafka._jars import Jar, cache_directory, fetch_jars
+from kafkaio.testing.kafka._releases import KafkaNotStarted
 
 CONTENT = b"a jar"
 JAR = Jar(

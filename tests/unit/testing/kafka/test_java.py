@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio.testing.kafka.java import (
+from kafkaio.testing.kafka._java import (
     ClassArchive,
     Java,
     find_java,
     java_version,
     jvm_flags,
 )
-from kafkaio.testing.kafka.releases import KafkaNotStarted
+from kafkaio.testing.kafka._releases import KafkaNotStarted
 
 
 def fake_java(directory: Path, version: str) -> Path:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka.embedded import EmbeddedCluster
-from kafkaio.testing.kafka.guard import Guard
-from kafkaio.testing.kafka.kdc import Kdc
-from kafkaio.testing.kafka.launcher import Launcher
-from kafkaio.testing.kafka.nodes import Node
-from kafkaio.testing.kafka.options import ClusterOptions
-from kafkaio.testing.kafka.releases import KafkaNotStarted, find_release
+from kafkaio.testing.kafka._embedded import EmbeddedCluster
+from kafkaio.testing.kafka._guard import Guard
+from kafkaio.testing.kafka._kdc import Kdc
+from kafkaio.testing.kafka._launcher import Launcher
+from kafkaio.testing.kafka._nodes import Node
+from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._releases import KafkaNotStarted, find_release
 
 
 def never(node: Node, command: Sequence[str | Path]) -> None:
@@ -24,7 +24,7 @@ def test_missing_programs_are_named_with_their_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("kafkaio.testing.kafka.kdc._MORE_PLACES", ())
+    monkeypatch.setattr("kafkaio.testing.kafka._kdc._MORE_PLACES", ())
     with pytest.raises(KafkaNotStarted) as caught:
         Kdc(tmp_path / "kdc", never)
     said = str(caught.value)

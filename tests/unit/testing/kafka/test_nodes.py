@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio.testing.kafka.guard import Guard, watch
-from kafkaio.testing.kafka.nodes import Node, free_ports
+from kafkaio.testing.kafka._guard import Guard, watch
+from kafkaio.testing.kafka._nodes import Node, free_ports
 
 WAIT = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + WAIT

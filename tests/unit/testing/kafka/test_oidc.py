@@ -11,7 +11,7 @@ from joserfc.jwk import KeySet
 
 from kafkaio.errors import AuthenticationError
 from kafkaio.security import ClientCredentials
-from kafkaio.testing.kafka.oidc import Issuer
+from kafkaio.testing.kafka._oidc import Issuer
 from kafkaio.types import Token
 
 SECRETS = {"orders": "a secret/1"}

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kafkaio.testing.kafka.options import ClusterOptions
-from kafkaio.testing.kafka.properties import (
+from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._properties import (
     FAST,
     KerberosService,
     Plan,
@@ -16,8 +16,8 @@ from kafkaio.testing.kafka.properties import (
     spell,
     zookeeper_properties,
 )
-from kafkaio.testing.kafka.releases import find_release
-from kafkaio.testing.kafka.zookeeper import forget_after
+from kafkaio.testing.kafka._releases import find_release
+from kafkaio.testing.kafka._zookeeper import forget_after
 
 KRAFT = find_release("4.3")
 OLD = find_release("2.8")

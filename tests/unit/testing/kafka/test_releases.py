@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from kafkaio.testing.kafka.jars import Jar, pinned
-from kafkaio.testing.kafka.options import ClusterOptions
-from kafkaio.testing.kafka.releases import (
+from kafkaio.testing.kafka._jars import Jar, pinned
+from kafkaio.testing.kafka._options import ClusterOptions
+from kafkaio.testing.kafka._releases import (
     DEFAULT_VERSION,
     RELEASES,
     KafkaNotStarted,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kafkaio.testing.kafka import source
-from kafkaio.testing.kafka.cluster import Cluster
-from kafkaio.testing.kafka.docker import DockerCluster
-from kafkaio.testing.kafka.source import (
+from kafkaio.testing.kafka import _source as source
+from kafkaio.testing.kafka._cluster import Cluster
+from kafkaio.testing.kafka._docker import DockerCluster
+from kafkaio.testing.kafka._source import (
     BOOTSTRAP_VARIABLE,
     ExternalCluster,
     parse_bootstrap,

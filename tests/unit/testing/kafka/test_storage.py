@@ -9,7 +9,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaio.testing.kafka.storage import (
+from kafkaio.testing.kafka._storage import (
     SCRAM_ITERATIONS,
     bootstrap_checkpoint,
     feature_record,

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from kafkaio.testing.kafka.topics import NewTopic, is_usable, make_topic
-from kafkaio.testing.kafka.wire import (
+from kafkaio.testing.kafka._topics import NewTopic, is_usable, make_topic
+from kafkaio.testing.kafka._wire import (
     Address,
     ClusterView,
     Partition,

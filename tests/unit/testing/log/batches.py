@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kafkaio._records.batch import Compression, encode_batch, read_batches
-from kafkaio.testing.log import Log
+from kafkaio.testing._log import Log
 from kafkaio.types import Record
 
 NOW = 1_700_000_000_000

@@ -13,7 +13,7 @@ from kafkaio._records.batch import (
     control_batch,
     read_batches,
 )
-from kafkaio.testing.log import Log, LogConfig, MemoryStorage
+from kafkaio.testing._log import Log, LogConfig, MemoryStorage
 from tests.unit.testing.log.batches import NOW, batch, contents, keyed, values
 
 CONFIG = LogConfig(cleanup_policy="compact", delete_retention_ms=1000)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kafkaio.testing.log import Log, LogConfig
+from kafkaio.testing._log import Log, LogConfig
 from tests.unit.testing.log.batches import NOW, batch, contents, keyed
 from tests.unit.testing.log.crash import CrashStorage, PowerCut
 

@@ -9,8 +9,8 @@ import pytest
 
 from kafkaio._records._impl import crc32c
 from kafkaio._records.batch import Compression, encode_batch, read_batches
-from kafkaio.protocol.error_codes import ErrorCode
-from kafkaio.testing.log import (
+from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.testing._log import (
     BatchListTooLargeError,
     BatchTooLargeError,
     CorruptBatchError,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kafkaio._records.batch import Compression, encode_batch, read_batches
-from kafkaio.testing.log import Log, LogConfig, MemoryStorage, OffsetOutOfRangeError
+from kafkaio.testing._log import Log, LogConfig, MemoryStorage, OffsetOutOfRangeError
 from tests.unit.testing.log.batches import NOW, contents
 
 CONFIG = LogConfig(

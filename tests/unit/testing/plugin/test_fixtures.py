@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio.client import Client
+from kafkaio._client import Client
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.testing.kafka import ClusterOptions, Kafka
-from kafkaio.testing.kafka.embedded import EmbeddedCluster
-from kafkaio.testing.kafka.source import BOOTSTRAP_VARIABLE, KAFKA_VARIABLE
+from kafkaio.testing.kafka._embedded import EmbeddedCluster
+from kafkaio.testing.kafka._source import BOOTSTRAP_VARIABLE, KAFKA_VARIABLE
 
 pytest_plugins = ("pytester",)
 
@@ -237,7 +237,7 @@ def test_topics_that_cannot_be_deleted_are_reported(
         monkeypatch.delenv(KAFKA_VARIABLE, raising=False)
         monkeypatch.setenv(BOOTSTRAP_VARIABLE, theirs.bootstrap_servers)
         monkeypatch.setattr(
-            "kafkaio.testing.kafka.topics.delete_topics",
+            "kafkaio.testing.kafka._topics.delete_topics",
             lambda _, names, __: dict.fromkeys(names, 29),
         )
         source = "def test_it(kafka_topic): pass"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from kafkaio.testing import pytest_plugin
-from kafkaio.testing.kafka.releases import KafkaNotStarted
-from kafkaio.testing.kafka.source import KAFKA_VARIABLE
+from kafkaio.testing.kafka._releases import KafkaNotStarted
+from kafkaio.testing.kafka._source import KAFKA_VARIABLE
 
 
 @dataclass

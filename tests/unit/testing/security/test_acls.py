@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kafkaio.testing.security.acls import (
+from kafkaio.testing._security.acls import (
     CLUSTER_NAME,
     Acl,
     AclFilter,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaio.testing.security.oauthbearer import unsecured
+from kafkaio.testing._security.oauthbearer import unsecured
 from tests.unit.testing.broker.logins import unsigned
 
 

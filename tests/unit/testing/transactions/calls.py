@@ -34,8 +34,8 @@ from kafkaio.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from kafkaio.testing.broker.batches import batches_of
-from kafkaio.testing.log.segment import decode
+from kafkaio.testing._broker.batches import batches_of
+from kafkaio.testing._log.segment import decode
 from tests.unit.testing.broker.calls import Caller, fetch, produce
 
 

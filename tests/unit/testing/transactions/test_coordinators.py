@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from kafkaio.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kafkaio.protocol.messages.list_transactions import ListTransactionsRequest
@@ -17,20 +17,20 @@ from kafkaio.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from kafkaio.testing import Broker, GroupConfig
-from kafkaio.testing.broker.batches import batches_of
-from kafkaio.testing.log.formats import (
+from kafkaio.testing._broker.batches import batches_of
+from kafkaio.testing._log.formats import (
     AbortedTransaction,
     read_producer_snapshot,
     read_transaction_index,
 )
-from kafkaio.testing.log.segment import decode
-from kafkaio.testing.transactions.records import (
+from kafkaio.testing._log.segment import decode
+from kafkaio.testing._transactions.records import (
     read_key,
     read_value,
     transaction_key,
     transaction_value,
 )
-from kafkaio.testing.transactions.transaction import Transaction, TransactionState
+from kafkaio.testing._transactions.transaction import Transaction, TransactionState
 from tests.unit.testing.broker.calls import connect, started
 from tests.unit.testing.transactions.calls import (
     MARKERS,

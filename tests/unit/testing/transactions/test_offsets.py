@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kafkaio.protocol.codec import encode
+from kafkaio.protocol._codec import encode
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
 )

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kafkaio.protocol.error_codes import ErrorCode
+from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.testing import Broker
-from kafkaio.testing.broker.faults import (
+from kafkaio.testing._broker.faults import (
     delay,
     disconnect_after_write,
     duplicate,
