@@ -11,20 +11,6 @@ from collections.abc import Iterable
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = [
-    "check_group",
-    "check_partition",
-    "check_topic",
-    "count_of",
-    "level_of",
-    "offset_of",
-    "partition_of",
-    "partitions_of",
-    "seconds_of",
-    "topics_of",
-    "type_name",
-]
-
 
 def check_topic(topic: object) -> None:
     """Check the name of a topic; whether it is legal is for the broker to say.

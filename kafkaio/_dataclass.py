@@ -17,8 +17,6 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-__all__ = ["constructor", "dataclass"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -44,8 +44,6 @@ from kafkaio.errors import (
 )
 from kafkaio.types import Record
 
-__all__ = ["exactly_once"]
-
 #: The wait after a transaction that was aborted.
 _BACKOFF: Final = Backoff(100, 10_000)
 

@@ -1,5 +1,3 @@
 """The command ``kafkaio``."""
 
-from kafkaio._cli.main import main
-
-__all__ = ["main"]
+from kafkaio._cli.main import main as main

@@ -21,20 +21,6 @@ from kafkaio.admin._types import (
     AclResourceType,
 )
 
-__all__ = [
-    "CLUSTER",
-    "BadAcl",
-    "Grant",
-    "Resource",
-    "Who",
-    "bindings_of",
-    "consumer_grants",
-    "filters_of",
-    "operation_of",
-    "principal_of",
-    "producer_grants",
-]
-
 #: A kind of resource and its name.
 Resource = tuple[AclResourceType, str]
 #: A resource and what may be done with it.

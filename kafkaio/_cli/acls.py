@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from kafkaio._cli.acl_arguments import Grant, Resource
     from kafkaio.admin import AclBinding, AclBindingFilter
 
-__all__ = ["acls"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _COLUMNS: Final = (

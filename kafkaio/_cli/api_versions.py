@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kafkaio._client import Client
     from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 
-__all__ = ["api_versions", "spoken"]
-
 _COLUMNS: Final = (
     *("broker", "api_key", "api", "broker_min", "broker_max"),
     *("client_min", "client_max", "highest"),

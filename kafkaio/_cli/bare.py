@@ -9,8 +9,6 @@ from kafkaio._cli.exits import CommandFailed, Exit
 from kafkaio._cli.parsing import Parser, add_formats
 from kafkaio._version import __version__
 
-__all__ = ["run_bare"]
-
 
 def run_bare(arguments: Sequence[str], output_format: str = "") -> int:
     """Run ``broker`` or ``log``; return the exit code.

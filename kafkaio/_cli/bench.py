@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Delivery, Producer
 
-__all__ = ["bench"]
-
 #: About so many latencies are measured; a sample costs the producer next to nothing.
 _SAMPLES: Final = 10_000
 #: Every so many records the clock is looked at.

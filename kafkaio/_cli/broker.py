@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from kafkaio._cli.parsing import Parser
 
-__all__ = ["add_command"]
-
 _COMMAND: Final = "kafkaio broker"
 _HOST: Final = "127.0.0.1"
 _PORT: Final = 9092

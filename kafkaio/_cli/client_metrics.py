@@ -15,8 +15,6 @@ from kafkaio._cli.session import Session
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, ConfigEntry, ConfigResource
 
-__all__ = ["client_metrics"]
-
 _COLUMNS: Final = ("name", "metrics", "interval_ms", "match")
 _CONFIGS: Final = {"metrics": "metrics", "interval_ms": "interval.ms", "match": "match"}
 

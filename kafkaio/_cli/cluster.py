@@ -13,8 +13,6 @@ from kafkaio._cli.session import Session
 if TYPE_CHECKING:
     from kafkaio.admin import ClusterDescription
 
-__all__ = ["cluster"]
-
 _BROKERS: Final = ("node_id", "host", "port", "rack", "is_fenced")
 
 

@@ -27,20 +27,6 @@ else:
     from rich_click import RichCommand as _Command
     from rich_click import RichGroup as _Group
 
-__all__ = [
-    "COMMON",
-    "DRY_RUN",
-    "YES",
-    "Command",
-    "Group",
-    "Root",
-    "asynchronous",
-    "command",
-    "common_options",
-    "pairs",
-    "typed_names",
-]
-
 #: Options of every command, which no command may use for something else.
 COMMON: Final = frozenset(
     {

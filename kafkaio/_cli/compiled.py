@@ -9,8 +9,6 @@ import click
 
 from kafkaio._cli.format import FormatError
 
-__all__ = ["Compiled"]
-
 T = TypeVar("T")
 
 

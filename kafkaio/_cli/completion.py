@@ -18,8 +18,6 @@ from kafkaio.errors import KafkaError
 if TYPE_CHECKING:
     from kafkaio.admin import Admin
 
-__all__ = ["complete_groups", "complete_topics", "completion"]
-
 #: How long Tab may take, in seconds; after that there are no names.
 _SECONDS = 1.0
 

@@ -17,8 +17,6 @@ from kafkaio.errors import KafkaError
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, ConfigChange, ConfigEntry, ConfigResource
 
-__all__ = ["KINDS", "config_changes", "configs", "is_secret"]
-
 #: Types of configs that a broker has, which is named by its node id.
 _OF_BROKERS: Final = frozenset({"broker", "broker logger"})
 

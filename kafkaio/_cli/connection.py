@@ -36,8 +36,6 @@ from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio._config.declaration import option_of
 from kafkaio.security._references import has_reference, parse_properties, resolve
 
-__all__ = ["VARIABLES", "Connection", "config_file", "secret_names"]
-
 #: Variables of the environment, and the option that each of them stands for.
 VARIABLES: Final[Mapping[str, str]] = {
     "KAFKAIO_BOOTSTRAP_SERVERS": "bootstrap.servers",

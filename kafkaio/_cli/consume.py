@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from kafkaio._consumer import Batch, Consumer
     from kafkaio.types import Record, TopicPartition
 
-__all__ = ["consume"]
-
 #: How long a commit may take when the command is interrupted.
 _COMMIT_SECONDS = 0.5
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from kafkaio._producer import Producer, ProducerStatistics, Transaction
     from kafkaio.types import Record, TopicPartition
 
-__all__ = ["copy"]
-
 #: How often offsets are committed.
 _COMMIT_SECONDS = 5.0
 #: How often it is looked whether transactions have come to the end.

@@ -17,9 +17,6 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from kafkaio.admin import Admin
 
-__all__ = ["elect"]
-
-
 elect: Group = Group("elect", help="Elect the leaders of partitions.")
 
 

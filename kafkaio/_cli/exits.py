@@ -21,17 +21,6 @@ from typing import Final
 from kafkaio._cli.terms import as_typed
 from kafkaio.errors import AdminErrors, KafkaError, UnsupportedVersion, UsageError
 
-__all__ = [
-    "CommandFailed",
-    "Exit",
-    "code_of",
-    "code_of_items",
-    "lines_of",
-    "short",
-    "usage",
-    "visible",
-]
-
 
 class Exit(IntEnum):
     """The exit codes of all commands."""

@@ -11,8 +11,6 @@ from kafkaio._cli.exits import CommandFailed, Exit
 from kafkaio._cli.output import Table
 from kafkaio._cli.session import Session
 
-__all__ = ["features"]
-
 _COLUMNS: Final = ("feature", "level", "supported_min", "supported_max")
 _Kind: TypeAlias = Literal["UPGRADE", "SAFE_DOWNGRADE", "UNSAFE_DOWNGRADE"]
 _UPDATED: Final = ("feature", "level_before", "level")

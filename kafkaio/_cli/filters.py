@@ -22,8 +22,6 @@ from typing import Final, NamedTuple, TypeAlias
 from kafkaio._cli.format import FormatError
 from kafkaio.types import Record
 
-__all__ = ["Filter", "compile_filter"]
-
 Filter: TypeAlias = Callable[[Record], bool]
 _Value: TypeAlias = int | bytes | None
 _Read: TypeAlias = Callable[[Record], _Value]

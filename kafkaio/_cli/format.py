@@ -31,17 +31,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-__all__ = [
-    "FormatError",
-    "Headers",
-    "Literal",
-    "Number",
-    "Part",
-    "Text",
-    "escape",
-    "scan",
-]
-
 
 class FormatError(ValueError):
     """A format is wrong; the message has the format, and a caret under the place.

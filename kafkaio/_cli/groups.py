@@ -21,8 +21,6 @@ from kafkaio.errors import KafkaError
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, GroupDescription, GroupListing, GroupMember
 
-__all__ = ["STATES", "TYPES", "groups"]
-
 groups: Group = Group("groups", help="List, describe, reset and delete groups.")
 
 #: The values of `kafkaio.GroupType` and `kafkaio.GroupState`, which are not loaded for
@@ -71,7 +69,7 @@ async def _listed(
     regex: bool,
     states: Sequence[str],
     types: Sequence[str],
-    timeout: float | None = None,  # noqa: ASYNC109
+    timeout: float | None = None,
 ) -> list[GroupListing]:
     """Return the groups that are meant."""
     known = await admin.list_groups(

@@ -10,8 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-__all__ = ["command_for", "option_hint", "subcommand_for"]
-
 #: Commands of other tools, without the ``kafka-`` before them.
 _COMMANDS: Final[Mapping[str, str]] = {
     "consumer-groups": "groups",

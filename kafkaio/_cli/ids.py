@@ -14,8 +14,6 @@ from uuid import UUID
 
 import click
 
-__all__ = ["DirectoryId", "Id"]
-
 #: An id that could be taken for an option. No option is as long and without a ``=``.
 _DASHED: Final = re.compile(r"-[\w-]{21}", re.ASCII)
 _BASE64: Final = re.compile(r"[\w-]{22}", re.ASCII)

@@ -21,8 +21,6 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, GroupLag
 
-__all__ = ["lag", "watching"]
-
 
 def watching(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options of commands that look again and again."""
@@ -123,7 +121,7 @@ class _View:
     )
     seen_at: float | None = None
 
-    async def ask(self, timeout: float | None) -> Mapping[str, Any]:  # noqa: ASYNC109
+    async def ask(self, timeout: float | None) -> Mapping[str, Any]:
         """Ask for the lag of the groups that are meant now."""
         is_regex = self.options["regex"]
         names = list(dict.fromkeys(self.groups))

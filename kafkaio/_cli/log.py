@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from kafkaio._cli.parsing import Parser
 
-__all__ = ["add_commands"]
-
 Row = Mapping[str, Any]
 
 

@@ -16,8 +16,6 @@ from kafkaio._cli.values import partition_row
 if TYPE_CHECKING:
     from kafkaio.admin import LogDirectory
 
-__all__ = ["log_dirs"]
-
 _DIRECTORY: Final = (
     *("broker", "path", "error", "is_cordoned", "total_bytes", "usable_bytes"),
     *("replica_count", "replica_bytes"),

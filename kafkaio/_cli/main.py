@@ -20,8 +20,6 @@ from kafkaio.errors import KafkaError
 if TYPE_CHECKING:
     from kafkaio._cli.given import Given
 
-__all__ = ["main"]
-
 _UTF_8: Final = frozenset({"utf-8", "utf8"})
 _INSTALL = "needs more packages: pip install 'kafkaio[cli]'"
 

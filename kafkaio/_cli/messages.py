@@ -16,15 +16,6 @@ from kafkaio.errors import ProtocolError
 from kafkaio.protocol._api_keys import ApiKey, request_type
 from kafkaio.protocol._message import Field, Request, Response, Struct
 
-__all__ = [
-    "MessageError",
-    "describe",
-    "find_request",
-    "from_json",
-    "requests",
-    "to_json",
-]
-
 
 class MessageError(ValueError):
     """JSON does not fit a message; the message has the path of the field."""

@@ -24,15 +24,6 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, TopicDescription
 
-__all__ = [
-    "Replicas",
-    "clear_throttle",
-    "replicas_of",
-    "set_throttle",
-    "wait_until_moved",
-    "wait_until_seen",
-]
-
 Replicas: TypeAlias = Mapping[TopicPartition, tuple[int, ...]]
 
 _POLL_SECONDS: Final = 0.25

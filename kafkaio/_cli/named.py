@@ -14,17 +14,6 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from kafkaio.admin import Admin
 
-__all__ = [
-    "brokers_there",
-    "by_name",
-    "known_brokers",
-    "no_group",
-    "not_of_consumers",
-    "partition_name",
-    "partition_of",
-    "partitions_meant",
-]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from kafkaio._cli.session import Session
 from kafkaio.types import TopicPartition
 
-__all__ = ["ages"]
-
 #: How long to wait for the records. Partitions without one then have no age.
 _SECONDS = 3.0
 #: Brokers answer with a whole batch in any case: no more than one is wanted.

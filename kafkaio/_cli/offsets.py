@@ -23,8 +23,6 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, TopicDescription
 
-__all__ = ["ends_of", "offsets", "partitions_of"]
-
 
 @command("offsets", help="Show offsets of partitions.")
 @click.argument(

@@ -24,8 +24,6 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-__all__ = ["Column", "Output", "Table", "cell", "drawn", "error_row", "plain"]
-
 Row = Mapping[str, object]
 
 

@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-__all__ = ["Parser", "add_formats"]
-
 
 class Parser(argparse.ArgumentParser):
     """A parser that reports an error in one line, without the usage."""

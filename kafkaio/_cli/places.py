@@ -29,8 +29,6 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from kafkaio._consumer import Consumer
 
-__all__ = ["BEGINNING", "PLACES", "Place", "Places", "find_places", "partitions_of"]
-
 _NAMES: Final = {
     "beginning": "earliest",
     "start": "earliest",

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kafkaio._cli.sending import Sending
     from kafkaio._cli.session import Session
 
-__all__ = ["produce"]
-
 
 class _Options(TypedDict):
     """The options of the command."""

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-__all__ = ["Progress"]
-
 
 class Progress:
     """Counts records or others, and shows it at a terminal; for ``with``.

@@ -16,8 +16,6 @@ from kafkaio._cli.session import Session
 if TYPE_CHECKING:
     from kafkaio.admin import QuorumDescription, QuorumReplica, RaftEndpoint
 
-__all__ = ["quorum"]
-
 _STATUS: Final = (
     *("leader", "leader_epoch", "high_watermark", "max_follower_lag"),
     *("voters", "observers"),

@@ -11,8 +11,6 @@ from typing import Literal
 from kafkaio._cli.sizes import BadSize, size_of
 from kafkaio.admin._types import QuotaEntity, QuotaFilter, QuotaName
 
-__all__ = ["BadQuota", "entity_of", "filter_of", "quota_of", "quotas_of"]
-
 
 class BadQuota(Exception):
     """Options make no quota; the message says why in one line."""

@@ -17,8 +17,6 @@ from kafkaio._cli.session import Session
 if TYPE_CHECKING:
     from kafkaio.admin import QuotaEntity, QuotaName
 
-__all__ = ["quotas"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _KINDS: Final = ("user", "client_id", "ip")

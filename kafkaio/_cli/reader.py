@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kafkaio._cli.session import Session
     from kafkaio._consumer import Batch, Consumer
 
-__all__ = ["NO_GROUP", "Reading", "Until", "begin"]
-
 #: Options of a consumer that commits nothing, whatever a profile says.
 NO_GROUP: Final[Mapping[str, object]] = {"group_id": None, "enable_auto_commit": False}
 #: How often it is looked whether partitions are at their ends without more records.

@@ -25,8 +25,6 @@ from kafkaio._cli.format import (
     scan,
 )
 
-__all__ = ["FormatReader", "InputError", "Reader", "Written"]
-
 
 class InputError(ValueError):
     """The input does not have the format; the message says where and why."""

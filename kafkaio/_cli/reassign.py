@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from kafkaio._cli.moves import Replicas
     from kafkaio.admin import Admin
 
-__all__ = ["reassign"]
-
 _MOVES: Final = ("topic", "partition", "before", "after")
 _STATES: Final = ("topic", "partition", "replicas", "wanted", "state")
 _FILE: Final = click.argument("file", metavar="FILE")

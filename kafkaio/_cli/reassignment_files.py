@@ -12,16 +12,6 @@ from typing import Final
 
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "BROKER_THROTTLES",
-    "TOPIC_THROTTLES",
-    "BadFile",
-    "assignment_document",
-    "read_assignment",
-    "read_topics",
-    "throttled_replicas",
-]
-
 #: The rates in bytes per second that a broker sends and fetches throttled replicas at.
 BROKER_THROTTLES: Final[tuple[str, str]] = (
     "leader.replication.throttled.rate",

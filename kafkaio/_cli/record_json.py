@@ -13,8 +13,6 @@ from typing import Final, TypeVar
 from kafkaio._cli.reading import InputError, Written
 from kafkaio.types import Record, TimestampType
 
-__all__ = ["JsonReader", "envelope_of", "json_of"]
-
 _TYPES: Final = {
     TimestampType.NONE: "none",
     TimestampType.CREATE: "create",

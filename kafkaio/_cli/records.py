@@ -21,8 +21,6 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from kafkaio.admin import Admin
 
-__all__ = ["records"]
-
 _LATEST: Final = "latest"
 _COLUMNS: Final = ("topic", "partition", "start_before", "start", "deleted")
 

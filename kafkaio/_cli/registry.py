@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["BARE", "COMMANDS", "Entry"]
-
 
 class Entry(NamedTuple):
     """Where a command is, and what it does in a few words.

@@ -29,8 +29,6 @@ from kafkaio._cli.format import (
 )
 from kafkaio.types import Record, TimestampType
 
-__all__ = ["Renderer", "compile_format", "compile_kcat_format"]
-
 Renderer: TypeAlias = Callable[[Record], bytes]
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from kafkaio._consumer import Batch, Consumer
     from kafkaio.types import Record, TopicPartition
 
-__all__ = ["replay"]
-
 #: How many records of a partition wait, before it is paused.
 _AHEAD = 1000
 #: Records that are ahead of their time by less are sent at once.

@@ -26,8 +26,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kafkaio.types import TopicPartition
 
-__all__ = ["Impossible", "moved_replicas", "plan"]
-
 
 class Impossible(Exception):
     """There is no such plan; the message says why in one line."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from kafkaio._client import Destination
     from kafkaio.protocol._message import Request, Response, Struct
 
-__all__ = ["request"]
-
 _SHOWN = ("name", "api_key", "versions")
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from kafkaio.admin import Admin, OffsetReset
     from kafkaio.admin._types import OffsetTarget
 
-__all__ = ["add_reset"]
-
 _FLAGS = ("to_earliest", "to_latest", "to_current")
 _VALUES = ("to_datetime", "to_offset", "by_duration", "shift_by", "from_file")
 

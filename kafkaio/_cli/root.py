@@ -9,8 +9,6 @@ import click
 from kafkaio._cli.command import SETTINGS, Root, common_options
 from kafkaio._version import __version__
 
-__all__ = ["root"]
-
 
 def _version(context: click.Context, parameter: click.Parameter, value: object) -> None:
     del parameter

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from kafkaio._cli.session import Session
     from kafkaio._producer import Delivery, Producer
 
-__all__ = ["Sending", "Sent", "failures", "show_sent"]
-
 #: How many deliveries wait to be looked at, before those that are done are.
 _LOOK_EVERY: Final = 1000
 #: How many failures are printed.

@@ -29,17 +29,15 @@ if TYPE_CHECKING:
     from kafkaio.admin import Admin
     from kafkaio.types import TopicPartition
 
-__all__ = ["Session", "ask_secret"]
-
 #: How long a command waits for connections to close.
 _CLOSE_SECONDS = 0.5
 
 
 class _Startable(Protocol):
-    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def start(self, timeout: float | None = None) -> None:
         """Connect."""
 
-    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def close(self, timeout: float | None = None) -> None:
         """Disconnect."""
 
 

@@ -19,8 +19,6 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, ShareGroupDescription
 
-__all__ = ["share_groups"]
-
 _LISTED: Final = ("group", "state", "coordinator")
 _MEMBERS: Final = (
     *("group", "state", "member_id", "client_id", "host"),

@@ -14,8 +14,6 @@ from kafkaio.types import Record
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ArrowSink", "JsonSink", "Sink", "TextSink", "line_of"]
-
 
 class Sink(Protocol):
     """Takes records of one partition after those of another."""

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["BadSize", "size_of"]
-
 _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([A-Za-z]*)")
 _UNITS: Final[Mapping[str, int]] = {
     "": 1,

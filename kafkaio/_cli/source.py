@@ -11,8 +11,6 @@ import anyio
 
 from kafkaio._cli.exits import CommandFailed, Exit
 
-__all__ = ["pieces", "text_of"]
-
 _SIZE: Final = 256 * 1024
 
 

@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["CALLS", "OTHER_NAMES", "as_typed"]
-
 #: Methods that messages advise to call, and the commands that do the same.
 CALLS: Final[Mapping[str, str]] = {"fence_producers": "kafkaio transactions fence"}
 #: Arguments of Admin whose names differ from the parameters of commands.

@@ -18,8 +18,6 @@ from kafkaio._cli.values import duration_of
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, DelegationToken
 
-__all__ = ["tokens"]
-
 _HIDDEN: Final = "[hidden]"
 _COLUMNS: Final = (
     *("token_id", "owner", "requester", "renewers"),

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
         PartitionDescription,
     )
 
-__all__ = ["topics"]
-
 #: How long to wait for sizes: a broker that is down is worth no more.
 _LOG_DIRS_SECONDS = 5.0
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
         TransactionDescription,
     )
 
-__all__ = ["transactions"]
-
 _LISTED: Final = ("transactional_id", "producer_id", "state", "coordinator")
 _DESCRIBED: Final = (
     *("transactional_id", "coordinator", "state", "producer_id", "producer_epoch"),

@@ -13,8 +13,6 @@ from kafkaio._cli.exits import CommandFailed, Exit
 from kafkaio._cli.output import Table
 from kafkaio._cli.session import Session, ask_secret
 
-__all__ = ["users"]
-
 _VARIABLE: Final = "KAFKAIO_NEW_PASSWORD"
 #: Kafka's limit. Hashing for longer would only delay its answer.
 _MOST_ITERATIONS: Final = 16_384

@@ -13,19 +13,6 @@ import click
 from kafkaio._cli.exits import CommandFailed
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "MOST_SECONDS",
-    "Seconds",
-    "chosen",
-    "duration_of",
-    "has_pattern",
-    "moment_of",
-    "partition_row",
-    "partitions_of_topic",
-    "time_at",
-    "time_of",
-]
-
 #: What a request can carry as milliseconds, which is 24 days.
 MOST_SECONDS: Final = 2_147_483
 _GLOB = re.compile(r"[*?\[]")

@@ -21,8 +21,6 @@ from kafkaio._cli.output import Row, Table, drawn
 from kafkaio._cli.session import Session
 from kafkaio.errors import KafkaError, UsageError
 
-__all__ = ["Look", "watch"]
-
 #: How long a look may take before the watch says that there is no answer. The first one
 #: ends the command if it fails, so it has all the time that a call has.
 _LOOK_SECONDS: Final = 5.0

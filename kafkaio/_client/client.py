@@ -37,8 +37,6 @@ from kafkaio.types import (
 if TYPE_CHECKING:
     from kafkaio._client.offsets import Moment
 
-__all__ = ["Client", "cluster_of"]
-
 
 class Client(Closeable):
     """Sends any request of the Kafka protocol to the broker that can answer it.
@@ -138,7 +136,7 @@ class Client(Closeable):
     def _abandon(self) -> None:
         self._life.soon(self._cluster.abandon)
 
-    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def start(self, timeout: float | None = None) -> None:
         """Connect to the cluster, and return when a broker has described it.
 
         If the call fails or is cancelled, the client is closed.
@@ -154,7 +152,7 @@ class Client(Closeable):
         """
         await self._cluster.start(timeout)
 
-    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def close(self, timeout: float | None = None) -> None:
         """Close all connections and end all background tasks. May be called again.
 
         Calls that wait on the client raise ClosedError. Nothing is sent any more, so
@@ -177,7 +175,7 @@ class Client(Closeable):
         request: Request[ResponseT],
         to: Destination = ANY,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> ResponseT:
         """Send a request to a broker and return the answer.
 
@@ -223,7 +221,7 @@ class Client(Closeable):
         self,
         topics: str | Iterable[str] | re.Pattern[str],
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, list[int]]:
         """Return the partitions of topics; asks a broker, creates no topic.
 
@@ -255,7 +253,7 @@ class Client(Closeable):
         topics: str | Iterable[str] | re.Pattern[str],
         *,
         skip_unknown: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, FoundTopic]:
         """Return the ids and partitions of topics, which belong together.
 
@@ -290,7 +288,7 @@ class Client(Closeable):
         self,
         topics: str | Iterable[str],
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, UUID]:
         """Return the ids of topics (KIP-516); asks a broker, creates no topic.
 
@@ -330,7 +328,7 @@ class Client(Closeable):
         isolation_level: Literal[
             "read_uncommitted", "read_committed"
         ] = "read_uncommitted",
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Look up offsets in the logs of partitions, with one request per leader.
 
@@ -378,7 +376,7 @@ class Client(Closeable):
         partitions: Iterable[TopicPartition],
         *,
         require_stable: bool = True,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the offsets that a group has committed; joins no group.
 

@@ -62,8 +62,6 @@ from kafkaio.protocol._message import Request, Response, ResponseT
 from kafkaio.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafkaio.types import FoundTopic, TopicPartition
 
-__all__ = ["ClientStatistics", "Cluster"]
-
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 AnswerT = TypeVar("AnswerT", bound=Response)
@@ -217,7 +215,7 @@ class Cluster:
 
     # ---- start and close -----------------------------------------------------------
 
-    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def start(self, timeout: float | None = None) -> None:
         """Connect to the cluster, as `kafkaio.Client.start` does."""
         deadline = self._deadline(timeout)
         self.life.begin()
@@ -264,7 +262,7 @@ class Cluster:
             return self._metadata.failures >= _LAST_ATTEMPT
         return not failure.retriable
 
-    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def close(self, timeout: float | None = None) -> None:
         """Close all connections and end all tasks, as `kafkaio.Client.close` does."""
         limit = CLOSE_TIMEOUT if timeout is None else seconds_of("timeout", timeout)
         if self.life.begin_close() is None:
@@ -340,7 +338,7 @@ class Cluster:
         request: Request[ResponseT],
         to: Destination = ANY,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> ResponseT:
         """Send a request and return the answer, as `kafkaio.Client.request` does."""
         self._check()
@@ -350,7 +348,7 @@ class Cluster:
         self,
         operation: Operation[ItemT, ValueT, AnswerT],
         items: Iterable[ItemT],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
         *,
         stops_at_failure: bool = False,
     ) -> Results[ItemT, ValueT]:
@@ -403,7 +401,7 @@ class Cluster:
         """
         self._metadata.request(topics)
 
-    async def refresh(self, timeout: float) -> bool:  # noqa: ASYNC109
+    async def refresh(self, timeout: float) -> bool:
         """Fetch metadata at once, without the back-off after the last update.
 
         Metadata that is younger than ``retry_backoff_ms`` is not fetched again.
@@ -422,7 +420,7 @@ class Cluster:
             return await self._metadata.refresh()
         return False
 
-    async def wait_for_update(self, timeout: float | None = None) -> ClusterView:  # noqa: ASYNC109
+    async def wait_for_update(self, timeout: float | None = None) -> ClusterView:
         """Wait for the next metadata, without requesting it.
 
         Raises:
@@ -440,7 +438,7 @@ class Cluster:
     async def wait_for_topics(
         self,
         topics: Collection[str],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> ClusterView:
         """Wait until every topic is described in the view, fetching what is missing.
 
@@ -464,7 +462,7 @@ class Cluster:
     async def wait_for_partitions(
         self,
         partitions: Collection[TopicPartition],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> None:
         """Wait until the view has some partitions.
 
@@ -496,7 +494,7 @@ class Cluster:
     async def partitions_for(
         self,
         topics: Collection[str] | re.Pattern[str],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, list[int]]:
         """Return the partitions of topics, as a broker knows them now.
 
@@ -520,7 +518,7 @@ class Cluster:
     async def topics_for(
         self,
         topics: Collection[str] | re.Pattern[str],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
         *,
         skips_unknown: bool = False,
     ) -> dict[str, FoundTopic]:
@@ -566,7 +564,7 @@ class Cluster:
             found[name] = FoundTopic(topic_id, numbers)
         return {name: found[name] for name in sorted(found)}
 
-    async def check_topics(self, topics: Iterable[str], timeout: float) -> None:  # noqa: ASYNC109
+    async def check_topics(self, topics: Iterable[str], timeout: float) -> None:
         """Check that topics exist, without waiting for them and without creating them.
 
         Raises:
@@ -579,7 +577,7 @@ class Cluster:
     async def missing_partitions(
         self,
         partitions: Iterable[TopicPartition],
-        timeout: float,  # noqa: ASYNC109
+        timeout: float,
     ) -> dict[TopicPartition, KafkaError]:
         """Tell which partitions do not exist, and why; waits for none of them.
 
@@ -624,7 +622,7 @@ class Cluster:
     async def topic_names(
         self,
         topic_ids: Collection[UUID],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[UUID, str]:
         """Return the names of topics, from the view or else from one broker.
 
@@ -763,7 +761,7 @@ class Cluster:
         kind: CoordinatorKind,
         key: str,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
         on_failure: Callable[[KafkaError], None] | None = None,
     ) -> int:
         """Return the node id of a coordinator; finds it if it is not known.

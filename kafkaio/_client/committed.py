@@ -38,8 +38,6 @@ from kafkaio.protocol.messages.offset_fetch import (
 )
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["CommittedOffsets", "fetch_operation"]
-
 #: The last version that has topic names; later ones have topic ids alone.
 _MAX_VERSION: Final = 9
 # From this version on a request has a list of groups.

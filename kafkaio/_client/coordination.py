@@ -36,8 +36,6 @@ from kafkaio.errors import (
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._message import Request, Response
 
-__all__ = ["CoordinatorCluster", "CoordinatorConnection", "CoordinatorRpc"]
-
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 _KINDS = {
@@ -72,7 +70,7 @@ class CoordinatorConnection(Protocol):
         self,
         request: Request[ResponseT],
         *,
-        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        timeout: float,
         max_version: int | None = None,
     ) -> ResponseT:
         """Send a request and wait for its answer."""
@@ -113,7 +111,7 @@ class CoordinatorCluster(Protocol):
         kind: CoordinatorKind,
         key: str,
         *,
-        timeout: float,  # noqa: ASYNC109
+        timeout: float,
         on_failure: Callable[[KafkaError], None] | None = None,
     ) -> int:
         """The node id of the coordinator; ``on_failure`` is told why none was found."""
@@ -260,7 +258,7 @@ class CoordinatorRpc:
         request: Request[ResponseT],
         connection_class: ConnectionClass,
         *,
-        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        timeout: float,
         is_vital: bool = False,
     ) -> ResponseT:
         """Send a request once.
@@ -286,7 +284,7 @@ class CoordinatorRpc:
         connection: CoordinatorConnection,
         request: Request[ResponseT],
         *,
-        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        timeout: float,
         max_version: int | None = None,
         is_vital: bool = False,
         on_sent: Callable[[], None] | None = None,
@@ -363,7 +361,7 @@ class CoordinatorRpc:
         request: Request[ResponseT] | Callable[[ApiVersions], Request[ResponseT]],
         attempts: Attempts,
         *,
-        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        timeout: float,
         code: Callable[[ResponseT], int],
         max_version: int | None = None,
         min_version: int = 0,

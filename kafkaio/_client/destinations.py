@@ -8,20 +8,8 @@ from typing import Final, Literal, TypeAlias
 from kafkaio._arguments import type_name
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import ArgumentTypeError
-from kafkaio.types import Broker, TopicPartition
-
-__all__ = [
-    "ANY",
-    "AnyBroker",
-    "Broker",
-    "Controller",
-    "ControllerType",
-    "Destination",
-    "GroupCoordinator",
-    "Leader",
-    "TransactionCoordinator",
-    "check_destination",
-]
+from kafkaio.types import Broker as Broker
+from kafkaio.types import TopicPartition
 
 
 class AnyBroker(Enum):

@@ -73,16 +73,6 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "Answer",
-    "Fanout",
-    "Operation",
-    "Progress",
-    "Results",
-    "Terms",
-    "sort_answers",
-]
-
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 ResponseT = TypeVar("ResponseT", bound=Response)
@@ -525,7 +515,7 @@ class Fanout:
         self,
         operation: Operation[ItemT, ValueT, ResponseT],
         items: Iterable[ItemT],
-        timeout: float,  # noqa: ASYNC109
+        timeout: float,
         *,
         stops_at_failure: bool = False,
     ) -> Results[ItemT, ValueT]:

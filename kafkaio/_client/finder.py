@@ -32,8 +32,6 @@ from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol._api_keys import ApiKey, request_type
 from kafkaio.protocol._broker_errors import broker_error
 
-__all__ = ["CoordinatorFinder"]
-
 _Key = tuple[CoordinatorKind, str]
 #: How many brokers a lookup asks, and the seconds that each gets before the next one
 #: is asked, too.

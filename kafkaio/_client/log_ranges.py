@@ -21,15 +21,6 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetRange, TopicPartition
 
-__all__ = [
-    "Edge",
-    "LogRanges",
-    "Selection",
-    "check_edges",
-    "edge_of",
-    "selection_of",
-]
-
 #: Smaller numbers are no times of records: they name moments before March 1973.
 _LEAST_TIME: Final = 100_000_000_000
 
@@ -176,7 +167,7 @@ class Cluster(offsets.Cluster, Protocol):
     async def partitions_for(
         self,
         topics: Collection[str],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, list[int]]:
         """Return the partitions of topics."""
         ...

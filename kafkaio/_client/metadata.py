@@ -56,8 +56,6 @@ from kafkaio.protocol.messages.metadata import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["MetadataUpdater", "undescribed"]
-
 Listener = Callable[[ClusterView], None]
 
 #: Seconds after which an attempt to fetch metadata is late, for error messages.

@@ -19,8 +19,6 @@ from kafkaio._runtime.clock import roll
 from kafkaio.errors import BrokerNotAvailable
 from kafkaio.types import Broker
 
-__all__ = ["Nodes"]
-
 #: Seconds that one broker gets before the next one is connected to as well.
 HEAD_START: Final = 0.5
 #: Brokers without a connection that one choice looks at, a window that begins anywhere.

@@ -35,18 +35,6 @@ from kafkaio.types import OffsetAndTimestamp, TopicPartition
 if TYPE_CHECKING:
     from kafkaio._machines.positions import Reset
 
-__all__ = [
-    "EARLIEST",
-    "LATEST",
-    "AdminMoment",
-    "Cluster",
-    "Moment",
-    "OffsetLookup",
-    "places_of",
-    "time_of",
-    "times_of",
-]
-
 #: Which offset of a log is asked for. A number is milliseconds since the Unix epoch.
 Moment: TypeAlias = Literal["earliest", "latest"] | datetime | int
 
@@ -97,7 +85,7 @@ class Cluster(Protocol):
         self,
         operation: Operation[ItemT, ValueT, ResponseT],
         items: Iterable[ItemT],
-        timeout: float,  # noqa: ASYNC109
+        timeout: float,
         *,
         stops_at_failure: bool = False,
     ) -> Results[ItemT, ValueT]:
@@ -116,7 +104,7 @@ class Cluster(Protocol):
     async def missing_partitions(
         self,
         partitions: Iterable[TopicPartition],
-        timeout: float,  # noqa: ASYNC109
+        timeout: float,
     ) -> dict[TopicPartition, KafkaError]:
         """Tell which partitions do not exist, and why."""
         ...
@@ -124,7 +112,7 @@ class Cluster(Protocol):
     async def wait_for_partitions(
         self,
         partitions: Collection[TopicPartition],
-        timeout: float,  # noqa: ASYNC109
+        timeout: float,
     ) -> None:
         """Wait until the view has the partitions."""
         ...

@@ -25,8 +25,6 @@ from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._message import Request, ResponseT
 
-__all__ = ["Requester"]
-
 _CONNECTION_CLASSES = {
     ApiKey.FETCH: ConnectionClass.FETCH,
     ApiKey.SHARE_FETCH: ConnectionClass.FETCH,
@@ -70,7 +68,7 @@ class Requester:
         self,
         request: Request[ResponseT],
         to: Destination,
-        timeout: float,  # noqa: ASYNC109
+        timeout: float,
     ) -> ResponseT:
         """Send ``request`` until it has an answer that is not about routing.
 

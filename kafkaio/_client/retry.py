@@ -32,8 +32,6 @@ from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError, RequestTimeout
 
-__all__ = ["Attempts", "RetryLater", "RetryPolicy", "race", "timed_out"]
-
 T = TypeVar("T")
 
 #: Seconds that an attempt gets at least, however close the deadline is.

@@ -36,8 +36,6 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
-__all__ = ["Router"]
-
 ItemT = TypeVar("ItemT")
 
 

@@ -34,21 +34,6 @@ if TYPE_CHECKING:
 
     from kafkaio._config.login_properties import TokenRequest
 
-__all__ = [
-    "AllowedHosts",
-    "ClientConfig",
-    "ConsumerConfig",
-    "Deserializer",
-    "MaxVersions",
-    "Partitioner",
-    "ProducerConfig",
-    "Serializer",
-    "TokenProvider",
-    "iso_duration_ms",
-    "parse_servers",
-    "versions_of",
-]
-
 #: What turns a user's key or value into bytes.
 Serializer = Callable[[object], bytes | None]
 #: What turns bytes into the key or value that a user reads.

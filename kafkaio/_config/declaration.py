@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     # Not needed at run time, and configurations are no bases of it.
     from _typeshed import DataclassInstance
 
-__all__ = ["Option", "documented", "option", "option_of"]
-
 T = TypeVar("T")
 
 #: The types that a value may have, by the annotation of the field without ``| None``.

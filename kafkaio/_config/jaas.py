@@ -21,8 +21,6 @@ from typing import Final, TypeAlias
 from kafkaio._config.msk import OPTIONS as MSK_OPTIONS
 from kafkaio.errors import ConfigurationError
 
-__all__ = ["LoginModule", "parse_jaas"]
-
 #: Options of Java's login modules, whose names an error may show.
 _OPTIONS: Final = frozenset(
     {

@@ -28,8 +28,6 @@ from kafkaio._config.msk import (
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import ConfigurationError
 
-__all__ = ["AssertionFacts", "TokenRequest", "read_login"]
-
 TokenKind: TypeAlias = Literal[
     "client credentials",
     "client assertion",

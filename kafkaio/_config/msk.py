@@ -19,16 +19,6 @@ from kafkaio._config.shown import shown_name
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import ConfigurationError
 
-__all__ = [
-    "CLIENT_HANDLERS",
-    "LOGIN_HANDLER",
-    "LOGIN_MODULE",
-    "MECHANISM",
-    "OPTIONS",
-    "MskFacts",
-    "read_msk",
-]
-
 MECHANISM: Final = "AWS_MSK_IAM"
 #: The classes of AWS's library, without their packages, which vendors change.
 LOGIN_MODULE: Final = "IAMLoginModule"

@@ -21,8 +21,6 @@ from kafkaio.types import OffsetStore
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["ClientOptions", "ConsumerOptions", "ProducerOptions"]
-
 
 class ClientOptions(TypedDict, total=False):
     """Keyword options of ``Client``; see `ClientConfig`."""

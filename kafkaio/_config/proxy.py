@@ -7,8 +7,6 @@ from dataclasses import field
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import ConfigurationError
 
-__all__ = ["Proxy", "parse_proxy"]
-
 _FORM = "'socks5://user:password@host:port'"
 _SCHEMES = ("socks5", "socks5h", "http")
 #: The longest user and password of SOCKS (RFC 1929), in bytes.

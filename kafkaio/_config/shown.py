@@ -19,15 +19,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = [
-    "described",
-    "shown",
-    "shown_file",
-    "shown_name",
-    "shown_path",
-    "shown_server",
-]
-
 _LOGIN: Final = ("sasl", "ssl", "security", "proxy")
 #: A number, perhaps with a unit.
 _NUMBER: Final = re.compile(r"[-+]?[0-9][0-9_.,]{0,18} ?[A-Za-z%]{0,4}")

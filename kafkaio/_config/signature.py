@@ -11,8 +11,6 @@ from typing import get_type_hints
 from kafkaio._config.configs import ClientConfig
 from kafkaio._config.options import ClientOptions
 
-__all__ = ["OptionsSignature"]
-
 
 class OptionsSignature:
     """The ``__signature__`` of a class whose constructor takes options as keywords.

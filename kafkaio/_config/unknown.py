@@ -11,8 +11,6 @@ from collections.abc import Collection, Mapping
 from kafkaio._config.shown import shown, shown_name
 from kafkaio.errors import ConfigurationError
 
-__all__ = ["FOREIGN", "nearest", "unknown_option", "wrong_choice"]
-
 #: How similar a name must be to one that is suggested for it. ``group`` is similar
 #: enough to ``group_id``, just so.
 _NEAR = 0.76

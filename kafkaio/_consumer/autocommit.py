@@ -35,8 +35,6 @@ from kafkaio.errors import (
 )
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["AutoCommitter"]
-
 #: Most seconds between two looks at whether the user reads on.
 _LOOK_EVERY: Final = 1.0
 #: Fewest looks within ``max_poll_interval_ms``.

@@ -18,18 +18,6 @@ from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "Batch",
-    "Frame",
-    "Piece",
-    "detach",
-    "detach_if_alone",
-    "end_of",
-    "first_of",
-    "size_of",
-    "to_table",
-]
-
 #: A part of a batch: a cursor that makes its records, or the records themselves.
 Piece: TypeAlias = RecordCursor | list[Record]
 

@@ -17,8 +17,6 @@ from kafkaio.errors import (
 )
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
-__all__ = ["ToCommit", "commit_of", "partitions_alone", "partitions_with_offsets"]
-
 #: What can be committed: a record or batch that is done, offsets of next records, or
 #: partitions of which everything that was handed out is done.
 ToCommit: TypeAlias = (

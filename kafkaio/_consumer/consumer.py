@@ -38,7 +38,7 @@ from kafkaio._client.offsets import EARLIEST, LATEST
 from kafkaio._config import ConsumerConfig, ConsumerOptions
 from kafkaio._config.configs import iso_duration_ms
 from kafkaio._config.signature import OptionsSignature
-from kafkaio._consumer.commit import ToCommit
+from kafkaio._consumer.commit import ToCommit as ToCommit
 from kafkaio._consumer.core import Core
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
 from kafkaio._consumer.parallel.lanes import LaneIterator
@@ -53,7 +53,7 @@ from kafkaio._consumer.reading.iterators import (
 from kafkaio._consumer.rebalance.callbacks import HeldCallbacks, PartitionsCallback
 from kafkaio._consumer.rebalance.events import RevokeRequested
 from kafkaio._consumer.rebalance.feed import Rebalances
-from kafkaio._consumer.statistics import ConsumerStatistics
+from kafkaio._consumer.statistics import ConsumerStatistics as ConsumerStatistics
 from kafkaio._consumer.threaded.core import ThreadedCore
 from kafkaio._consumer.transactions import (
     JoinedAcross,
@@ -83,15 +83,6 @@ from kafkaio.types import (
     Record,
     TopicPartition,
 )
-
-__all__ = [
-    "TABLE_ROWS",
-    "Consumer",
-    "ConsumerStatistics",
-    "RewindTo",
-    "ToCommit",
-    "observer_of",
-]
 
 TransactionT = TypeVar("TransactionT", bound=Transacting)
 
@@ -286,7 +277,7 @@ class Consumer(Closeable):
 
     # Life
 
-    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def start(self, timeout: float | None = None) -> None:
         """Connect, join the group, and find every position; then records can be read.
 
         A record that is written after that is read, also with
@@ -325,7 +316,7 @@ class Consumer(Closeable):
         """
         await self._core.start(_limit(timeout))
 
-    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def close(self, timeout: float | None = None) -> None:
         """Commit finished records (with auto-commit), leave the group, disconnect.
 
         May be called again, by several tasks, and in every state; each call returns
@@ -408,7 +399,7 @@ class Consumer(Closeable):
     async def poll(
         self,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
         max_records: int | None = None,
     ) -> Poll:
         """Take the records that are there; wait only if there are none.
@@ -756,7 +747,7 @@ class Consumer(Closeable):
     async def position(
         self,
         partition: TopicPartition,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> int:
         """Return the offset of the next record to be handed out, once it is known.
 
@@ -806,7 +797,7 @@ class Consumer(Closeable):
     async def offsets_for_times(
         self,
         times: Mapping[TopicPartition, int],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return each partition's first offset whose record is not older than a time.
 
@@ -829,7 +820,7 @@ class Consumer(Closeable):
     async def beginning_offsets(
         self,
         partitions: Collection[TopicPartition],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, int]:
         """Return the offset of the first record kept, of any partitions.
 
@@ -848,7 +839,7 @@ class Consumer(Closeable):
     async def end_offsets(
         self,
         partitions: Collection[TopicPartition],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, int]:
         """Return the offset after the last record that can be read, of any partitions.
 
@@ -869,7 +860,7 @@ class Consumer(Closeable):
     async def lag(
         self,
         *partitions: TopicPartition,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, int]:
         """Return how many offsets the position is behind the end; asks the leaders.
 
@@ -930,7 +921,7 @@ class Consumer(Closeable):
 
     async def topics(
         self,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> frozenset[str]:
         """Return the names of all topics that the principal may see; asks a broker.
 
@@ -948,7 +939,7 @@ class Consumer(Closeable):
     async def partitions_for_topic(
         self,
         topic: str,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> frozenset[int]:
         """Return the numbers of a topic's partitions; asks a broker, creates no topic.
 
@@ -973,7 +964,7 @@ class Consumer(Closeable):
     async def commit(
         self,
         what: ToCommit | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> None:
         """Commit offsets for the group; return when the group coordinator has them.
 
@@ -1028,7 +1019,7 @@ class Consumer(Closeable):
     async def committed(
         self,
         partitions: Collection[TopicPartition] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the group's committed offsets; None where there is none.
 
@@ -1048,7 +1039,7 @@ class Consumer(Closeable):
     async def rewind(
         self,
         to: Mapping[TopicPartition, RewindTo],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, int]:
         """Move the whole running group to other offsets, back or ahead.
 
@@ -1260,7 +1251,7 @@ class Consumer(Closeable):
 
     # Telemetry
 
-    async def client_instance_id(self, timeout: float | None = None) -> UUID:  # noqa: ASYNC109
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:
         """Return the id by which the brokers know this client (KIP-714).
 
         A broker gives it when it is asked whether it wants metrics, soon after the

@@ -95,8 +95,6 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-__all__ = ["AFTER_START", "CLOSE_TIMEOUT", "Core"]
-
 T = TypeVar("T")
 
 #: Seconds that closing may take, unless the caller sets another limit.

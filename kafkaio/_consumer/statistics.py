@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from kafkaio._dataclass import dataclass
 from kafkaio.types import TopicPartition
 
-__all__ = ["ConsumerStatistics", "PartitionStatistics"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatistics:

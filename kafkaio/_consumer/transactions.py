@@ -44,15 +44,6 @@ from kafkaio._runtime.thread import caller, refer
 from kafkaio.errors import KafkaError, PartitionLost, UsageError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = [
-    "JoinedAcross",
-    "JoinedTransaction",
-    "TransactionMember",
-    "TransactionOffsets",
-    "TransactionOffsetsAcross",
-    "TransactionPort",
-]
-
 T = TypeVar("T")
 
 

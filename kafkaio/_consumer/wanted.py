@@ -12,8 +12,6 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio.errors import ArgumentValueError, UsageError
 from kafkaio.types import TopicPartition
 
-__all__ = ["Topics", "Wanted"]
-
 #: One topic, several topics, or every topic whose whole name a pattern matches.
 Topics: TypeAlias = str | Collection[str] | re.Pattern[str]
 #: Characters of patterns that no name of a topic can have.

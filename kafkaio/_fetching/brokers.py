@@ -10,8 +10,6 @@ from kafkaio._runtime.clock import now
 from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.types import TopicPartition
 
-__all__ = ["FetchBrokers", "KnownCluster", "target_of"]
-
 
 class KnownCluster(Protocol):
     """What choosing needs of the cluster."""

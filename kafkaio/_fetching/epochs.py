@@ -17,8 +17,6 @@ from kafkaio.protocol.messages.offset_for_leader_epoch import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["EpochEnd", "EpochLookup"]
-
 _CONSUMER: Final = -1
 
 

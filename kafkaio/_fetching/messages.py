@@ -18,16 +18,6 @@ from kafkaio.protocol.messages.fetch import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "FetchLimits",
-    "answers",
-    "can_use_ids",
-    "fetch_request",
-    "highest_version",
-    "is_small",
-    "sessionless",
-]
-
 #: Fetch names topics by id from version 13 on (KIP-516).
 _FIRST_VERSION_BY_ID: Final = 13
 _LAST_VERSION_BY_NAME: Final = 12

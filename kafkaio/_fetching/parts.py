@@ -22,21 +22,6 @@ from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.protocol.messages.fetch import FetchResponse, PartitionData
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "AT_ONCE",
-    "SLICE",
-    "IsolationFilter",
-    "LeaderHints",
-    "Unreadable",
-    "batches_of",
-    "bytes_needed",
-    "found_leader",
-    "isolation_of",
-    "located",
-    "too_large",
-    "unreadable",
-]
-
 #: Bytes that are decompressed at once: 2 ms with lz4 and zstd, 12 ms with gzip.
 AT_ONCE: Final = 4 * 1024 * 1024
 #: Bytes of a larger batch that are decompressed between two turns of the event loop:

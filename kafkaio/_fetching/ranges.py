@@ -87,8 +87,6 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from kafkaio.types import OffsetRange, TopicPartition
 
-__all__ = ["RangeFetcher", "RangePart"]
-
 #: How long a broker may wait for records that a range claims and the log has not.
 _WAIT_MS: Final = 500
 #: Seconds that a range is waited for while there are records of later ones.
@@ -121,11 +119,11 @@ class Cluster(KnownCluster, LeaderHints, offsets.Cluster, Protocol):
         """The connection to a broker, opened if there is none."""
         ...
 
-    async def check_topics(self, topics: Sequence[str], timeout: float) -> None:  # noqa: ASYNC109
+    async def check_topics(self, topics: Sequence[str], timeout: float) -> None:
         """Check that topics exist, without creating them."""
         ...
 
-    async def wait_for_update(self, timeout: float | None = None) -> object:  # noqa: ASYNC109
+    async def wait_for_update(self, timeout: float | None = None) -> object:
         """Wait until metadata was fetched."""
         ...
 

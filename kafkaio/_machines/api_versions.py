@@ -19,8 +19,6 @@ from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 
-__all__ = ["Announced", "ApiVersions", "Features", "SecondLooks", "software_version"]
-
 # Versions that a broker announces but does not serve to clients: 4.x announces Produce
 # 0-2 only because old versions of librdkafka check for them; AddPartitionsToTxn 4 and 5
 # are for requests between brokers.

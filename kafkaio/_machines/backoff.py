@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from kafkaio._dataclass import dataclass
 
-__all__ = ["Backoff", "ReconnectSchedule"]
-
 #: Every wait is spread by this fraction to both sides, so that clients do not all come
 #: at the same moment when a broker returns.
 JITTER = 0.2

@@ -26,18 +26,6 @@ from typing import Final, NamedTuple
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Field, Message, Struct
 
-__all__ = [
-    "ADDRESSES",
-    "OBEYED",
-    "REFUSED",
-    "SHOWN",
-    "Bound",
-    "check",
-    "check_in_slices",
-    "seconds",
-    "why_unreachable",
-]
-
 _INT32: Final = 2**31 - 1
 #: No log gets there: a million records a second take 146,000 years. What is added to
 #: an offset cannot leave 64 bits.

@@ -15,8 +15,6 @@ from enum import Enum
 from kafkaio._dataclass import dataclass
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["Answer", "CallOutcome", "CommitQueue", "Merge"]
-
 #: About how many bytes a partition costs beside its names, as a record of the broker.
 _ENTRY = 64
 

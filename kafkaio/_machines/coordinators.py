@@ -22,16 +22,6 @@ if TYPE_CHECKING:
         FindCoordinatorResponse,
     )
 
-__all__ = [
-    "BATCHED_SINCE",
-    "CoordinatorCache",
-    "CoordinatorKind",
-    "Found",
-    "NotFound",
-    "find_request",
-    "read_answer",
-]
-
 #: The first version of FindCoordinator that takes several keys (KIP-699).
 BATCHED_SINCE = 4
 

@@ -27,8 +27,6 @@ from kafkaio._machines.sequence import Identity
 from kafkaio._machines.transaction import FENCING, End, Protocol
 from kafkaio.protocol._error_codes import ErrorCode
 
-__all__ = ["DetachedEnd", "DetachedTransaction", "end_of"]
-
 #: The level of transaction.version that each protocol stands for.
 _LEVELS: Final = {Protocol.TV1: 1, Protocol.TV2: 2}
 

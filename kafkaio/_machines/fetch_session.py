@@ -22,8 +22,6 @@ from kafkaio._dataclass import dataclass
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
-__all__ = ["FetchPlan", "FetchSession", "FetchTarget"]
-
 _NO_SESSION: Final = 0
 _FIRST_EPOCH: Final = 0
 _LAST_EPOCH: Final = -1

@@ -45,19 +45,6 @@ from kafkaio.types import Broker, TopicPartition
 if TYPE_CHECKING:  # few clients ask controllers
     from kafkaio.protocol.messages.describe_cluster import DescribeClusterResponse
 
-__all__ = [
-    "ClusterView",
-    "Endpoint",
-    "Epochs",
-    "Merged",
-    "PartitionView",
-    "TopicView",
-    "UnavailableTopics",
-    "controllers_as_brokers",
-    "merge",
-    "with_leader",
-]
-
 #: The longest name of a topic (Kafka's own limit).
 MAX_TOPIC_NAME = 249
 #: The most brokers if the caller sets no limit.

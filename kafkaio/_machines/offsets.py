@@ -20,8 +20,6 @@ from collections.abc import Collection, Iterable, Mapping
 from kafkaio._dataclass import dataclass
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["Commit", "OffsetLedger"]
-
 
 @dataclass(frozen=True, slots=True)
 class Commit:

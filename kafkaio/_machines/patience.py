@@ -15,8 +15,6 @@ from typing import Final, Self
 from kafkaio._dataclass import dataclass
 from kafkaio.protocol._error_codes import ErrorCode
 
-__all__ = ["ASKED_FOR", "BEFORE_RELEASE", "UNKNOWN_TOPIC", "Doubt", "Patience"]
-
 #: What coordinators answer for a topic or a partition that they do not know.
 UNKNOWN_TOPIC: Final = frozenset(
     {

@@ -29,8 +29,6 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio.errors import KafkaError
 from kafkaio.types import OffsetRange, TopicPartition
 
-__all__ = ["Answer", "Choice", "Part", "RangeState", "Ranges"]
-
 #: Bytes of a record, where none has been seen; a little more than most have.
 _RECORD: Final = 1024
 #: Bytes to ask for beyond what the rest of a range is expected to take: its last batch

@@ -18,17 +18,6 @@ from kafkaio._dataclass import dataclass
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 
-__all__ = [
-    "BASE",
-    "OVERRIDES",
-    "Harm",
-    "Reaction",
-    "Step",
-    "is_foreign",
-    "known_code",
-    "reaction",
-]
-
 
 class Step(Enum):
     """What the owner of a request does besides retrying."""

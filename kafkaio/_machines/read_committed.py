@@ -13,8 +13,6 @@ import heapq
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-__all__ = ["BatchView", "ReadCommitted", "ReadUncommitted"]
-
 _ABORT: Final = 0
 
 

@@ -18,15 +18,6 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import Merged
 
-__all__ = [
-    "ALL_TOPICS",
-    "AllTopics",
-    "Interest",
-    "RefreshRequest",
-    "RefreshSchedule",
-    "Topics",
-]
-
 
 class AllTopics(Enum):
     """The type of ``ALL_TOPICS``."""

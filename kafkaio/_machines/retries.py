@@ -6,8 +6,6 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio.errors import ArgumentValueError
 
-__all__ = ["Retry"]
-
 
 @dataclass(frozen=True, slots=True)
 class Retry:

@@ -10,8 +10,6 @@ from kafkaio._machines.reactions import reaction
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Response, Struct
 
-__all__ = ["NodeLoad", "least_loaded_first", "misrouted"]
-
 
 @dataclass(frozen=True, slots=True)
 class NodeLoad:

@@ -30,8 +30,6 @@ from kafkaio._dataclass import dataclass
 from kafkaio.errors import ArgumentValueError
 from kafkaio.types import Record, TopicPartition
 
-__all__ = ["FirstUnfinished", "Job", "Ordering", "Schedule"]
-
 #: Which records of one partition must not run at the same time.
 Ordering: TypeAlias = Literal["key", "partition", "none"]
 

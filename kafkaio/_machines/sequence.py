@@ -36,16 +36,6 @@ from typing import Generic, Protocol, TypeVar
 
 from kafkaio._dataclass import dataclass
 
-__all__ = [
-    "MAX_UNDER_WAY",
-    "UNNUMBERED",
-    "Identity",
-    "Numbered",
-    "PartitionSequence",
-    "ProducerIdentity",
-    "advance",
-]
-
 #: Brokers recognise this many batches per producer and partition.
 MAX_UNDER_WAY = 5
 #: Epochs are int16, and brokers accept none after this one.

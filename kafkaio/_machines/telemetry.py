@@ -32,8 +32,6 @@ from uuid import UUID
 from kafkaio._dataclass import dataclass
 from kafkaio.protocol._error_codes import ErrorCode
 
-__all__ = ["DEFAULT_INTERVAL", "Ledger", "Step", "Subscription", "TelemetryMachine"]
-
 #: Seconds between two requests until a broker has named an interval, as in Java.
 DEFAULT_INTERVAL: Final = 300.0
 

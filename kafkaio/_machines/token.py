@@ -12,8 +12,6 @@ from typing import Final
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 
-__all__ = ["TokenRefresh"]
-
 #: A new token is asked for at this share of the life that the old one had left, less
 #: up to `JITTER`, so that the clients of one cluster do not all ask at once.
 SHARE: Final = 0.8

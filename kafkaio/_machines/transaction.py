@@ -63,33 +63,6 @@ from kafkaio.errors import InternalError, KafkaError
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "ADDING",
-    "ENDING",
-    "FENCING",
-    "FORGOTTEN",
-    "OVER",
-    "TRANSITIONS",
-    "AddOffsets",
-    "AddPartitions",
-    "Admit",
-    "Adopt",
-    "DropUnsent",
-    "Effect",
-    "End",
-    "Ended",
-    "Event",
-    "Initialise",
-    "Probe",
-    "Protocol",
-    "Request",
-    "Send",
-    "Started",
-    "State",
-    "TransactionMachine",
-    "TransactionOutcome",
-]
-
 #: A transaction that begins so many seconds after the end of the one before asks first
 #: whether the markers of that one are written.
 PROBE_WITHIN: Final = 0.05

@@ -25,8 +25,6 @@ from typing import NamedTuple
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["Changes", "TransactionHolds"]
-
 _NOTHING: frozenset[TopicPartition] = frozenset()
 
 

@@ -16,8 +16,6 @@ from collections import deque
 from collections.abc import Callable
 from math import inf
 
-__all__ = ["ReceiveBudget"]
-
 
 class ReceiveBudget:
     """The bytes that large frames may reserve; those that wait proceed in their order.

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from kafkaio._machines.sasl.session import Session
     from kafkaio.security._login import Login
 
-__all__ = ["Connection", "ConnectionStatistics", "Reply", "Sasl"]
-
 #: Seconds that a closed connection may take to send what was written to it.
 LINGER: Final = 2.0
 #: The largest frame accepted before a connection is ready, in bytes: a broker that has
@@ -376,7 +374,7 @@ class Connection:
         self,
         request: Request[ResponseT],
         *,
-        timeout: float,  # noqa: ASYNC109  (it is part of the request)
+        timeout: float,
         max_version: int | None = None,
     ) -> ResponseT:
         """Send a request and wait for its answer; see ``submit`` for what it raises.

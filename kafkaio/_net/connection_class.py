@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-__all__ = ["ConnectionClass"]
-
 
 class _Fields(NamedTuple):
     # A tuple, because every request looks its connection up by this key.

@@ -36,8 +36,6 @@ from kafkaio._net.transport import (
 from kafkaio._runtime.clock import now
 from kafkaio.errors import AuthenticationError, BrokerNotAvailable
 
-__all__ = ["TcpDial"]
-
 #: Seconds that a proxy has for one address before the next is tried beside it: it has
 #: two connections to make.
 PROXY_STAGGER: Final = 1.0

@@ -19,8 +19,6 @@ import sys
 from threading import local
 from typing import Final
 
-__all__ = ["KEPT_BYTES", "FramePool", "frame_pool"]
-
 #: Most bytes that a thread's pool keeps unused.
 KEPT_BYTES: Final = 24 * 2**20
 #: Memory lent beyond so many times as much is not used again.

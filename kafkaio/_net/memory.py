@@ -18,14 +18,6 @@ from kafkaio._net.transport import DialOptions, FrameSink, Transport
 from kafkaio.errors import BrokerNotAvailable, ProtocolError
 from kafkaio.protocol._message import Buffer
 
-__all__ = [
-    "MAX_REQUEST_BYTES",
-    "Accept",
-    "Carry",
-    "MemoryNetwork",
-    "MemoryTransport",
-]
-
 #: What brokers accept (socket.request.max.bytes); the client's limit is its own.
 MAX_REQUEST_BYTES: Final = 104_857_600
 #: Takes the server's end of a new connection; returns the receiver of its frames.

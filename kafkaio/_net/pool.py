@@ -41,8 +41,6 @@ from kafkaio.errors import (
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import Broker
 
-__all__ = ["Pool"]
-
 #: How often in a row an address may turn a client away before that is an answer.
 _PATIENCE: Final = 3
 #: Refused addresses that are remembered, so that each is reported once.

@@ -11,8 +11,6 @@ import anyio
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 
-__all__ = ["STAGGER", "Attempt", "Race"]
-
 #: Seconds after which the next attempt begins beside those that have no answer yet
 #: (RFC 8305, section 5).
 STAGGER: Final = 0.25

@@ -19,8 +19,6 @@ from kafkaio._net.frame_pool import frame_pool
 from kafkaio.protocol._framing import frame_size
 from kafkaio.protocol._message import Buffer
 
-__all__ = ["SCRATCH_BYTES", "FrameReceiver", "LargeFrames"]
-
 SCRATCH_BYTES: Final = 65_536
 _LENGTH: Final = 4
 

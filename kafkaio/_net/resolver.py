@@ -18,8 +18,6 @@ from typing import Final, TypeAlias
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.own_thread import start_thread
 
-__all__ = ["Address", "Resolver"]
-
 #: An address family, and what ``socket.connect`` takes for it.
 Address: TypeAlias = tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]
 
@@ -53,7 +51,7 @@ class Resolver:
         # What was found last, the names used least recently first.
         self._known: dict[_Name, list[Address]] = {}
 
-    async def resolve(self, host: str, port: int, timeout: float) -> list[Address]:  # noqa: ASYNC109 - of the look-up
+    async def resolve(self, host: str, port: int, timeout: float) -> list[Address]:
         """Return the addresses of a host in the order in which to try them.
 
         Families take turns, beginning with that of the first address (RFC 8305). If

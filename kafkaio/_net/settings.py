@@ -29,8 +29,6 @@ from kafkaio.types import Broker
 if TYPE_CHECKING:
     from kafkaio.security._login import Login
 
-__all__ = ["NetSettings"]
-
 SOFTWARE_NAME: Final = "kafkaio"
 #: Seconds without an acknowledgement after which TCP gives a connection up, at least.
 #: Linux asks for this in place of a number of probes, too: three have been lost by then

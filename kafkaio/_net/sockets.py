@@ -10,8 +10,6 @@ from typing import Final
 from kafkaio._net.resolver import Address
 from kafkaio._net.transport import DialOptions
 
-__all__ = ["connected_socket"]
-
 #: How a connection is probed that has received nothing, by the names that systems have
 #: for it: after a minute, then every ten seconds; after three probes it is dead. So the
 #: routers on the way, which forget connections (after 350 s and less), see it used.

@@ -30,8 +30,6 @@ from typing import Any, Final, Protocol
 from kafkaio.errors import AuthenticationError
 from kafkaio.protocol._message import Buffer
 
-__all__ = ["TlsLayer", "explained", "is_refusal"]
-
 #: Bytes read from a socket at a time: as much as asyncio's own layer reads.
 CIPHER_BYTES: Final = 262_144
 # A part of at least this size is encrypted by itself: a copy costs more than a call.

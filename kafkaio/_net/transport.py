@@ -15,17 +15,6 @@ from kafkaio._net.tls import TlsLayer
 from kafkaio.errors import AuthenticationError, ProtocolError
 from kafkaio.protocol._message import Buffer
 
-__all__ = [
-    "Dial",
-    "DialOptions",
-    "DialledTransport",
-    "FrameSink",
-    "ProxyRefused",
-    "TcpTransport",
-    "Transport",
-    "write_parts",
-]
-
 # A buffer of at least this size is written by itself: a copy costs more than a call.
 _LARGE: Final = 65_536
 # The first bytes of a TLS alert, read as a length.

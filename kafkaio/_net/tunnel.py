@@ -18,8 +18,6 @@ from python_socks.async_.asyncio import Proxy as SocksProxy
 from kafkaio._config.proxy import Proxy
 from kafkaio._net.transport import ProxyRefused
 
-__all__ = ["open_tunnel"]
-
 #: Bytes of the head of an answer to CONNECT, at most.
 _LONGEST_HEAD: Final = 65_536
 #: Bytes read from a proxy at a time.

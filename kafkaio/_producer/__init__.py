@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkaio._producer.bulk import DeliveriesFailed, TableDelivery
-from kafkaio._producer.delivery import Delivery
-from kafkaio._producer.producer import Producer, ProducerStatistics
+from kafkaio._producer.bulk import DeliveriesFailed as DeliveriesFailed
+from kafkaio._producer.bulk import TableDelivery as TableDelivery
+from kafkaio._producer.delivery import Delivery as Delivery
+from kafkaio._producer.producer import Producer as Producer
+from kafkaio._producer.producer import ProducerStatistics as ProducerStatistics
 
 if TYPE_CHECKING:
-    from kafkaio._producer.transaction import Transaction, TransactionOutcome
-
-__all__ = [
-    "DeliveriesFailed",
-    "Delivery",
-    "Producer",
-    "ProducerStatistics",
-    "TableDelivery",
-    "Transaction",
-    "TransactionOutcome",
-]
+    from kafkaio._producer.transaction import Transaction as Transaction
+    from kafkaio._producer.transaction import TransactionOutcome as TransactionOutcome
 
 
 def __getattr__(name: str) -> object:

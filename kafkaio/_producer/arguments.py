@@ -11,8 +11,6 @@ from kafkaio._runtime.clock import wall_ms
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.types import Header, Headers
 
-__all__ = ["RecordMaker", "check_destination"]
-
 #: Timestamps are less than this.
 _TIME_END = 2**63 - 1
 

@@ -24,8 +24,6 @@ from kafkaio._runtime.clock import now
 from kafkaio.errors import KafkaTimeout
 from kafkaio.types import TopicPartition
 
-__all__ = ["BufferSpace"]
-
 #: Seconds between two looks at calls that are held back. That a broker answers again is
 #: noticed at once; that it is silent, or that records have expired, by time alone.
 _LOOK_INTERVAL = 0.1

@@ -39,16 +39,6 @@ from kafkaio.types import Headers, NewRecord, RecordMetadata
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "DeliveriesFailed",
-    "SentValues",
-    "TableArguments",
-    "TableDelivery",
-    "TableRows",
-    "Written",
-    "plan",
-]
-
 
 class DeliveriesFailed(ExceptionGroup[Exception]):
     """Some records of one ``send_many``, or some rows of one table, failed.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from kafkaio._producer.producer import Producer
 
-__all__ = ["is_current"]
-
 
 async def is_current(producer: Producer, within: float) -> bool:
     """Ask the coordinator whether a producer still has its transactional id.

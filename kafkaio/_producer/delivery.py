@@ -9,11 +9,9 @@ import asyncio
 from collections.abc import Callable, Generator
 
 from kafkaio._machines.accumulator import Receipt
-from kafkaio._records._impl import Delivery
+from kafkaio._records._impl import Delivery as Delivery
 from kafkaio._runtime.lifecycle import Home
 from kafkaio.types import RecordMetadata
-
-__all__ = ["Delivery", "are_settled", "settled", "waiting_at"]
 
 
 def waiting_at(

@@ -18,7 +18,8 @@ from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.retry import Attempts
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._machines.detached import DetachedEnd, DetachedTransaction, end_of
+from kafkaio._machines.detached import DetachedEnd, end_of
+from kafkaio._machines.detached import DetachedTransaction as DetachedTransaction
 from kafkaio._machines.transaction import End, Protocol, TransactionOutcome
 from kafkaio._producer.repeating import (
     ASK_AGAIN,
@@ -41,8 +42,6 @@ from kafkaio.errors import (
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages.end_txn import EndTxnResponse
-
-__all__ = ["DetachedTransaction", "detach", "end_detached"]
 
 
 async def detach(transaction: Transaction) -> DetachedTransaction:
@@ -77,7 +76,7 @@ async def end_detached(
     detached: DetachedTransaction,
     *,
     commit: bool,
-    timeout: float | None = None,  # noqa: ASYNC109
+    timeout: float | None = None,
 ) -> TransactionOutcome:
     """Commit or abort a transaction that was detached, in this process or another.
 

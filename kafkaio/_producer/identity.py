@@ -19,8 +19,6 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._message import Request, ResponseT
 from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 
-__all__ = ["IdentityRequester"]
-
 _NO_TRANSACTION_TIMEOUT = 2**31 - 1
 
 
@@ -32,7 +30,7 @@ class Requests(Protocol):
         request: Request[ResponseT],
         to: Destination,
         *,
-        timeout: float,  # noqa: ASYNC109
+        timeout: float,
     ) -> ResponseT:
         """Send a request, retry it within the time, and return the answer."""
         ...

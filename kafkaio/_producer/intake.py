@@ -38,8 +38,6 @@ from kafkaio.types import Headers, RecordMetadata, TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TURN_BYTES", "Intake"]
-
 #: Bytes that are taken in before the event loop gets a turn, by calls with one record
 #: and by calls with many: less than a millisecond of work.
 TURN_BYTES = 65_536

@@ -15,8 +15,6 @@ from typing import TypeAlias
 from kafkaio._machines.accumulator import Receipt
 from kafkaio.types import TopicPartition
 
-__all__ = ["LostRecords"]
-
 #: Reports records of a partition: the error of the first one, and how many they are.
 _Report: TypeAlias = Callable[[TopicPartition, BaseException, int], object]
 

@@ -36,8 +36,6 @@ from kafkaio.protocol.messages.produce import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["Outcomes", "forgotten", "in_doubt"]
-
 #: Errors after which the batch may have been appended nevertheless.
 _MAY_BE_WRITTEN = frozenset(
     (

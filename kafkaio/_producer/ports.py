@@ -12,8 +12,6 @@ from typing import Protocol, runtime_checkable
 from kafkaio.errors import KafkaError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["ConsumerInTransaction", "GroupOffsets", "TransactionalConsumer"]
-
 
 class GroupOffsets(Protocol):
     """Offsets that a transaction commits for the group of one consumer."""

@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from kafkaio._producer.transaction import Transaction
     from kafkaio._producer.transaction_manager import TransactionManager
 
-__all__ = ["Producer", "ProducerStatistics"]
-
 #: Seconds that cancelled tasks have to end.
 _GRACE = 0.1
 
@@ -256,7 +254,7 @@ class Producer(Closeable):
             buffer=self._accumulator.statistics(),
         )
 
-    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def start(self, timeout: float | None = None) -> None:
         """Connect to the cluster; returns when it has answered.
 
         With a ``transactional_id``, the coordinator then fences the producer that used
@@ -333,7 +331,7 @@ class Producer(Closeable):
         if not self._owns_cluster:  # else the last push comes after all else has ended
             self._undo.append(remove)
 
-    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def close(self, timeout: float | None = None) -> None:
         """Send what was enqueued, then close. An open transaction is aborted.
 
         From the call on, no record is taken in. When it returns, every delivery is
@@ -662,7 +660,7 @@ class Producer(Closeable):
         )
         return await self._intake.enqueue_table(table, arguments)
 
-    async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def flush(self, timeout: float | None = None) -> None:
         """Wait until every record that was taken in before is acknowledged or failed.
 
         Batches leave at once instead of lingering. Errors of records are raised by
@@ -698,7 +696,7 @@ class Producer(Closeable):
     async def partitions_for(
         self,
         topic: str,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> tuple[int, ...]:
         """Return the partitions of a topic, from the metadata or from the cluster.
 
@@ -762,7 +760,7 @@ class Producer(Closeable):
 
     # ---- telemetry ------------------------------------------------------------------
 
-    async def client_instance_id(self, timeout: float | None = None) -> UUID:  # noqa: ASYNC109
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:
         """Return the id by which the brokers know this client (KIP-714).
 
         A broker gives it when it is asked whether it wants metrics, soon after the

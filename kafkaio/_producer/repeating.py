@@ -22,18 +22,6 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
-__all__ = [
-    "ASK_AGAIN",
-    "END_TV2",
-    "MARKER_PACE",
-    "Busy",
-    "Doubts",
-    "Pace",
-    "Unanswered",
-    "end_request",
-    "is_doubtful",
-]
-
 #: Seconds for which an answer that makes no sense is asked for again, and the code that
 #: has that done.
 _DOUBTED: Final = 10.0

@@ -52,8 +52,6 @@ from kafkaio.protocol.messages.produce import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["Sender"]
-
 #: From this version of Produce on, topics are sent by their ids alone (KIP-516).
 _BY_TOPIC_ID = 13
 #: Brokers that know zstd know this version of Produce (KIP-110).

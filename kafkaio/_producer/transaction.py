@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kafkaio._machines.detached import DetachedTransaction
-from kafkaio._machines.transaction import TransactionOutcome
+from kafkaio._machines.transaction import TransactionOutcome as TransactionOutcome
 from kafkaio._producer.bulk import TableArguments, TableDelivery
 from kafkaio._producer.delivery import Delivery
 from kafkaio._producer.intake import TURN_BYTES, Intake
@@ -39,8 +39,6 @@ from kafkaio.types import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["Transaction", "TransactionOutcome"]
 
 #: The transaction that this task, or the one that started it, has begun last.
 _current: ContextVar[Transaction | None] = ContextVar("kafkaio_transaction")

@@ -120,8 +120,6 @@ from kafkaio.protocol.messages.txn_offset_commit import (
 )
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["Run", "TransactionManager"]
-
 T = TypeVar("T")
 ResponseT = TypeVar("ResponseT", bound=Response)
 

@@ -22,8 +22,6 @@ from kafkaio._records._receipts import Delivery, Receipt
 from kafkaio.errors import UsageError
 from kafkaio.types import Header
 
-__all__ = ["OpenBatches", "Places", "open_batch_first"]
-
 EnqueueT = TypeVar("EnqueueT", bound=Callable[..., Delivery])
 
 _MAX_INT32 = 2**31 - 1

@@ -41,12 +41,6 @@ from kafkaio._records._pure import (
 from kafkaio.errors import ArgumentValueError, CorruptRecord, UsageError
 from kafkaio.types import Header
 
-__all__ = [
-    "ColumnsBuilder",
-    "Rows",
-    "column_partitions",
-]
-
 _MAX_INT64 = 2**63 - 1
 _USUAL = Wanted()
 # A base timestamp within +-2**62 plus a delta within +-2**61 fits in 64 bits.

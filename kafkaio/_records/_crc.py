@@ -13,8 +13,6 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import TypeAlias
 
-__all__ = ["crc32c"]
-
 Checksum: TypeAlias = Callable[..., int]
 
 

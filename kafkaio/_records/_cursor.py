@@ -8,8 +8,6 @@ from kafkaio._records._layout import Origin
 from kafkaio._records._pure import decode_records
 from kafkaio.types import Record
 
-__all__ = ["RecordCursor"]
-
 
 class RecordCursor:
     """Iterates over the records of one batch, in order.

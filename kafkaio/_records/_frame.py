@@ -14,8 +14,6 @@ from kafkaio._records._layout import (
 )
 from kafkaio._records._pure import RecordWriter
 
-__all__ = ["frame_batch"]
-
 _HEADER = struct.Struct(BATCH_HEADER)
 _CRC = struct.Struct(">I")
 

@@ -19,8 +19,6 @@ from kafkaio._records.compression import BytesLike, Compression
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import TimestampType
 
-__all__ = ["BatchHeader"]
-
 _HEADER = struct.Struct(BATCH_HEADER)
 _MAX_OFFSET = 2**63 - 1
 _CODECS = {int(codec): codec for codec in Compression}

@@ -16,33 +16,6 @@ from typing import TYPE_CHECKING, Any
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import Record as TypedRecord
 
-__all__ = [
-    "ACCELERATED",
-    "BatchHeader",
-    "ColumnsBuilder",
-    "Delivery",
-    "Handout",
-    "OpenBatches",
-    "Places",
-    "Receipt",
-    "Record",
-    "RecordCursor",
-    "RecordWriter",
-    "Rows",
-    "column_partitions",
-    "converted",
-    "crc32c",
-    "decode_keys",
-    "decode_records",
-    "decode_values",
-    "frame_batch",
-    "key_partition",
-    "metadata_run",
-    "murmur2",
-    "open_batch_first",
-    "restore_record",
-]
-
 _COMPILED = "kafkaio._records._speedups"
 
 
@@ -66,54 +39,115 @@ ACCELERATED: bool = _is_compiled_wanted(
 )
 
 if TYPE_CHECKING or not ACCELERATED:
-    from kafkaio._records._append import OpenBatches, Places, open_batch_first
+    from kafkaio._records._append import OpenBatches as OpenBatches
+    from kafkaio._records._append import Places as Places
+    from kafkaio._records._append import open_batch_first as open_batch_first
     from kafkaio._records._columns import (
-        ColumnsBuilder,
-        Rows,
-        column_partitions,
+        ColumnsBuilder as ColumnsBuilder,
     )
-    from kafkaio._records._crc import crc32c
-    from kafkaio._records._cursor import RecordCursor
-    from kafkaio._records._frame import frame_batch
-    from kafkaio._records._header import BatchHeader
-    from kafkaio._records._murmur2 import key_partition, murmur2
+    from kafkaio._records._columns import (
+        Rows as Rows,
+    )
+    from kafkaio._records._columns import (
+        column_partitions as column_partitions,
+    )
+    from kafkaio._records._crc import crc32c as crc32c
+    from kafkaio._records._cursor import RecordCursor as RecordCursor
+    from kafkaio._records._frame import frame_batch as frame_batch
+    from kafkaio._records._header import BatchHeader as BatchHeader
+    from kafkaio._records._murmur2 import key_partition as key_partition
+    from kafkaio._records._murmur2 import murmur2 as murmur2
     from kafkaio._records._pure import (
-        Record,
-        RecordWriter,
-        converted,
-        decode_keys,
-        decode_records,
-        decode_values,
+        Record as Record,
     )
-    from kafkaio._records._receipts import Delivery, Receipt, metadata_run
-    from kafkaio._records._stream import Handout
+    from kafkaio._records._pure import (
+        RecordWriter as RecordWriter,
+    )
+    from kafkaio._records._pure import (
+        converted as converted,
+    )
+    from kafkaio._records._pure import (
+        decode_keys as decode_keys,
+    )
+    from kafkaio._records._pure import (
+        decode_records as decode_records,
+    )
+    from kafkaio._records._pure import (
+        decode_values as decode_values,
+    )
+    from kafkaio._records._receipts import Delivery as Delivery
+    from kafkaio._records._receipts import Receipt as Receipt
+    from kafkaio._records._receipts import metadata_run as metadata_run
+    from kafkaio._records._stream import Handout as Handout
 else:
     from kafkaio._records._speedups import (
-        BatchHeader,
-        ColumnsBuilder,
-        Delivery,
-        Handout,
-        OpenBatches,
-        Places,
-        Receipt,
-        Record,
-        RecordCursor,
-        RecordWriter,
-        Rows,
-        column_partitions,
-        converted,
-        crc32c,
-        decode_keys,
-        decode_records,
-        decode_values,
-        frame_batch,
-        key_partition,
-        metadata_run,
-        murmur2,
-        open_batch_first,
+        BatchHeader as BatchHeader,
+    )
+    from kafkaio._records._speedups import (
+        ColumnsBuilder as ColumnsBuilder,
+    )
+    from kafkaio._records._speedups import (
+        Delivery as Delivery,
+    )
+    from kafkaio._records._speedups import (
+        Handout as Handout,
+    )
+    from kafkaio._records._speedups import (
+        OpenBatches as OpenBatches,
+    )
+    from kafkaio._records._speedups import (
+        Places as Places,
+    )
+    from kafkaio._records._speedups import (
+        Receipt as Receipt,
+    )
+    from kafkaio._records._speedups import (
+        Record as Record,
+    )
+    from kafkaio._records._speedups import (
+        RecordCursor as RecordCursor,
     )
     from kafkaio._records._speedups import (
         RecordStream as RecordStream,  # for kafkaio._consumer.reading.iterators
+    )
+    from kafkaio._records._speedups import (
+        RecordWriter as RecordWriter,
+    )
+    from kafkaio._records._speedups import (
+        Rows as Rows,
+    )
+    from kafkaio._records._speedups import (
+        column_partitions as column_partitions,
+    )
+    from kafkaio._records._speedups import (
+        converted as converted,
+    )
+    from kafkaio._records._speedups import (
+        crc32c as crc32c,
+    )
+    from kafkaio._records._speedups import (
+        decode_keys as decode_keys,
+    )
+    from kafkaio._records._speedups import (
+        decode_records as decode_records,
+    )
+    from kafkaio._records._speedups import (
+        decode_values as decode_values,
+    )
+    from kafkaio._records._speedups import (
+        frame_batch as frame_batch,
+    )
+    from kafkaio._records._speedups import (
+        key_partition as key_partition,
+    )
+    from kafkaio._records._speedups import (
+        metadata_run as metadata_run,
+    )
+    from kafkaio._records._speedups import (
+        murmur2 as murmur2,
+    )
+    from kafkaio._records._speedups import (
+        open_batch_first as open_batch_first,
     )
 
 

@@ -14,38 +14,6 @@ from kafkaio.types import Header, TimestampType
 if TYPE_CHECKING:
     from kafkaio.types import RecordMetadata
 
-__all__ = [
-    "ATTRIBUTES_OFFSET",
-    "BATCH_HEADER",
-    "BATCH_HEADER_SIZE",
-    "CODEC_MASK",
-    "CONTROL",
-    "CRC_OFFSET",
-    "DELETE_HORIZON",
-    "HEADER_OVERHEAD",
-    "LENGTH_END",
-    "LOG_APPEND_TIME",
-    "MAGIC_OFFSET",
-    "MIN_RECORD_SIZE",
-    "MOST_BYTES",
-    "NO_END",
-    "ONE_RECORD",
-    "TRANSACTIONAL",
-    "BinaryColumn",
-    "BinaryView",
-    "BytesLike",
-    "Columns",
-    "Destinations",
-    "HeaderColumns",
-    "HeaderView",
-    "Origin",
-    "PlainRecord",
-    "Wanted",
-    "at_once",
-    "encode_varint",
-    "twin_of",
-]
-
 #: Any object that holds bytes.
 BytesLike: TypeAlias = bytes | bytearray | memoryview
 #: Bytes before the part of a batch that its length field counts.

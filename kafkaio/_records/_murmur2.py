@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from struct import unpack
 
-__all__ = ["key_partition", "murmur2"]
-
 _SEED = 0x9747B28C
 _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF

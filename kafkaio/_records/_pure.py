@@ -25,18 +25,8 @@ from kafkaio._records._layout import (
     encode_varint,
 )
 from kafkaio.errors import CorruptRecord, UsageError
-from kafkaio.types import Header, Headers, Record, TimestampType
-
-__all__ = [
-    "Record",
-    "RecordWriter",
-    "converted",
-    "decode_keys",
-    "decode_records",
-    "decode_values",
-    "long_varint",
-    "read_fields",
-]
+from kafkaio.types import Header, Headers, TimestampType
+from kafkaio.types import Record as Record
 
 _MIN_INT64 = -(2**63)
 _MAX_INT64 = 2**63 - 1

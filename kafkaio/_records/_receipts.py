@@ -17,14 +17,6 @@ from kafkaio._records._layout import at_once, twin_of
 from kafkaio.errors import UsageError
 from kafkaio.types import RecordMetadata
 
-__all__ = [
-    "Delivery",
-    "Receipt",
-    "Wait",
-    "Waiter",
-    "metadata_run",
-]
-
 #: Makes the iterator that ``await delivery`` runs while the outcome is unknown.
 Wait: TypeAlias = "Callable[[Delivery], Generator[object, None, RecordMetadata]]"
 

@@ -8,8 +8,6 @@ from math import inf
 from kafkaio._records._cursor import RecordCursor
 from kafkaio.types import Record
 
-__all__ = ["Handout"]
-
 
 class Handout:
     """The records that a reader hands out next, and how far it is.

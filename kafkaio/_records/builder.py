@@ -19,18 +19,12 @@ from kafkaio._records._layout import (
     ONE_RECORD,
     TRANSACTIONAL,
     Origin,
-    PlainRecord,
+)
+from kafkaio._records._layout import (
+    PlainRecord as PlainRecord,
 )
 from kafkaio._records.compression import BytesLike, Compression, Compressor
 from kafkaio.types import Headers, TimestampType
-
-__all__ = [
-    "BatchBuilder",
-    "PlainRecord",
-    "encode_batch",
-    "with_base_offset",
-    "with_log_append_time",
-]
 
 _PLACE = struct.Struct(">qii")
 _CRC = struct.Struct(">I")

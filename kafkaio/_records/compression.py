@@ -25,21 +25,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, assert_never
 
-from kafkaio._records._layout import BytesLike
+from kafkaio._records._layout import BytesLike as BytesLike
 from kafkaio.errors import ConfigurationError, CorruptRecord, RecordTooLarge
 
 if TYPE_CHECKING:
     import lz4.frame
     import zstandard
-
-__all__ = [
-    "DEFAULT_LIMIT",
-    "BytesLike",
-    "Compression",
-    "Compressor",
-    "Decompression",
-    "Decompressor",
-]
 
 #: The default limit of bytes that one batch may decompress to: the default of the
 #: option ``max_decompressed_batch_size``.

@@ -14,14 +14,6 @@ from kafkaio._dataclass import dataclass
 from kafkaio._records.builder import BatchBuilder, with_base_offset
 from kafkaio.errors import CorruptRecord
 
-__all__ = [
-    "ControlType",
-    "EndTxnMarker",
-    "control_batch",
-    "parse_control_type",
-    "parse_end_txn_marker",
-]
-
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
 _VERSION = 0

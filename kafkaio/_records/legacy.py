@@ -26,8 +26,6 @@ from kafkaio._records.sections import ReadableBatch, Section
 from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.types import TimestampType
 
-__all__ = ["MIN_LEGACY_LENGTH", "LegacyBatch"]
-
 #: The least length of a message: checksum, magic byte, attributes, two lengths.
 MIN_LEGACY_LENGTH = 14
 

@@ -15,8 +15,6 @@ from kafkaio._records._impl import (
 )
 from kafkaio._records._layout import NO_END, Columns, Origin, Wanted
 
-__all__ = ["ReadableBatch", "Section"]
-
 
 class Section(NamedTuple):
     """The decompressed records of a batch, as the decoders read them.

@@ -24,8 +24,6 @@ from kafkaio._records.control import parse_control_type
 from kafkaio._records.sections import ReadableBatch, Section
 from kafkaio.errors import CorruptRecord
 
-__all__ = ["RecordBatch"]
-
 _NONE = Compression.NONE
 
 

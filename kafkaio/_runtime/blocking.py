@@ -32,8 +32,6 @@ import anyio
 
 from kafkaio.errors import ClosedError, InternalError
 
-__all__ = ["BlockingIterator", "Source"]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["Broadcast"]
-
 
 class Broadcast:
     """Wakes all waiting tasks each time the event happens; fails them once it cannot.

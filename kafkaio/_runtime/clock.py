@@ -14,8 +14,6 @@ from uuid import UUID
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.loop import running_loop
 
-__all__ = ["now", "random_uuid", "replaced", "roll", "wall_clock", "wall_ms"]
-
 
 @dataclass(slots=True)
 class _Sources:

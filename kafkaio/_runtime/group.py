@@ -14,8 +14,6 @@ from typing import Any, Self, TypeVarTuple
 
 import anyio
 
-__all__ = ["TaskGroup"]
-
 _Args = TypeVarTuple("_Args")
 
 #: Coroutines are looked at for those that have ended whenever there are so many more.

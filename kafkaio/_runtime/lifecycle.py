@@ -38,16 +38,6 @@ from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Child, TaskScope, start_detached
 from kafkaio.errors import ClosedError, InternalError, KafkaError
 
-__all__ = [
-    "Closeable",
-    "CrashListener",
-    "Ending",
-    "Home",
-    "Lifecycle",
-    "State",
-    "weakly",
-]
-
 P = ParamSpec("P")
 
 #: Called with the exception that crashed a background task.
@@ -387,11 +377,11 @@ class Closeable(ABC):
     _life: Lifecycle
 
     @abstractmethod
-    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def start(self, timeout: float | None = None) -> None:
         """Start, and return when it can be used."""
 
     @abstractmethod
-    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def close(self, timeout: float | None = None) -> None:
         """Close, in bounded time and in every state. May be called again."""
 
     @abstractmethod

@@ -23,8 +23,6 @@ from kafkaio.errors import (
 )
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["Limiter", "LogObserver", "attach_log", "listed_by_reason"]
-
 CLIENT: Final = logging.getLogger("kafkaio.client")
 PRODUCER: Final = logging.getLogger("kafkaio.producer")
 CONSUMER: Final = logging.getLogger("kafkaio.consumer")

@@ -8,8 +8,6 @@ from contextlib import suppress
 
 from kafkaio.errors import UsageError
 
-__all__ = ["running_loop"]
-
 
 def running_loop() -> asyncio.AbstractEventLoop:
     """Return the running event loop of asyncio.

@@ -19,16 +19,6 @@ from typing import NamedTuple, ParamSpec, Protocol
 from kafkaio._dataclass import dataclass
 from kafkaio.types import Headers, OffsetAndMetadata, TopicPartition
 
-__all__ = [
-    "AcknowledgedBatch",
-    "FetchedPart",
-    "Observed",
-    "Observer",
-    "add_observer",
-    "guarded",
-    "observes",
-]
-
 P = ParamSpec("P")
 
 

@@ -14,8 +14,6 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import TypeVar
 
-__all__ = ["start_thread"]
-
 T = TypeVar("T")
 
 

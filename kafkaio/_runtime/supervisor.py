@@ -19,8 +19,6 @@ import anyio
 
 from kafkaio.errors import ClosedError
 
-__all__ = ["Child", "Supervisor", "TaskScope", "start_detached"]
-
 #: A function that makes the coroutine of one background task.
 Child: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 

@@ -30,8 +30,6 @@ from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.errors import ClosedError
 
-__all__ = ["LoopThread", "TaskReference", "caller", "refer", "when_done"]
-
 T = TypeVar("T")
 #: Returns a task as long as it exists, then None.
 TaskReference: TypeAlias = Callable[[], asyncio.Task[object] | None]

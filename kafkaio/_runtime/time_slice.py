@@ -9,8 +9,6 @@ from typing import Final
 
 from kafkaio._runtime.clock import now
 
-__all__ = ["SLICE", "TimeSlice"]
-
 #: Seconds to run before the task yields.
 SLICE: Final = 0.001
 #: Seconds behind its end after which a slice was blocked for long by code that does not

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
-__all__ = ["Timer"]
-
 
 class Timer:
     """Calls a function at the earliest of the times that it was set to.

@@ -6,8 +6,6 @@ import asyncio
 
 from kafkaio._runtime.clock import now
 
-__all__ = ["Wakeup"]
-
 
 class Wakeup:
     """A latch with a deadline, for one task that waits and any code that notifies.

@@ -17,8 +17,6 @@ from typing import Final
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 
-__all__ = ["TOLERANCE", "watch_loop"]
-
 #: Seconds between two checks. A shorter block may go unseen.
 INTERVAL: Final = 0.1
 #: Seconds of delay that are not reported.

@@ -31,8 +31,6 @@ from kafkaio.protocol.messages import create_acls as create_api
 from kafkaio.protocol.messages import delete_acls as delete_api
 from kafkaio.protocol.messages import describe_acls as describe_api
 
-__all__ = ["Acls", "check_bindings", "check_filter", "check_filters"]
-
 KindT = TypeVar("KindT", bound=StrEnum)
 
 _SINCE = "2.1"

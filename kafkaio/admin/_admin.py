@@ -93,8 +93,6 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-__all__ = ["Admin", "AdminStatistics"]
-
 ItemT = TypeVar("ItemT")
 ValueT = TypeVar("ValueT")
 
@@ -229,7 +227,7 @@ class Admin(Closeable):
 
     # ---- start and close -----------------------------------------------------------
 
-    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def start(self, timeout: float | None = None) -> None:
         """Connect to the cluster; returns when it has answered.
 
         If the call fails or is cancelled, the admin client is closed.
@@ -261,7 +259,7 @@ class Admin(Closeable):
             raise
         cluster.observer.started("admin", self.config.client_id, self)
 
-    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def close(self, timeout: float | None = None) -> None:
         """Close the connections of its own client. May be called again.
 
         Calls that wait on them raise ClosedError; those on a shared client end by
@@ -283,7 +281,7 @@ class Admin(Closeable):
             return
         await self._life.close(None, partial(self._end, timeout))
 
-    async def _end(self, timeout: float | None) -> None:  # noqa: ASYNC109
+    async def _end(self, timeout: float | None) -> None:
         _call_all(self._undo)
         try:
             if self._owns_cluster:
@@ -305,7 +303,7 @@ class Admin(Closeable):
 
     # ---- telemetry ----------------------------------------------------------------
 
-    async def client_instance_id(self, timeout: float | None = None) -> UUID:  # noqa: ASYNC109
+    async def client_instance_id(self, timeout: float | None = None) -> UUID:
         """Return the id by which the brokers know this client (KIP-714).
 
         A broker gives it when it is asked whether it wants metrics, soon after the
@@ -364,7 +362,7 @@ class Admin(Closeable):
         validate_only: bool = False,
         wait: bool = True,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, CreatedTopic]: ...
 
     @overload
@@ -375,7 +373,7 @@ class Admin(Closeable):
         validate_only: bool = False,
         wait: bool = True,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, CreatedTopic | KafkaError]: ...
 
     async def create_topics(
@@ -385,7 +383,7 @@ class Admin(Closeable):
         validate_only: bool = False,
         wait: bool = True,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, CreatedTopic] | dict[str, CreatedTopic | KafkaError]:
         """Create topics.
 
@@ -441,7 +439,7 @@ class Admin(Closeable):
         topics: Iterable[str | UUID],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str | UUID, None]: ...
 
     @overload
@@ -450,7 +448,7 @@ class Admin(Closeable):
         topics: Iterable[str | UUID],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str | UUID, KafkaError | None]: ...
 
     async def delete_topics(
@@ -458,7 +456,7 @@ class Admin(Closeable):
         topics: Iterable[str | UUID],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str | UUID, None] | dict[str | UUID, KafkaError | None]:
         """Delete topics, with all of their records.
 
@@ -494,7 +492,7 @@ class Admin(Closeable):
         self,
         *,
         internal: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, TopicListing]:
         """List the topics of the cluster.
 
@@ -525,7 +523,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str | UUID, TopicDescription]: ...
 
     @overload
@@ -535,7 +533,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str | UUID, TopicDescription | KafkaError]: ...
 
     async def describe_topics(
@@ -544,7 +542,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[str | UUID, TopicDescription]
         | dict[str | UUID, TopicDescription | KafkaError]
@@ -584,7 +582,7 @@ class Admin(Closeable):
         self,
         topics: str | Iterable[str],
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> None:
         """Wait until every broker knows a leader of every partition of topics.
 
@@ -617,7 +615,7 @@ class Admin(Closeable):
         *,
         validate_only: bool = False,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None]: ...
 
     @overload
@@ -627,7 +625,7 @@ class Admin(Closeable):
         *,
         validate_only: bool = False,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, KafkaError | None]: ...
 
     async def create_partitions(
@@ -636,7 +634,7 @@ class Admin(Closeable):
         *,
         validate_only: bool = False,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None] | dict[str, KafkaError | None]:
         """Add partitions to topics.
 
@@ -677,7 +675,7 @@ class Admin(Closeable):
         partitions: Iterable[TopicPartition] | None = None,
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, bool]: ...
 
     @overload
@@ -687,7 +685,7 @@ class Admin(Closeable):
         partitions: Iterable[TopicPartition] | None = None,
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, bool | KafkaError]: ...
 
     async def elect_leaders(
@@ -696,7 +694,7 @@ class Admin(Closeable):
         partitions: Iterable[TopicPartition] | None = None,
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, bool] | dict[TopicPartition, bool | KafkaError]:
         """Elect the leaders of partitions (KIP-183, KIP-460, Kafka 2.2).
 
@@ -740,7 +738,7 @@ class Admin(Closeable):
         *,
         allow_replication_factor_change: bool = True,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, None]: ...
 
     @overload
@@ -750,7 +748,7 @@ class Admin(Closeable):
         *,
         allow_replication_factor_change: bool = True,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, KafkaError | None]: ...
 
     async def alter_partition_reassignments(
@@ -759,7 +757,7 @@ class Admin(Closeable):
         *,
         allow_replication_factor_change: bool = True,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
         """Move replicas to other brokers (KIP-455, Kafka 2.4).
 
@@ -802,7 +800,7 @@ class Admin(Closeable):
         self,
         partitions: Iterable[TopicPartition] | None = None,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, PartitionReassignment]:
         """List the replicas that are being moved (KIP-455, Kafka 2.4).
 
@@ -834,7 +832,7 @@ class Admin(Closeable):
         brokers: Iterable[int] | None = None,
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[int, dict[str, LogDirectory]]: ...
 
     @overload
@@ -843,7 +841,7 @@ class Admin(Closeable):
         brokers: Iterable[int] | None = None,
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[int, dict[str, LogDirectory] | KafkaError]: ...
 
     async def describe_log_dirs(
@@ -851,7 +849,7 @@ class Admin(Closeable):
         brokers: Iterable[int] | None = None,
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[int, dict[str, LogDirectory]]
         | dict[int, dict[str, LogDirectory] | KafkaError]
@@ -890,7 +888,7 @@ class Admin(Closeable):
         replicas: Iterable[tuple[TopicPartition, int]],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[tuple[TopicPartition, int], ReplicaDirectories]: ...
 
     @overload
@@ -899,7 +897,7 @@ class Admin(Closeable):
         replicas: Iterable[tuple[TopicPartition, int]],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[tuple[TopicPartition, int], ReplicaDirectories | KafkaError]: ...
 
     async def describe_replica_log_dirs(
@@ -907,7 +905,7 @@ class Admin(Closeable):
         replicas: Iterable[tuple[TopicPartition, int]],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[tuple[TopicPartition, int], ReplicaDirectories]
         | dict[tuple[TopicPartition, int], ReplicaDirectories | KafkaError]
@@ -945,7 +943,7 @@ class Admin(Closeable):
         directories: Mapping[tuple[TopicPartition, int], str],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[tuple[TopicPartition, int], None]: ...
 
     @overload
@@ -954,7 +952,7 @@ class Admin(Closeable):
         directories: Mapping[tuple[TopicPartition, int], str],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[tuple[TopicPartition, int], KafkaError | None]: ...
 
     async def alter_replica_log_dirs(
@@ -962,7 +960,7 @@ class Admin(Closeable):
         directories: Mapping[tuple[TopicPartition, int], str],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[tuple[TopicPartition, int], None]
         | dict[tuple[TopicPartition, int], KafkaError | None]
@@ -1008,7 +1006,7 @@ class Admin(Closeable):
             "read_uncommitted", "read_committed"
         ] = "read_uncommitted",
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]: ...
 
     @overload
@@ -1020,7 +1018,7 @@ class Admin(Closeable):
             "read_uncommitted", "read_committed"
         ] = "read_uncommitted",
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp | KafkaError | None]: ...
 
     async def list_offsets(
@@ -1031,7 +1029,7 @@ class Admin(Closeable):
             "read_uncommitted", "read_committed"
         ] = "read_uncommitted",
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[TopicPartition, OffsetAndTimestamp | None]
         | dict[TopicPartition, OffsetAndTimestamp | KafkaError | None]
@@ -1080,7 +1078,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, int | Literal["latest"]],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, int]: ...
 
     @overload
@@ -1089,7 +1087,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, int | Literal["latest"]],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, int | KafkaError]: ...
 
     async def delete_records(
@@ -1097,7 +1095,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, int | Literal["latest"]],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, int] | dict[TopicPartition, int | KafkaError]:
         """Delete the records of partitions before some offsets (KIP-204).
 
@@ -1138,7 +1136,7 @@ class Admin(Closeable):
         include_synonyms: bool = False,
         include_documentation: bool = False,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[ConfigResource, dict[str, ConfigEntry]]: ...
 
     @overload
@@ -1149,7 +1147,7 @@ class Admin(Closeable):
         include_synonyms: bool = False,
         include_documentation: bool = False,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[ConfigResource, dict[str, ConfigEntry] | KafkaError]: ...
 
     async def describe_configs(
@@ -1159,7 +1157,7 @@ class Admin(Closeable):
         include_synonyms: bool = False,
         include_documentation: bool = False,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[ConfigResource, dict[str, ConfigEntry]]
         | dict[ConfigResource, dict[str, ConfigEntry] | KafkaError]
@@ -1204,7 +1202,7 @@ class Admin(Closeable):
         *,
         validate_only: bool = False,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[ConfigResource, None]: ...
 
     @overload
@@ -1214,7 +1212,7 @@ class Admin(Closeable):
         *,
         validate_only: bool = False,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[ConfigResource, KafkaError | None]: ...
 
     async def incremental_alter_configs(
@@ -1223,7 +1221,7 @@ class Admin(Closeable):
         *,
         validate_only: bool = False,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[ConfigResource, None] | dict[ConfigResource, KafkaError | None]:
         """Change single configs of resources; all others keep their values (KIP-339).
 
@@ -1264,7 +1262,7 @@ class Admin(Closeable):
         self,
         types: Iterable[ConfigResourceType | str] | None = None,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> list[ConfigResource]:
         """List what has configs (KIP-1142, Kafka 4.1).
 
@@ -1307,7 +1305,7 @@ class Admin(Closeable):
         *,
         states: Iterable[GroupState | str] | None = None,
         types: Iterable[GroupType | str] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, GroupListing]:
         """List the groups of the cluster, of all coordinators.
 
@@ -1356,7 +1354,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, GroupDescription]: ...
 
     @overload
@@ -1366,7 +1364,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, GroupDescription | KafkaError]: ...
 
     async def describe_consumer_groups(
@@ -1375,7 +1373,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, GroupDescription] | dict[str, GroupDescription | KafkaError]:
         """Describe groups of consumers, of the classic protocol and of KIP-848.
 
@@ -1413,7 +1411,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, GroupDescription]: ...
 
     @overload
@@ -1423,7 +1421,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, GroupDescription | KafkaError]: ...
 
     async def describe_classic_groups(
@@ -1432,7 +1430,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, GroupDescription] | dict[str, GroupDescription | KafkaError]:
         """Describe groups of the classic protocol, whatever their members are.
 
@@ -1473,7 +1471,7 @@ class Admin(Closeable):
         groups: Iterable[str],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None]: ...
 
     @overload
@@ -1482,7 +1480,7 @@ class Admin(Closeable):
         groups: Iterable[str],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, KafkaError | None]: ...
 
     async def delete_consumer_groups(
@@ -1490,7 +1488,7 @@ class Admin(Closeable):
         groups: Iterable[str],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None] | dict[str, KafkaError | None]:
         """Delete groups that have no members, with their committed offsets.
 
@@ -1520,7 +1518,7 @@ class Admin(Closeable):
         groups: Iterable[str],
         *,
         return_errors: bool,
-        timeout: float | None,  # noqa: ASYNC109
+        timeout: float | None,
     ) -> dict[str, None] | dict[str, KafkaError | None]:
         from kafkaio.admin._groups import Groups
 
@@ -1537,7 +1535,7 @@ class Admin(Closeable):
         *,
         reason: str | None = None,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None]: ...
 
     @overload
@@ -1548,7 +1546,7 @@ class Admin(Closeable):
         *,
         reason: str | None = None,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, KafkaError | None]: ...
 
     async def remove_members_from_consumer_group(
@@ -1558,7 +1556,7 @@ class Admin(Closeable):
         *,
         reason: str | None = None,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None] | dict[str, KafkaError | None]:
         """Remove members from a group; it rebalances without them (KIP-345, Kafka 2.4).
 
@@ -1602,7 +1600,7 @@ class Admin(Closeable):
         *,
         require_stable: bool = False,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]: ...
 
     @overload
@@ -1612,7 +1610,7 @@ class Admin(Closeable):
         *,
         require_stable: bool = False,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]: ...
 
     async def list_consumer_group_offsets(
@@ -1621,7 +1619,7 @@ class Admin(Closeable):
         *,
         require_stable: bool = False,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[str, dict[TopicPartition, OffsetAndMetadata | None]]
         | dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]
@@ -1660,7 +1658,7 @@ class Admin(Closeable):
         *,
         require_stable: bool,
         return_errors: bool,
-        timeout: float | None,  # noqa: ASYNC109
+        timeout: float | None,
     ) -> (
         dict[str, dict[TopicPartition, OffsetAndMetadata | None]]
         | dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]
@@ -1681,7 +1679,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, None]: ...
 
     @overload
@@ -1691,7 +1689,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, KafkaError | None]: ...
 
     async def alter_consumer_group_offsets(
@@ -1700,7 +1698,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
         """Commit offsets for a group that has no members.
 
@@ -1731,7 +1729,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
         *,
         return_errors: bool,
-        timeout: float | None,  # noqa: ASYNC109
+        timeout: float | None,
     ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
         from kafkaio.admin._groups import Groups
 
@@ -1748,7 +1746,7 @@ class Admin(Closeable):
         partitions: Iterable[TopicPartition],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, None]: ...
 
     @overload
@@ -1758,7 +1756,7 @@ class Admin(Closeable):
         partitions: Iterable[TopicPartition],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, KafkaError | None]: ...
 
     async def delete_consumer_group_offsets(
@@ -1767,7 +1765,7 @@ class Admin(Closeable):
         partitions: Iterable[TopicPartition],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
         """Delete committed offsets of topics that no member reads (KIP-496, Kafka 2.4).
 
@@ -1799,7 +1797,7 @@ class Admin(Closeable):
         partitions: Iterable[TopicPartition],
         *,
         return_errors: bool,
-        timeout: float | None,  # noqa: ASYNC109
+        timeout: float | None,
     ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
         from kafkaio.admin._groups import Groups
 
@@ -1818,7 +1816,7 @@ class Admin(Closeable):
             "read_uncommitted", "read_committed"
         ] = "read_uncommitted",
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, GroupLag]: ...
 
     @overload
@@ -1830,7 +1828,7 @@ class Admin(Closeable):
             "read_uncommitted", "read_committed"
         ] = "read_uncommitted",
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, GroupLag | KafkaError]: ...
 
     async def lag(
@@ -1841,7 +1839,7 @@ class Admin(Closeable):
             "read_uncommitted", "read_committed"
         ] = "read_uncommitted",
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, GroupLag] | dict[str, GroupLag | KafkaError]:
         """Tell how far groups are behind the ends of the logs.
 
@@ -1881,7 +1879,7 @@ class Admin(Closeable):
         shift_by: int = 0,
         partitions: Iterable[TopicPartition] | None = None,
         dry_run: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetReset]:
         """Set the committed offsets of a group that has no members.
 
@@ -1934,7 +1932,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, ShareGroupDescription]: ...
 
     @overload
@@ -1944,7 +1942,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, ShareGroupDescription | KafkaError]: ...
 
     async def describe_share_groups(
@@ -1953,7 +1951,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[str, ShareGroupDescription] | dict[str, ShareGroupDescription | KafkaError]
     ):
@@ -1993,7 +1991,7 @@ class Admin(Closeable):
         groups: Iterable[str],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None]: ...
 
     @overload
@@ -2002,7 +2000,7 @@ class Admin(Closeable):
         groups: Iterable[str],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, KafkaError | None]: ...
 
     async def delete_share_groups(
@@ -2010,7 +2008,7 @@ class Admin(Closeable):
         groups: Iterable[str],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None] | dict[str, KafkaError | None]:
         """Delete share groups that have no members, with their offsets.
 
@@ -2044,7 +2042,7 @@ class Admin(Closeable):
         groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, dict[TopicPartition, ShareOffset | None]]: ...
 
     @overload
@@ -2053,7 +2051,7 @@ class Admin(Closeable):
         groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, dict[TopicPartition, ShareOffset | None] | KafkaError]: ...
 
     async def list_share_group_offsets(
@@ -2061,7 +2059,7 @@ class Admin(Closeable):
         groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[str, dict[TopicPartition, ShareOffset | None]]
         | dict[str, dict[TopicPartition, ShareOffset | None] | KafkaError]
@@ -2102,7 +2100,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, int],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, None]: ...
 
     @overload
@@ -2112,7 +2110,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, int],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, KafkaError | None]: ...
 
     async def alter_share_group_offsets(
@@ -2121,7 +2119,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, int],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
         """Set where a share group without members goes on (KIP-932, Kafka 4.1).
 
@@ -2165,7 +2163,7 @@ class Admin(Closeable):
         topics: Iterable[str],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None]: ...
 
     @overload
@@ -2175,7 +2173,7 @@ class Admin(Closeable):
         topics: Iterable[str],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, KafkaError | None]: ...
 
     async def delete_share_group_offsets(
@@ -2184,7 +2182,7 @@ class Admin(Closeable):
         topics: Iterable[str],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None] | dict[str, KafkaError | None]:
         """Delete the offsets of a share group without members in topics (Kafka 4.1).
 
@@ -2226,7 +2224,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, StreamsGroupDescription]: ...
 
     @overload
@@ -2236,7 +2234,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, StreamsGroupDescription | KafkaError]: ...
 
     async def describe_streams_groups(
@@ -2245,7 +2243,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[str, StreamsGroupDescription]
         | dict[str, StreamsGroupDescription | KafkaError]
@@ -2289,7 +2287,7 @@ class Admin(Closeable):
         groups: Iterable[str],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None]: ...
 
     @overload
@@ -2298,7 +2296,7 @@ class Admin(Closeable):
         groups: Iterable[str],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, KafkaError | None]: ...
 
     async def delete_streams_groups(
@@ -2306,7 +2304,7 @@ class Admin(Closeable):
         groups: Iterable[str],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None] | dict[str, KafkaError | None]:
         """Delete groups of Kafka Streams without members, with their offsets.
 
@@ -2341,7 +2339,7 @@ class Admin(Closeable):
         *,
         require_stable: bool = False,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]: ...
 
     @overload
@@ -2351,7 +2349,7 @@ class Admin(Closeable):
         *,
         require_stable: bool = False,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]: ...
 
     async def list_streams_group_offsets(
@@ -2360,7 +2358,7 @@ class Admin(Closeable):
         *,
         require_stable: bool = False,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[str, dict[TopicPartition, OffsetAndMetadata | None]]
         | dict[str, dict[TopicPartition, OffsetAndMetadata | None] | KafkaError]
@@ -2396,7 +2394,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, None]: ...
 
     @overload
@@ -2406,7 +2404,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, KafkaError | None]: ...
 
     async def alter_streams_group_offsets(
@@ -2415,7 +2413,7 @@ class Admin(Closeable):
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
         """Commit offsets for a group of Kafka Streams that has no members.
 
@@ -2445,7 +2443,7 @@ class Admin(Closeable):
         partitions: Iterable[TopicPartition],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, None]: ...
 
     @overload
@@ -2455,7 +2453,7 @@ class Admin(Closeable):
         partitions: Iterable[TopicPartition],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, KafkaError | None]: ...
 
     async def delete_streams_group_offsets(
@@ -2464,7 +2462,7 @@ class Admin(Closeable):
         partitions: Iterable[TopicPartition],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, None] | dict[TopicPartition, KafkaError | None]:
         """Delete offsets of a group of Kafka Streams in topics that no member reads.
 
@@ -2493,7 +2491,7 @@ class Admin(Closeable):
         self,
         filter: AclBindingFilter | None = None,  # noqa: A002 - Java's name
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> list[AclBinding]:
         """Return the entries of the access control lists that a filter matches.
 
@@ -2526,7 +2524,7 @@ class Admin(Closeable):
         bindings: Iterable[AclBinding],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[AclBinding, None]: ...
 
     @overload
@@ -2535,7 +2533,7 @@ class Admin(Closeable):
         bindings: Iterable[AclBinding],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[AclBinding, KafkaError | None]: ...
 
     async def create_acls(
@@ -2543,7 +2541,7 @@ class Admin(Closeable):
         bindings: Iterable[AclBinding],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[AclBinding, None] | dict[AclBinding, KafkaError | None]:
         """Create entries of the access control lists.
 
@@ -2581,7 +2579,7 @@ class Admin(Closeable):
         filters: Iterable[AclBindingFilter],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[AclBindingFilter, tuple[AclBinding, ...]]: ...
 
     @overload
@@ -2590,7 +2588,7 @@ class Admin(Closeable):
         filters: Iterable[AclBindingFilter],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[AclBindingFilter, tuple[AclBinding, ...] | KafkaError]: ...
 
     async def delete_acls(
@@ -2598,7 +2596,7 @@ class Admin(Closeable):
         filters: Iterable[AclBindingFilter],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[AclBindingFilter, tuple[AclBinding, ...]]
         | dict[AclBindingFilter, tuple[AclBinding, ...] | KafkaError]
@@ -2640,7 +2638,7 @@ class Admin(Closeable):
         self,
         filter: QuotaFilter | None = None,  # noqa: A002 - Java's name
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[QuotaEntity, dict[str, float]]:
         """Return the quotas of clients that a filter matches (KIP-546).
 
@@ -2674,7 +2672,7 @@ class Admin(Closeable):
         *,
         validate_only: bool = False,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[QuotaEntity, None]: ...
 
     @overload
@@ -2684,7 +2682,7 @@ class Admin(Closeable):
         *,
         validate_only: bool = False,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[QuotaEntity, KafkaError | None]: ...
 
     async def alter_client_quotas(
@@ -2693,7 +2691,7 @@ class Admin(Closeable):
         *,
         validate_only: bool = False,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[QuotaEntity, None] | dict[QuotaEntity, KafkaError | None]:
         """Set and remove quotas of clients (KIP-546).
 
@@ -2738,7 +2736,7 @@ class Admin(Closeable):
         users: Iterable[str] | None = None,
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, tuple[ScramCredential, ...]]: ...
 
     @overload
@@ -2747,7 +2745,7 @@ class Admin(Closeable):
         users: Iterable[str] | None = None,
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, tuple[ScramCredential, ...] | KafkaError]: ...
 
     async def describe_user_scram_credentials(
@@ -2755,7 +2753,7 @@ class Admin(Closeable):
         users: Iterable[str] | None = None,
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[str, tuple[ScramCredential, ...]]
         | dict[str, tuple[ScramCredential, ...] | KafkaError]
@@ -2800,7 +2798,7 @@ class Admin(Closeable):
         alterations: Iterable[ScramUpsertion | ScramDeletion],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None]: ...
 
     @overload
@@ -2809,7 +2807,7 @@ class Admin(Closeable):
         alterations: Iterable[ScramUpsertion | ScramDeletion],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, KafkaError | None]: ...
 
     async def alter_user_scram_credentials(
@@ -2817,7 +2815,7 @@ class Admin(Closeable):
         alterations: Iterable[ScramUpsertion | ScramDeletion],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, None] | dict[str, KafkaError | None]:
         """Set and delete the passwords of users for SCRAM (KIP-554).
 
@@ -2860,7 +2858,7 @@ class Admin(Closeable):
         renewers: Iterable[str] = (),
         owner: str | None = None,
         max_lifetime: float | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> DelegationToken:
         """Make a token with which other clients can log in as its owner (KIP-48).
 
@@ -2907,7 +2905,7 @@ class Admin(Closeable):
         token: DelegationToken | bytes,
         *,
         period: float | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> datetime:
         """Let a token live on (KIP-48).
 
@@ -2941,7 +2939,7 @@ class Admin(Closeable):
         token: DelegationToken | bytes,
         *,
         period: float | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> datetime:
         """Let a token expire at once, or soon (KIP-48).
 
@@ -2975,7 +2973,7 @@ class Admin(Closeable):
         self,
         owners: Iterable[str] | None = None,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> list[DelegationToken]:
         """Return the tokens that the client may see (KIP-48).
 
@@ -3014,7 +3012,7 @@ class Admin(Closeable):
         *,
         include_authorized_operations: bool = False,
         include_fenced_brokers: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> ClusterDescription:
         """Describe the cluster: its id, its controller, its brokers (KIP-700).
 
@@ -3045,7 +3043,7 @@ class Admin(Closeable):
         self,
         *,
         node_id: int | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> FeaturesDescription:
         """Return the features in force, and those that a broker supports (KIP-584).
 
@@ -3074,7 +3072,7 @@ class Admin(Closeable):
         updates: Mapping[str, FeatureUpdate],
         *,
         validate_only: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> None:
         """Put levels of features in force (KIP-584, KIP-778).
 
@@ -3110,7 +3108,7 @@ class Admin(Closeable):
     async def describe_metadata_quorum(
         self,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> QuorumDescription:
         """Describe the controllers, and how far each has come (KIP-836).
 
@@ -3136,7 +3134,7 @@ class Admin(Closeable):
         endpoints: Iterable[RaftEndpoint],
         *,
         cluster_id: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> None:
         """Make a controller a voter of the quorum (KIP-853).
 
@@ -3182,7 +3180,7 @@ class Admin(Closeable):
         directory_id: UUID,
         *,
         cluster_id: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> None:
         """Take a controller's vote in the quorum away (KIP-853).
 
@@ -3218,7 +3216,7 @@ class Admin(Closeable):
         self,
         node_id: int,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> None:
         """Forget a broker that was shut down for good (KIP-500).
 
@@ -3253,7 +3251,7 @@ class Admin(Closeable):
         producer_ids: Iterable[int] | None = None,
         duration_ms: int | None = None,
         pattern: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> list[TransactionListing]:
         """List the transactional ids of the cluster, of all coordinators (KIP-664).
 
@@ -3297,7 +3295,7 @@ class Admin(Closeable):
         ids: Iterable[str],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, TransactionDescription]: ...
 
     @overload
@@ -3306,7 +3304,7 @@ class Admin(Closeable):
         ids: Iterable[str],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, TransactionDescription | KafkaError]: ...
 
     async def describe_transactions(
@@ -3314,7 +3312,7 @@ class Admin(Closeable):
         ids: Iterable[str],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[str, TransactionDescription]
         | dict[str, TransactionDescription | KafkaError]
@@ -3352,7 +3350,7 @@ class Admin(Closeable):
         *,
         broker: int | None = None,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]: ...
 
     @overload
@@ -3362,7 +3360,7 @@ class Admin(Closeable):
         *,
         broker: int | None = None,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[TopicPartition, tuple[ProducerState, ...] | KafkaError]: ...
 
     async def describe_producers(
@@ -3371,7 +3369,7 @@ class Admin(Closeable):
         *,
         broker: int | None = None,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> (
         dict[TopicPartition, tuple[ProducerState, ...]]
         | dict[TopicPartition, tuple[ProducerState, ...] | KafkaError]
@@ -3412,7 +3410,7 @@ class Admin(Closeable):
         broker: int | None = None,
         topics: str | Collection[str] | None = None,
         max_transaction_timeout_ms: int = _MAX_TRANSACTION_TIMEOUT_MS,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> list[HangingTransaction]:
         """Find transactions that are open in a partition, and that nobody will end.
 
@@ -3464,7 +3462,7 @@ class Admin(Closeable):
         start_offset: int,
         *,
         force: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> None:
         """Abort a hanging transaction in one partition, so that readers go on.
 
@@ -3508,7 +3506,7 @@ class Admin(Closeable):
         ids: Iterable[str],
         *,
         return_errors: Literal[False] = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, ProducerIdAndEpoch]: ...
 
     @overload
@@ -3517,7 +3515,7 @@ class Admin(Closeable):
         ids: Iterable[str],
         *,
         return_errors: Literal[True],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, ProducerIdAndEpoch | KafkaError]: ...
 
     async def fence_producers(
@@ -3525,7 +3523,7 @@ class Admin(Closeable):
         ids: Iterable[str],
         *,
         return_errors: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[str, ProducerIdAndEpoch] | dict[str, ProducerIdAndEpoch | KafkaError]:
         """End the producers of transactional ids, and abort what they have open.
 
@@ -3563,7 +3561,7 @@ class Admin(Closeable):
         self,
         transactional_id: str,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> None:
         """Abort the open transaction of one transactional id, and fence its producer.
 

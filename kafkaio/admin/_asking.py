@@ -37,18 +37,6 @@ from kafkaio.errors import (
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response
 
-__all__ = [
-    "AdminCluster",
-    "ask",
-    "brokers",
-    "distinct",
-    "final_at",
-    "items_of",
-    "member_of",
-    "need_brokers",
-    "outcome",
-]
-
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 AnswerT = TypeVar("AnswerT", bound=Response)
@@ -70,19 +58,19 @@ class AdminCluster(Cluster, Protocol):
         request: Request[ResponseT],
         to: Destination,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> ResponseT:
         """Send a request and return its answer."""
         ...
 
-    async def refresh(self, timeout: float) -> bool:  # noqa: ASYNC109
+    async def refresh(self, timeout: float) -> bool:
         """Fetch metadata now; returns whether that succeeded in time."""
         ...
 
     async def wait_for_topics(
         self,
         topics: Collection[str],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> ClusterView:
         """Wait until every topic is described in the view."""
         ...

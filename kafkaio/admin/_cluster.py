@@ -44,8 +44,6 @@ from kafkaio.protocol.messages import unregister_broker as unregister_api
 from kafkaio.protocol.messages import update_features as update_api
 from kafkaio.types import Broker as Endpoint
 
-__all__ = ["ClusterOperations", "check_endpoints", "check_node", "check_updates"]
-
 _BROKERS, _CONTROLLERS = 1, 2
 #: The version of DescribeCluster that has brokers that are not alive, that of
 #: UpdateFeatures that has types of upgrades and validates only, and that of

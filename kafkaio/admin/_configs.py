@@ -39,8 +39,6 @@ from kafkaio.protocol.messages import describe_configs as describe_api
 from kafkaio.protocol.messages import incremental_alter_configs as alter_api
 from kafkaio.protocol.messages import list_config_resources as list_api
 
-__all__ = ["Configs", "check_changes", "check_resources"]
-
 _Entries = dict[str, ConfigEntry]
 
 _NUMBERS: Final = {

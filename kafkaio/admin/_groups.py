@@ -62,8 +62,6 @@ from kafkaio.protocol.messages import offset_commit as commit_api
 from kafkaio.protocol.messages import offset_delete as forget_api
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["Groups", "as_stranger", "check_reset", "description"]
-
 ValueT = TypeVar("ValueT")
 AnswerT = TypeVar("AnswerT", bound=Response)
 

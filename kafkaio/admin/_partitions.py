@@ -45,14 +45,6 @@ from kafkaio.protocol.messages import elect_leaders as elect_api
 from kafkaio.protocol.messages import list_partition_reassignments as list_api
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "Partitions",
-    "check_counts",
-    "check_ends",
-    "check_places",
-    "check_replicas",
-]
-
 _ELECTIONS: Final = {ElectionType.PREFERRED: 0, ElectionType.UNCLEAN: 1}
 _ELECTIONS_SINCE: Final = {ElectionType.PREFERRED: "2.2", ElectionType.UNCLEAN: "2.4"}
 #: From this version on there are elections of other than preferred leaders.

@@ -18,8 +18,6 @@ from kafkaio.errors import ArgumentTypeError, ArgumentValueError, ProtocolError
 from kafkaio.protocol.messages import alter_client_quotas as alter_api
 from kafkaio.protocol.messages import describe_client_quotas as describe_api
 
-__all__ = ["Quotas", "check_alterations", "check_filter"]
-
 _SINCE = "2.6"
 #: The types of entities on the wire, by the attributes that have their names.
 _TYPES: Final[Mapping[str, str]] = {

@@ -31,8 +31,6 @@ from kafkaio.protocol.messages import describe_share_group_offsets as offsets_ap
 from kafkaio.protocol.messages import share_group_describe as describe_api
 from kafkaio.types import TopicPartition
 
-__all__ = ["ShareGroups", "check_starts"]
-
 _Offsets: TypeAlias = dict[TopicPartition, ShareOffset | None]
 
 _SINCE: Final = "4.1"

@@ -19,15 +19,6 @@ from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response
 
-__all__ = [
-    "ask_one",
-    "known_of",
-    "milliseconds",
-    "principal_of",
-    "reason",
-    "time_of",
-]
-
 AnswerT = TypeVar("AnswerT", bound=Response)
 ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 

@@ -24,8 +24,6 @@ from kafkaio.admin._types import (
 )
 from kafkaio.protocol.messages import streams_group_describe as describe_api
 
-__all__ = ["StreamsGroups"]
-
 _SINCE: Final = "4.1"
 
 

@@ -23,8 +23,6 @@ from kafkaio.protocol.messages import describe_delegation_token as describe_api
 from kafkaio.protocol.messages import expire_delegation_token as expire_api
 from kafkaio.protocol.messages import renew_delegation_token as renew_api
 
-__all__ = ["Tokens", "check_principals", "secret_of"]
-
 AnswerT = TypeVar("AnswerT", bound=Response)
 
 _SINCE = "2.1"

@@ -55,8 +55,6 @@ from kafkaio.protocol.messages import delete_topics as delete_api
 from kafkaio.protocol.messages import describe_topic_partitions as pages_api
 from kafkaio.protocol.messages import metadata as metadata_api
 
-__all__ = ["TopicId", "Topics", "check_ids", "check_new"]
-
 _LONGEST_NAME = 249
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 

@@ -75,8 +75,6 @@ from kafkaio.protocol.messages.list_transactions import (
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import TopicPartition
 
-__all__ = ["Transactions"]
-
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 

@@ -33,8 +33,6 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages import alter_user_scram_credentials as alter_api
 from kafkaio.protocol.messages import describe_user_scram_credentials as describe_api
 
-__all__ = ["ScramAlteration", "Users", "check_alterations", "check_users"]
-
 #: A password to set, or to delete.
 ScramAlteration: TypeAlias = ScramUpsertion | ScramDeletion
 

@@ -17,8 +17,6 @@ from weakref import ref
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.observer import Observed
 
-__all__ = ["GAUGES", "Figures", "Gauge", "Reading", "Sources", "put"]
-
 #: How often a snapshot is tried while the event loop's thread changes what it reads.
 _ATTEMPTS: Final = 5
 

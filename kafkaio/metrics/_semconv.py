@@ -12,20 +12,6 @@ from typing import Final, TypeAlias
 
 from kafkaio._dataclass import dataclass
 
-__all__ = [
-    "LATEST",
-    "METRICS",
-    "OPT_IN",
-    "OWN_GAUGES",
-    "PUBLISHED",
-    "SECONDS",
-    "Attributes",
-    "Instrument",
-    "Names",
-    "attributes",
-    "names_in_force",
-]
-
 #: What attributes may be.
 Attributes: TypeAlias = Mapping[str, str | int | bool]
 

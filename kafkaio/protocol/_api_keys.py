@@ -8,8 +8,6 @@ from importlib import import_module
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Request, Response
 
-__all__ = ["ApiKey", "request_type"]
-
 
 class ApiKey(IntEnum):
     """Every API key that Kafka has assigned, those of removed APIs included."""

@@ -16,8 +16,6 @@ from kafkaio.errors import (
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 
-__all__ = ["broker_error", "meaning", "sentence"]
-
 _CODES: dict[type[BrokerError], tuple[ErrorCode, ...]] = {
     AuthorizationError: (
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,

@@ -20,15 +20,6 @@ from kafkaio.protocol._decoder import (
 from kafkaio.protocol._encoder import Encoder, compile_encoder
 from kafkaio.protocol._message import Buffer, Message, Response
 
-__all__ = [
-    "decode",
-    "decode_from",
-    "decode_in_slices",
-    "encode",
-    "encode_into",
-    "encode_parts",
-]
-
 MessageT = TypeVar("MessageT", bound=Message)
 
 _ENCODERS: dict[tuple[type[Message], int], Encoder] = {}

@@ -37,8 +37,6 @@ from kafkaio.protocol._primitives import (
 )
 from kafkaio.protocol._source import FIXED, Source, default_of, minimum_size
 
-__all__ = ["Decoder", "SlicedDecoder", "compile_decoder", "compile_sliced_decoder"]
-
 #: Takes the buffer, the position and the buffer's end; returns the position after it.
 Decoder = Callable[[Buffer, int, int], tuple[Message, int]]
 #: Takes the same, and how many bytes of memory it may fill; yields between slices.

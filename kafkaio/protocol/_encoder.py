@@ -14,8 +14,6 @@ from kafkaio.protocol._message import ZERO_UUID, Buffer, Field, Message, Struct
 from kafkaio.protocol._primitives import spread, string_length, uvarint
 from kafkaio.protocol._source import FIXED, Source, differs
 
-__all__ = ["COPY_BELOW", "Encoder", "compile_encoder"]
-
 #: Takes the message, a bytearray with the bytes that precede it, and the list to which
 #: it appends the finished buffers.
 Encoder = Callable[[Message, bytearray, list[Buffer]], None]

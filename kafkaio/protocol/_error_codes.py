@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["ErrorCode"]
-
 
 class ErrorCode(IntEnum):
     """What a broker may answer; NONE is success.

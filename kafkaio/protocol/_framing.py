@@ -7,8 +7,6 @@ import struct
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Buffer
 
-__all__ = ["LENGTH_SIZE", "FrameBuffer", "frame_size"]
-
 #: Size in bytes of the length field that precedes each frame.
 LENGTH_SIZE = 4
 

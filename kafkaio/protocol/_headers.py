@@ -28,20 +28,6 @@ from kafkaio.protocol._primitives import nullable_string, skip_tags
 from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
 from kafkaio.protocol.messages.request_header import RequestHeader
 
-__all__ = [
-    "decode_api_versions",
-    "decode_request",
-    "decode_request_header",
-    "decode_response",
-    "decode_response_in_slices",
-    "encode_request",
-    "encode_request_header",
-    "encode_request_parts",
-    "encode_response",
-    "encode_response_parts",
-    "peek_correlation_id",
-]
-
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 _FIXED = struct.Struct(">hhi")

@@ -12,22 +12,6 @@ from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 
-__all__ = [
-    "ZERO_UUID",
-    "Buffer",
-    "Buffers",
-    "Data",
-    "Field",
-    "Header",
-    "Message",
-    "Range",
-    "Request",
-    "Response",
-    "ResponseT",
-    "Scalar",
-    "Struct",
-]
-
 #: The types of bytes. A memoryview refers to its buffer, so that records need no copy.
 Buffer: TypeAlias = bytes | bytearray | memoryview
 #: Record data to send: one buffer, or several that are sent one after the other.

@@ -18,26 +18,6 @@ from uuid import UUID
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Buffer, Buffers
 
-__all__ = [
-    "MAX_STRING",
-    "MAX_TAGS",
-    "compact_string",
-    "nullable_string",
-    "read_compact_string",
-    "read_nullable_string",
-    "read_string_length",
-    "read_uvarint",
-    "read_varint",
-    "read_varlong",
-    "skip_tags",
-    "spread",
-    "string_length",
-    "uuid_from",
-    "uvarint",
-    "varint",
-    "varlong",
-]
-
 #: The longest string in bytes of UTF-8, even where the format allows a longer one.
 MAX_STRING = 0x7FFF
 #: The most tagged fields in one section. Kafka's messages have less than ten; each

@@ -12,8 +12,6 @@ from kafkaio.errors import ProtocolError, UnsupportedVersion
 from kafkaio.protocol._message import Field, Message, Struct
 from kafkaio.protocol._primitives import uuid_from
 
-__all__ = ["FIXED", "Source", "default_of", "differs", "minimum_size"]
-
 #: Primitives of one size, and how ``struct`` spells them.
 FIXED = {
     "bool": "?",

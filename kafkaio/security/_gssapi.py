@@ -18,8 +18,6 @@ from typing import Any, Final
 from kafkaio._machines.sasl.gssapi import SecurityContext
 from kafkaio.errors import AuthenticationError, ConfigurationError
 
-__all__ = ["Kerberos", "explain"]
-
 #: What Kerberos says, and what a user can do about it; the first that is found.
 _ADVICE: Final = (
     (

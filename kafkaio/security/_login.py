@@ -21,8 +21,6 @@ from kafkaio.errors import ConfigurationError
 from kafkaio.security._gssapi import Kerberos
 from kafkaio.security._tokens import TokenSource
 
-__all__ = ["Login", "login_for"]
-
 #: Random bytes of a nonce; Base64 makes a third more characters of them.
 _NONCE_BYTES: Final = 24
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-__all__ = ["is_loopback"]
-
 
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine, by its address or as ``localhost``.

@@ -46,17 +46,6 @@ from kafkaio.types import Token
 if TYPE_CHECKING:
     import httpx
 
-__all__ = [
-    "ClientAssertion",
-    "ClientCredentials",
-    "FileToken",
-    "JwtBearer",
-    "MskToken",
-    "SignedAssertion",
-    "UnsecuredToken",
-    "provider_for",
-]
-
 #: The largest answer of an identity provider, and the largest file with a JWT.
 _MAX_BYTES: Final = 64 * 1024
 #: The wait before the next attempt, in milliseconds: the first, and the longest.

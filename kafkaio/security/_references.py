@@ -19,8 +19,6 @@ from pathlib import Path
 
 from kafkaio.errors import ConfigurationError
 
-__all__ = ["has_reference", "is_reference", "parse_properties", "resolve"]
-
 _REFERENCE = re.compile(r"\$\{(env|file|dir):([^}]*)\}")
 _SEPARATOR = re.compile(r"(?<!\\)[=:\s]")
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization import pkcs12
     from cryptography.x509 import Certificate
 
-__all__ = ["contexts_for"]
-
 _BLOCK: Final = re.compile(
     rb"-----BEGIN ([A-Z0-9 ]+)-----\s(.*?)-----END \1-----", re.DOTALL
 )

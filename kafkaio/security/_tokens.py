@@ -21,8 +21,6 @@ from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.errors import AuthenticationError, ClosedError
 from kafkaio.types import Token
 
-__all__ = ["TokenSource", "is_token", "name_of", "no_token"]
-
 #: The wait after a failure, in milliseconds: the first, and the longest.
 _BACKOFF: Final = Backoff(500, 30_000)
 #: The wall clock may be set: the time to ask is looked at again after so many seconds.

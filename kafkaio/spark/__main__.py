@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from kafkaio.errors import KafkaError
 from kafkaio.spark._markers import MarkedApp, cleanup, marked_apps
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code: 1 if the cluster refused."""

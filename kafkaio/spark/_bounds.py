@@ -18,23 +18,6 @@ from kafkaio._dataclass import dataclass
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "EARLIEST",
-    "LATEST",
-    "AtOffsets",
-    "AtTime",
-    "AtTimes",
-    "Bound",
-    "Topics",
-    "check_bounds",
-    "read_names",
-    "read_offsets",
-    "read_partitions",
-    "read_pattern",
-    "read_time",
-    "read_times",
-]
-
 #: In the JSON of offsets: the first offset of the partition.
 EARLIEST: Final = -2
 #: In the JSON of offsets: the offset after the last record of the partition.

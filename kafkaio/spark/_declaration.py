@@ -25,8 +25,6 @@ from kafkaio.errors import ConfigurationError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["SparkOption", "Use", "declared_by", "divided", "spark_option", "values_of"]
-
 T = TypeVar("T")
 Use: TypeAlias = Literal["batch read", "stream read", "batch write", "stream write"]
 #: Turns the text of a value into the value; is given the option's name for messages.

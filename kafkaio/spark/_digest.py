@@ -19,8 +19,6 @@ import pyarrow.compute as pc
 from kafkaio._records.batch import BinaryView, column_partitions
 from kafkaio.spark._marker_state import RowSum
 
-__all__ = ["RowDigest"]
-
 #: The way of computing digests: those of different ways cannot be compared.
 _WAY: Final = 1
 #: A prime: `column_partitions` then returns nearly all of murmur2's 31 bits.

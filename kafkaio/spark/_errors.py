@@ -35,20 +35,6 @@ from kafkaio.errors import (
 if TYPE_CHECKING:
     from kafkaio._runtime.log import Limiter
 
-__all__ = [
-    "DataLost",
-    "DataSourceError",
-    "explained",
-    "listed",
-    "lost",
-    "one_of_many",
-    "plainly",
-    "plainly_each",
-    "process",
-    "warn",
-    "warn_lost",
-]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

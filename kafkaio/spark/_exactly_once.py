@@ -54,10 +54,12 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.spark._digest import RowDigest
-from kafkaio.spark._judgement import AttemptFailed, ReplayMismatch
+from kafkaio.spark._judgement import AttemptFailed as AttemptFailed
+from kafkaio.spark._judgement import ReplayMismatch as ReplayMismatch
 from kafkaio.spark._kept import KeptProducers, sharing
 from kafkaio.spark._marker_groups import GroupMarkers
-from kafkaio.spark._marker_names import TaskName, transactional_id
+from kafkaio.spark._marker_names import TaskName as TaskName
+from kafkaio.spark._marker_names import transactional_id as transactional_id
 from kafkaio.spark._marker_state import (
     AppState,
     Decision,
@@ -71,16 +73,6 @@ from kafkaio.spark._marker_stores import MarkerStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = [
-    "AttemptFailed",
-    "Put",
-    "ReplayMismatch",
-    "TaskAttempt",
-    "TaskName",
-    "TaskResult",
-    "transactional_id",
-]
 
 #: Takes the rows of a batch into a transaction.
 Put: TypeAlias = Callable[["Transaction", "pa.RecordBatch"], Awaitable[object]]

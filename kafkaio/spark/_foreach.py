@@ -15,8 +15,6 @@ from kafkaio.spark._options import WriteOptions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["foreach_batch_writer"]
-
 _QUERY_ID = "sql.streaming.queryId"
 
 

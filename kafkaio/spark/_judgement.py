@@ -46,8 +46,6 @@ from kafkaio.spark._marker_state import (
 )
 from kafkaio.spark._marker_stores import MarkerStore
 
-__all__ = ["AttemptFailed", "ReplayMismatch", "VersionName", "VersionWrite"]
-
 _log = logging.getLogger("kafkaio.spark")
 
 #: Seconds that it may take to abort what other runs have open.

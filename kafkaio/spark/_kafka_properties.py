@@ -19,8 +19,6 @@ from kafkaio._config.jaas import LoginModule, parse_jaas
 from kafkaio.errors import ConfigurationError
 from kafkaio.security._references import has_reference, is_reference, resolve
 
-__all__ = ["KafkaProperties"]
-
 C = TypeVar("C", bound=ClientConfig)
 
 _JAAS: Final = "sasl.jaas.config"

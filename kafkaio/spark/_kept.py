@@ -30,8 +30,6 @@ from kafkaio._config import ClientConfig, ProducerConfig, ProducerOptions
 from kafkaio._producer import Producer
 from kafkaio._producer.current import is_current
 
-__all__ = ["KeptProducers", "sharing"]
-
 #: How many producers are kept. A worker has one for each task that it writes in turn.
 _MOST: Final = 32
 

@@ -42,8 +42,6 @@ from kafkaio.types import FoundTopic, OffsetAndTimestamp, TopicPartition
 if TYPE_CHECKING:
     from kafkaio._client import Client
 
-__all__ = ["Ends", "Lookup", "ends_of"]
-
 T = TypeVar("T")
 _Offsets: TypeAlias = dict[TopicPartition, int]
 

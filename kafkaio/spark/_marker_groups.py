@@ -30,8 +30,6 @@ from kafkaio.spark._marker_names import TaskName
 from kafkaio.spark._marker_state import AppState, Begun, Marker, RowSum
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["BEYOND", "UNKNOWN_RUN", "GroupMarkers", "groups_of", "marker_in"]
-
 #: An offset that no log reaches.
 BEYOND: Final = 2**62
 _CLAIM: Final = "batch"

@@ -57,8 +57,6 @@ from kafkaio.spark._marker_records import (
 from kafkaio.spark._marker_state import AppState, Marker, RowSum
 from kafkaio.types import TopicPartition
 
-__all__ = ["MarkerLog", "MarkerUndecided", "TopicMarkers", "TopicRefused"]
-
 _log = logging.getLogger("kafkaio.spark")
 
 _PARTITION: Final = 0

@@ -6,8 +6,6 @@ from typing import Final
 
 from kafkaio._dataclass import dataclass
 
-__all__ = ["TaskName", "marker_scope", "output_scope", "parted", "transactional_id"]
-
 #: No name of a topic has these characters.
 _INTO: Final = " > "
 

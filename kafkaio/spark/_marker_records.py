@@ -20,15 +20,6 @@ from typing import Final
 from kafkaio._dataclass import dataclass
 from kafkaio.spark._marker_state import AppState, Begun, Marker, RowSum
 
-__all__ = [
-    "MarkerReader",
-    "begun_record",
-    "done_record",
-    "key_of",
-    "rows_record",
-    "verified_record",
-]
-
 _TASK: Final = "task"
 _VERIFIED: Final = "verified"
 _DONE: Final = "done"

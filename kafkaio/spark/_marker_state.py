@@ -28,24 +28,6 @@ from typing import Final
 
 from kafkaio._dataclass import dataclass
 
-__all__ = [
-    "AppState",
-    "Begun",
-    "Decision",
-    "Judgement",
-    "Marker",
-    "Outcome",
-    "Report",
-    "RowSum",
-    "Verdict",
-    "decide",
-    "judge",
-    "may_commit",
-    "ours_lost",
-    "to_commit",
-    "to_fence",
-]
-
 _MODULUS: Final = 2**64
 
 

@@ -12,8 +12,6 @@ from kafkaio.spark._marker_log import TopicMarkers, TopicRefused
 from kafkaio.spark._marker_names import TaskName
 from kafkaio.spark._marker_state import AppState, RowSum
 
-__all__ = ["MarkerStore", "store_of"]
-
 _log = logging.getLogger("kafkaio.spark")
 
 

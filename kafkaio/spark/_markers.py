@@ -20,8 +20,6 @@ from kafkaio.spark._marker_names import marker_scope, parted, transactional_id
 from kafkaio.spark._marker_state import AppState
 from kafkaio.spark._options import WriteOptions
 
-__all__ = ["MarkedApp", "cleanup", "delete_markers", "list_markers", "marked_apps"]
-
 #: Options of a write that say where its markers are.
 _KEPT = frozenset({"transactionalidprefix", "markertopic"})
 

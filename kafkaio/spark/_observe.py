@@ -15,8 +15,6 @@ from types import MappingProxyType
 from kafkaio._dataclass import dataclass
 from kafkaio.types import TopicPartition
 
-__all__ = ["ObservedQuery", "QueryStatistics", "offsets_behind"]
-
 
 def offsets_behind(lag: Mapping[TopicPartition, int]) -> dict[str, float]:
     """Return the metrics of Spark's own connector for the lags of partitions.

@@ -38,28 +38,6 @@ from kafkaio.spark._bounds import (
 from kafkaio.spark._errors import listed
 from kafkaio.types import OffsetAndTimestamp, OffsetRange, TopicPartition
 
-__all__ = [
-    "Moment",
-    "Offsets",
-    "Ranges",
-    "TriggerDelay",
-    "another_topic",
-    "from_json",
-    "inside",
-    "lag_of",
-    "limited",
-    "lookups",
-    "name_of",
-    "no_record",
-    "outside",
-    "ranges_between",
-    "remade",
-    "resolved",
-    "to_json",
-    "topic_ids_of",
-    "without",
-]
-
 #: The next offset to read of each partition.
 Offsets: TypeAlias = Mapping[TopicPartition, int]
 #: What to ask the leader of a partition: one of its ends, or a time in milliseconds.

@@ -51,15 +51,6 @@ from kafkaio.spark._declaration import (
 )
 from kafkaio.spark._kafka_properties import KafkaProperties
 
-__all__ = [
-    "IsolationLevel",
-    "ReadOptions",
-    "WriteOptions",
-    "check_read",
-    "every_option",
-    "includes_headers",
-]
-
 IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
 
 _MAX: Final = 2**63 - 1

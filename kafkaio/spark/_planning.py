@@ -20,8 +20,6 @@ from collections.abc import Iterable
 
 from kafkaio.types import OffsetRange
 
-__all__ = ["Task", "plan"]
-
 #: What one task reads, in this order.
 Task = tuple[OffsetRange, ...]
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
         StreamingQueryProgress,
     )
 
-__all__ = ["LagListener", "lag", "source_metrics"]
-
 _log = logging.getLogger("kafkaio.spark")
 
 

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
     from kafkaio._client.client import Client
 
-__all__ = ["KafkaReader", "TaskPartition", "partitions_of", "read_task", "report"]
-
 
 class TaskPartition(InputPartition):  # type: ignore[misc]  # pyspark is not followed
     """What one task reads, as Spark hands it to the task.

@@ -17,8 +17,6 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from kafkaio.errors import KafkaError
 from kafkaio.spark._errors import plainly
 
-__all__ = ["RefusedStreamReader"]
-
 
 class RefusedStreamReader(DataSourceStreamReader):  # type: ignore[misc]  # not followed
     """Raises why a stream cannot be read, whatever is asked of it.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from kafkaio._producer import Transaction
 
-__all__ = ["RowColumns", "pulled", "write_rows"]
-
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 #: The columns that are written, with the types that they may have in Spark.
 _TYPES: Final[Mapping[str, tuple[str, ...]]] = {

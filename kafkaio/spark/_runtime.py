@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from kafkaio._producer import Producer
     from kafkaio.spark._kept import KeptProducers
 
-__all__ = ["client", "freeze", "producer", "run", "transactional"]
-
 T = TypeVar("T")
 
 #: How many clients, and how many producers, are kept. A query has one configuration
@@ -54,7 +52,7 @@ class _Kept(Protocol):
 
     async def start(self) -> None: ...
 
-    async def close(self, timeout: float | None = None) -> None: ...  # noqa: ASYNC109
+    async def close(self, timeout: float | None = None) -> None: ...
 
     def statistics(self) -> _Statistics: ...
 

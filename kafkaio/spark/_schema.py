@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructField, StructType
 
-__all__ = ["Column", "arrow_schemas", "default_schema", "projection"]
-
 _HEADERS = "array<struct<key:string,value:binary>>"
 #: The types that each column can have, the default one first.
 _TYPES: Mapping[str, tuple[str, ...]] = {

@@ -12,8 +12,6 @@ from collections.abc import Callable
 
 from pyspark import cloudpickle
 
-__all__ = ["shipped"]
-
 
 def shipped(each: object) -> tuple[Callable[..., object], tuple[str, str, bytes]]:
     """Return what ``__reduce__`` of a reader or writer returns; serves as that method.

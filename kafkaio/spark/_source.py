@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from kafkaio.spark._reader import KafkaReader
     from kafkaio.spark._writer import KafkaStreamWriter, KafkaWriter
 
-__all__ = ["KafkaSource"]
-
 #: Spark hands over the properties of a table in CREATE TABLE, with this one.
 _OF_TABLES: Final = "provider"
 

@@ -55,8 +55,6 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["KafkaStreamReader"]
-
 _Json: TypeAlias = dict[str, dict[str, int]]
 
 

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from kafkaio.spark._judgement import VersionWrite
     from kafkaio.spark._marker_stores import MarkerStore
 
-__all__ = ["KafkaStreamWriter", "KafkaWriter", "TaskDone"]
-
 _log = logging.getLogger("kafkaio.spark")
 
 #: Seconds that `abort` has: the query has failed, and waits for it to say so.

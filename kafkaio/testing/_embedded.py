@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from kafkaio.testing._groups.coordinator import GroupCoordinator
     from kafkaio.testing._transactions.coordinator import TransactionCoordinator
 
-__all__ = ["Broker"]
-
 _PLAINTEXT: Final = "PLAINTEXT"
 _MTLS: Final = "MTLS"
 _WITH_TLS: Final = frozenset({"SSL", _MTLS, "SASL_SSL"})

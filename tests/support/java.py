@@ -97,7 +97,7 @@ class RunningJava:
         """What it has written to standard error so far."""
         return self._log.read_text("utf-8", "replace")
 
-    async def readline(self, timeout: float = HANGS) -> str:  # noqa: ASYNC109 - a test's limit
+    async def readline(self, timeout: float = HANGS) -> str:
         """Return the next line of standard output, without its end.
 
         If cancelled or timed out, what had come of the line stays for the next call.
@@ -142,7 +142,7 @@ class RunningJava:
         """End it at once (SIGKILL)."""
         self._running.kill()
 
-    async def wait(self, timeout: float = HANGS) -> int:  # noqa: ASYNC109 - a test's limit
+    async def wait(self, timeout: float = HANGS) -> int:
         """Wait until it ends, and return its exit code.
 
         Raises:
@@ -190,7 +190,7 @@ class Toolbox:
         main: str,
         *args: str,
         stdin: str = "",
-        timeout: float = HANGS,  # noqa: ASYNC109 - fetching jars is not counted
+        timeout: float = HANGS,
     ) -> Output:
         """Run a tool to its end, such as ``org.apache.kafka.tools.ConsoleConsumer``.
 
@@ -251,7 +251,7 @@ class JavaProgram:
         self,
         *args: str,
         stdin: str = "",
-        timeout: float = HANGS,  # noqa: ASYNC109 - compiling is not counted
+        timeout: float = HANGS,
     ) -> Output:
         """Run the program to its end; the time to compile it is not counted.
 

@@ -23,8 +23,6 @@ from kafkaio._runtime.clock import now, wall_ms
 from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observer
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-__all__ = ["ADMIN", "CONSUMER", "PRODUCER", "Collector"]
-
 #: How the names of a kind of client begin, after `_COMMON`.
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
-__all__ = ["Attributes", "Point", "Times", "encode"]
-
 #: Names and values, sorted by name.
 Attributes: TypeAlias = tuple[tuple[str, str], ...]
 

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from kafkaio._client.telemetry.otlp import Attributes, Point
     from kafkaio.protocol.messages.push_telemetry import PushTelemetryRequest
 
-__all__ = ["Telemetry"]
-
 #: Kafka's own names, which no metric of an application may have.
 _RESERVED: Final = "org.apache.kafka."
 #: Most seconds that the last push may delay closing.

@@ -14,8 +14,6 @@ from typing import Final
 
 from kafkaio._client.telemetry.otlp import Attributes, Point
 
-__all__ = ["WINDOW", "Naming", "Samples", "merged"]
-
 #: Least seconds of a window; Java's ``metrics.sample.window.ms``.
 WINDOW: Final = 30.0
 

@@ -41,8 +41,6 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-__all__ = ["CommitCluster", "OffsetCommitter"]
-
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
@@ -102,7 +100,7 @@ class OffsetCommitter:
         self,
         offsets: _Offsets,
         *,
-        timeout: float,  # noqa: ASYNC109
+        timeout: float,
         doubt: float = ASKED_FOR,
         on_taken: Callable[[Collection[TopicPartition]], None] | None = None,
     ) -> None:
@@ -168,7 +166,7 @@ class OffsetCommitter:
         self,
         partitions: Collection[TopicPartition] | None,
         *,
-        timeout: float,  # noqa: ASYNC109
+        timeout: float,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The committed offsets, once no open transaction can change them.
 

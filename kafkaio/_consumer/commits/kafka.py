@@ -70,8 +70,6 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["CommitMember", "CommitTopics", "KafkaOffsets"]
-
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 _Numbers = Mapping[TopicPartition, int]
 #: The error that a caller gets for a refusal: its type and text, with the coordinator's

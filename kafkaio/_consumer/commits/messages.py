@@ -14,8 +14,6 @@ from kafkaio.protocol.messages.offset_commit import (
 )
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["MAX_VERSION", "commit_codes", "commit_request"]
-
 #: The last version that has topic names; later ones have topic ids alone.
 MAX_VERSION: Final = 9
 

@@ -38,8 +38,6 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol.messages.fetch import FetchResponse, PartitionData
 from kafkaio.types import TopicPartition
 
-__all__ = ["FetchAnswers", "LogEnds", "Sent"]
-
 #: Seconds that an answer is worked on before the loop gets a turn.
 _SLICE: Final = 0.001
 

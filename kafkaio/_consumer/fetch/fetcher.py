@@ -32,8 +32,6 @@ from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio.types import TopicPartition
 
-__all__ = ["Cluster", "Fetcher", "Records"]
-
 
 class Cluster(node.Cluster, LeaderHints, Protocol):
     """What fetching needs of the cluster."""

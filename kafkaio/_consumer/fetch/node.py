@@ -43,8 +43,6 @@ from kafkaio.protocol.messages.fetch import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["BrokerFetcher", "Cluster"]
-
 #: The wait of a fetch that leaves a full partition out: short at first, so that the
 #: partition is fetched again before the user has read it empty.
 _SHORT_WAIT_MS: Final = 20

@@ -47,8 +47,6 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import AuthorizationError, KafkaError, KafkaTimeout, MembershipError
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
-__all__ = ["FetchCommitted", "Positioner"]
-
 #: Looks committed offsets up, within some seconds; None where there is none.
 FetchCommitted = Callable[
     [Collection[TopicPartition], float],

@@ -34,8 +34,6 @@ from kafkaio.protocol.messages.metadata import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["NewcomerLookup"]
-
 #: Returns those of some partitions of which the group has an offset, in some seconds.
 WithOffsets = Callable[
     [Collection[TopicPartition], float], Awaitable[Collection[TopicPartition]]
@@ -59,7 +57,7 @@ class Cluster(Protocol):
         self,
         request: Request[ResponseT],
         *,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> ResponseT:
         """Ask any broker."""
         ...

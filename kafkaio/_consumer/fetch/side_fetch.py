@@ -35,8 +35,6 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError, NetworkError
 from kafkaio.protocol.messages.fetch import FetchRequest
 
-__all__ = ["Connections", "FetchLoop", "SideFetch"]
-
 #: Seconds after which a fetch without an answer is taken to wait at the broker. One
 #: that has data answers sooner, and the next fetch asks for what this one missed.
 _GRACE: Final = 0.005

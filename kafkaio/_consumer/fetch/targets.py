@@ -20,8 +20,6 @@ from kafkaio._machines.positions import FetchPoint, Positions
 from kafkaio._runtime.clock import now
 from kafkaio.types import TopicPartition
 
-__all__ = ["FetchTargets", "InFlight", "Records"]
-
 #: A partition may have this many answers' worth of bytes buffered.
 _DEPTH: Final = 2
 #: Answers that share the budget, at least.

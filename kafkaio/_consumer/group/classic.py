@@ -34,8 +34,6 @@ from kafkaio.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
 )
 
-__all__ = ["ClassicRequests"]
-
 # From this version on JoinGroup supports static members (KIP-345). An older broker
 # would take a static member for a dynamic one, and two of one name for two members.
 _STATIC_FROM = 5

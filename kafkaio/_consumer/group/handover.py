@@ -21,8 +21,6 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
-__all__ = ["AssignmentListener", "CallbackQueue"]
-
 _Call: TypeAlias = fx.Revoke | fx.Assign | fx.Lose
 
 

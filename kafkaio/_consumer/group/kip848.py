@@ -23,8 +23,6 @@ from kafkaio.protocol.messages.consumer_group_heartbeat import (
 )
 from kafkaio.protocol.messages.metadata import MetadataRequest
 
-__all__ = ["Kip848Requests"]
-
 # The feature of the cluster that enables the protocol. Brokers from 3.7 to 3.9 list the
 # request as a preview, whether or not they serve it.
 _FEATURE: Final = "group.version"

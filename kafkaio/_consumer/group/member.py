@@ -45,8 +45,6 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ClosedError, KafkaError, RequestTimeout, UsageError
 from kafkaio.types import GroupMetadata, TopicPartition
 
-__all__ = ["GroupMember", "GroupStatistics"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatistics:

@@ -13,12 +13,6 @@ from kafkaio._machines.refresh import Topics
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.observer import Observer
 
-__all__ = [
-    "GroupCluster",
-    "MemberCluster",
-    "TopicCluster",
-]
-
 
 class TopicCluster(Protocol):
     """What is known of topics, and how to learn more."""
@@ -41,18 +35,18 @@ class TopicCluster(Protocol):
         """Refresh metadata soon."""
         ...
 
-    async def refresh(self, timeout: float) -> bool:  # noqa: ASYNC109
+    async def refresh(self, timeout: float) -> bool:
         """Fetch metadata now; returns whether that succeeded in time."""
         ...
 
-    async def wait_for_update(self, timeout: float | None = None) -> ClusterView:  # noqa: ASYNC109
+    async def wait_for_update(self, timeout: float | None = None) -> ClusterView:
         """Wait for the next metadata."""
         ...
 
     async def topic_names(
         self,
         topic_ids: Collection[UUID],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> dict[UUID, str]:
         """Names of topics by their ids, as far as they are known."""
         ...

@@ -28,8 +28,6 @@ from kafkaio._machines.membership.kip848.membership import (
 from kafkaio._machines.membership.protocol import Effects, Membership
 from kafkaio._runtime.clock import random_uuid
 
-__all__ = ["MemberProtocol", "MemberRequests"]
-
 #: The strategy of the classic protocol if the option names none.
 _DEFAULT_STRATEGY: Final = ("cooperative-sticky",)
 

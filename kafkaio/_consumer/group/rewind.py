@@ -36,8 +36,6 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
-__all__ = ["Moved", "Rewinder", "outcome"]
-
 #: What became of each partition: where the group goes on, or why not.
 Moved: TypeAlias = Results[TopicPartition, OffsetAndMetadata]
 
@@ -59,7 +57,7 @@ class Committer(Protocol):
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         *,
-        timeout: float,  # noqa: ASYNC109
+        timeout: float,
     ) -> None:
         """Commit offsets, within ``timeout`` seconds."""
         ...
@@ -76,7 +74,7 @@ class RewindCluster(Protocol):
     async def wait_for_partitions(
         self,
         partitions: Collection[TopicPartition],
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> None:
         """Wait until the view has some partitions."""
         ...

@@ -29,8 +29,6 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
 
-__all__ = ["GroupRpc"]
-
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 #: Most seconds that one attempt to leave the group waits for a connection, and again

@@ -23,8 +23,6 @@ from kafkaio.errors import KafkaError
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.types import TopicPartition
 
-__all__ = ["GroupTopics"]
-
 
 class GroupTopics:
     """Passes topics to a member's machine: what the user wants, what the cluster has.

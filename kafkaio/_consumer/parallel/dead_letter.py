@@ -7,8 +7,6 @@ from typing import Protocol
 
 from kafkaio.types import Header, Record
 
-__all__ = ["DeadLetter", "Sends"]
-
 
 class Sends(Protocol):
     """What writes a record and returns when it is acknowledged: a `Producer`."""

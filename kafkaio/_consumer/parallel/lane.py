@@ -35,8 +35,6 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ArgumentValueError, PartitionLost, UsageError
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
-__all__ = ["Lane", "LaneBatches", "LaneCommit", "LaneCrossingPort", "Track"]
-
 T = TypeVar("T")
 
 #: What a lane may commit: a record or batch that is done, or the next offset to read.
@@ -340,7 +338,7 @@ class Lane:
     async def commit(
         self,
         what: LaneCommit | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> None:
         """Commit for this partition; return when the group coordinator has it.
 

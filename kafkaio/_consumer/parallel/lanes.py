@@ -22,8 +22,6 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.thread import when_done
 from kafkaio.types import TopicPartition
 
-__all__ = ["LaneCrossingsPort", "LaneIterator", "Lanes"]
-
 T = TypeVar("T")
 
 

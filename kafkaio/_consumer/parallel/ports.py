@@ -23,8 +23,6 @@ from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.errors import KafkaError
 from kafkaio.types import Header, TopicPartition
 
-__all__ = ["Dividing", "LanesPort", "RunPort", "Transacting", "Transacts"]
-
 
 class Dividing(Protocol):
     """What every way to divide records needs.

@@ -60,16 +60,6 @@ from kafkaio.errors import (
 )
 from kafkaio.types import Record, TopicPartition
 
-__all__ = [
-    "ABORTS",
-    "Handler",
-    "OnDead",
-    "Runner",
-    "Transactions",
-    "decided",
-    "work_of",
-]
-
 #: Works on one record.
 Handler: TypeAlias = Callable[[Record], Awaitable[object]]
 #: Takes a record whose handler failed for good, which is finished when it returns.

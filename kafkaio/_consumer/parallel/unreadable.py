@@ -13,8 +13,6 @@ from kafkaio._records.batch import Record as MadeRecord
 from kafkaio.errors import CorruptRecord, RecordTooLarge
 from kafkaio.types import Record, TopicPartition
 
-__all__ = ["Unreadable"]
-
 #: The timestamp of a record that stands for a batch: it is not known.
 _NO_TIME = -1
 

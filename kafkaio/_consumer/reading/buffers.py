@@ -24,8 +24,6 @@ from kafkaio._records.batch import LegacyBatch, RecordBatch, RecordCursor
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
-__all__ = ["Buffers", "Failure", "Fetched", "PartitionBuffer"]
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:

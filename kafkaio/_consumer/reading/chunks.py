@@ -40,8 +40,6 @@ from kafkaio.errors import (
 )
 from kafkaio.types import Record, TopicPartition
 
-__all__ = ["ChunkListener", "Chunks", "deserializing", "no_position"]
-
 
 class ChunkListener(Protocol):
     """Hears what becomes of the chunks."""

@@ -13,8 +13,6 @@ from typing import Protocol
 
 from kafkaio.types import TopicPartition
 
-__all__ = ["Divider"]
-
 
 class Divider(Protocol):
     """Learns what happens to partitions. All methods but `drain` are synchronous."""

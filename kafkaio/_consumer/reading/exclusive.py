@@ -10,8 +10,6 @@ from weakref import ReferenceType, ref
 from kafkaio._runtime.thread import caller
 from kafkaio.errors import UsageError
 
-__all__ = ["ExclusiveReading", "UserCode"]
-
 
 class ExclusiveReading:
     """Lets one task read at a time: the task that is within the ``with`` block.

@@ -36,15 +36,6 @@ from kafkaio.types import Record, TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "BatchIterator",
-    "PlainStream",
-    "Poll",
-    "RecordStream",
-    "TableIterator",
-    "until_closed",
-]
-
 T = TypeVar("T")
 
 
@@ -93,7 +84,7 @@ class PlainStream:
 if TYPE_CHECKING or not ACCELERATED:
     RecordStream = PlainStream
 else:
-    from kafkaio._records._impl import RecordStream
+    from kafkaio._records._impl import RecordStream as RecordStream
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,6 @@ from kafkaio._records.batch import LegacyBatch, RecordBatch
 from kafkaio._runtime.supervisor import Child
 from kafkaio.errors import CorruptRecord, RecordTooLarge
 
-__all__ = ["Preparation", "Spawn"]
-
 #: Runs a task for as long as the consumer is open; it has a name.
 Spawn: TypeAlias = Callable[[Child, str], None]
 

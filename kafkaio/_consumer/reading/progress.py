@@ -26,8 +26,6 @@ from kafkaio._machines.positions import Positions
 from kafkaio._records.batch import Handout
 from kafkaio.types import TopicPartition
 
-__all__ = ["HandedOut", "HandoffPort", "Progress"]
-
 
 class HandedOut(NamedTuple):
     """How much a user in another thread had been handed at some moment.

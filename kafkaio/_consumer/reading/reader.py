@@ -31,8 +31,6 @@ from kafkaio._runtime.clock import now
 from kafkaio._runtime.time_slice import SLICE
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
-__all__ = ["Reader"]
-
 
 class Reader:
     """Everything that is read, by partition, and the user's place in it.

@@ -50,8 +50,6 @@ from kafkaio._machines.refresh import Topics
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
-__all__ = ["ConsumerPort", "PartitionAssignment"]
-
 _NOTHING: frozenset[TopicPartition] = frozenset()
 
 

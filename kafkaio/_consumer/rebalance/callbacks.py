@@ -16,8 +16,6 @@ from kafkaio._dataclass import dataclass
 from kafkaio.errors import UsageError
 from kafkaio.types import TopicPartition
 
-__all__ = ["Callbacks", "HeldCallbacks", "PartitionsCallback"]
-
 #: Is called with partitions; what a coroutine function returns is awaited.
 PartitionsCallback: TypeAlias = Callable[
     [AbstractSet[TopicPartition]], Awaitable[object] | object

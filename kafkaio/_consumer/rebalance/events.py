@@ -28,16 +28,6 @@ from kafkaio._runtime.thread import TaskReference, caller, refer
 from kafkaio.errors import PartitionLost, UsageError
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "Assigned",
-    "Hold",
-    "HoldingMember",
-    "Lost",
-    "Rebalance",
-    "RevokeRequested",
-    "Revoked",
-]
-
 
 class HoldingMember(Protocol):
     """The group member whose assignments are held."""

@@ -40,8 +40,6 @@ from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ClosedError, UsageError
 from kafkaio.types import TopicPartition
 
-__all__ = ["CrossingPort", "RebalanceFeed", "Rebalances"]
-
 T = TypeVar("T")
 
 #: Seconds for which a listener without a task holds requests. Its task may be about to

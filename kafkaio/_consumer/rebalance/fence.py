@@ -21,8 +21,6 @@ from kafkaio._machines.offsets import OffsetLedger
 from kafkaio.errors import PartitionLost, UsageError
 from kafkaio.types import Record, TopicPartition
 
-__all__ = ["CommitFence", "FencedAssignment"]
-
 _Partitions = frozenset[TopicPartition]
 
 

@@ -23,8 +23,6 @@ from kafkaio.errors import KafkaError
 from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import TopicPartition
 
-__all__ = ["GrouplessAssigner"]
-
 
 class GrouplessAssigner:
     """Waits for what is wanted, and assigns topics where there is no group.

@@ -18,8 +18,6 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-__all__ = ["DualOffsetStore", "InKafka", "KafkaOffsetStore", "bound", "store_errors"]
-
 
 class KafkaOffsetStore:
     """Stands for Kafka, to which a consumer without ``offset_store`` commits.

@@ -17,8 +17,6 @@ import anyio.to_thread
 
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["ThreadedStore"]
-
 _Offsets: TypeAlias = dict[TopicPartition, OffsetAndMetadata]
 
 

@@ -13,8 +13,6 @@ from kafkaio._consumer.stores.blocking import ThreadedStore
 from kafkaio.errors import OffsetStoreError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["FileOffsetStore"]
-
 
 class FileOffsetStore:
     """Offsets in ``directory/GROUP/TOPIC/PARTITION``, as JSON.

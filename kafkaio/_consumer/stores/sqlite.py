@@ -11,8 +11,6 @@ from kafkaio._consumer.stores.blocking import ThreadedStore
 from kafkaio.errors import ArgumentValueError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["SQLiteOffsetStore"]
-
 _CREATE = """
 CREATE TABLE IF NOT EXISTS kafkaio_offsets (
     group_id TEXT NOT NULL,

@@ -11,8 +11,6 @@ from kafkaio._consumer.stores.blocking import ThreadedStore
 from kafkaio.errors import OffsetStoreError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-__all__ = ["ZooKeeperOffsetStore"]
-
 
 class _Pending(Protocol):
     def get(self, timeout: float) -> tuple[bytes, object]: ...

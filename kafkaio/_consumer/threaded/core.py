@@ -57,8 +57,6 @@ from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.errors import KafkaError, UsageError
 from kafkaio.types import Record, TopicPartition
 
-__all__ = ["ThreadedCore"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 #: Fewest seconds that the thread has to end.

@@ -21,8 +21,6 @@ from kafkaio._consumer.reading.progress import HandedOut
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio.types import Record, TopicPartition
 
-__all__ = ["Handoff", "Transfer"]
-
 
 class ReaderPort(Protocol):
     """What the handoff needs of the reader."""

@@ -22,16 +22,6 @@ from kafkaio._consumer.threaded.handoff import Handoff, Transfer
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "Crossing",
-    "HoldingAcross",
-    "IoThread",
-    "LaneCrossing",
-    "LaneCrossings",
-    "ReadCrossing",
-    "Transit",
-]
-
 T = TypeVar("T")
 
 

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from kafkaio._machines.accumulator.accumulator import Accumulator, AccumulatorStatistics
-from kafkaio._machines.accumulator.availability import NodeState
-from kafkaio._machines.accumulator.gate import Barrier
-from kafkaio._machines.accumulator.landing import Landing
-from kafkaio._machines.accumulator.limits import Limits
-from kafkaio._machines.accumulator.outbox import Outlook
-from kafkaio._machines.accumulator.placement import Chooser
-from kafkaio._machines.accumulator.queue import PlainRecord, ProduceBatch, Receipt
-
-__all__ = [
-    "Accumulator",
-    "AccumulatorStatistics",
-    "Barrier",
-    "Chooser",
-    "Landing",
-    "Limits",
-    "NodeState",
-    "Outlook",
-    "PlainRecord",
-    "ProduceBatch",
-    "Receipt",
-]
+from kafkaio._machines.accumulator.accumulator import Accumulator as Accumulator
+from kafkaio._machines.accumulator.accumulator import (
+    AccumulatorStatistics as AccumulatorStatistics,
+)
+from kafkaio._machines.accumulator.availability import NodeState as NodeState
+from kafkaio._machines.accumulator.gate import Barrier as Barrier
+from kafkaio._machines.accumulator.landing import Landing as Landing
+from kafkaio._machines.accumulator.limits import Limits as Limits
+from kafkaio._machines.accumulator.outbox import Outlook as Outlook
+from kafkaio._machines.accumulator.placement import Chooser as Chooser
+from kafkaio._machines.accumulator.queue import PlainRecord as PlainRecord
+from kafkaio._machines.accumulator.queue import ProduceBatch as ProduceBatch
+from kafkaio._machines.accumulator.queue import Receipt as Receipt

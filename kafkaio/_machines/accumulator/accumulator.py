@@ -30,8 +30,6 @@ from kafkaio._machines.sequence import ProducerIdentity
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder
 
-__all__ = ["Accumulator", "AccumulatorStatistics"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccumulatorStatistics:

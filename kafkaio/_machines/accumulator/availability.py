@@ -20,8 +20,6 @@ from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue, TopicQu
 from kafkaio._records._impl import OpenBatches
 from kafkaio.types import TopicPartition
 
-__all__ = ["Availability", "NodeState"]
-
 _FOREVER = float("inf")
 _NONE: frozenset[int] = frozenset()
 #: Seconds without an answer after which a broker counts as stalled for the share of the

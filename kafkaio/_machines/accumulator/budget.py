@@ -25,8 +25,6 @@ from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import RecordTooLarge
 from kafkaio.types import TopicPartition
 
-__all__ = ["Budget"]
-
 #: A smaller lease would not be worth its cost.
 _LEAST_LEASE = 1_024
 #: More than any batch can reach.

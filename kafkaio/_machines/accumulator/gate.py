@@ -17,8 +17,6 @@ from enum import Enum, auto
 from kafkaio._machines.accumulator.queue import PartitionQueue, ProduceBatch
 from kafkaio.types import TopicPartition
 
-__all__ = ["Barrier", "Gate"]
-
 
 class Barrier(Enum):
     """Why records must go through the accumulator."""

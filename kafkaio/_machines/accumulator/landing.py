@@ -24,8 +24,6 @@ from kafkaio._machines.accumulator.queue import (
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import DeliveryTimeout
 
-__all__ = ["Landing"]
-
 _FOREVER = float("inf")
 
 

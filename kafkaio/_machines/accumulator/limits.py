@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from kafkaio._dataclass import dataclass
 
-__all__ = ["Limits"]
-
 #: Part of the delivery timeout for which a batch takes records.
 _OPEN_SHARE = 0.1
 

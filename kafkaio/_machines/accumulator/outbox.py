@@ -22,8 +22,6 @@ from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue, ProduceBatch
 from kafkaio.types import TopicPartition
 
-__all__ = ["Outbox", "Outlook"]
-
 _FOREVER = float("inf")
 
 

@@ -57,8 +57,6 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from kafkaio._records._receipts import Wait
 
-__all__ = ["Chooser", "Placement"]
-
 
 class Chooser:
     """Chooses partitions for records that name none.

@@ -19,20 +19,10 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.partitioner import StickyPartition, Turns
 from kafkaio._machines.sequence import UNNUMBERED, Identity, PartitionSequence
-from kafkaio._records._impl import Receipt
-from kafkaio._records.batch import BatchBuilder, PlainRecord
+from kafkaio._records._impl import Receipt as Receipt
+from kafkaio._records.batch import BatchBuilder
+from kafkaio._records.batch import PlainRecord as PlainRecord
 from kafkaio.types import TopicPartition
-
-__all__ = [
-    "Backlog",
-    "PartitionQueue",
-    "PlainRecord",
-    "ProduceBatch",
-    "Rank",
-    "Receipt",
-    "TopicQueues",
-    "Undesignated",
-]
 
 _FOREVER = float("inf")
 

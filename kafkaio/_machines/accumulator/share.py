@@ -23,8 +23,6 @@ from kafkaio._machines.accumulator.limits import Limits
 from kafkaio._machines.accumulator.queue import Backlog, PartitionQueue
 from kafkaio.types import TopicPartition
 
-__all__ = ["BufferShare"]
-
 #: Seconds for which a sum over all partitions is used again.
 _MEASURED_FOR = 0.05
 

@@ -19,8 +19,6 @@ from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._headers import decode_response_in_slices
 from kafkaio.protocol._message import Buffer, Response
 
-__all__ = ["LARGE_ANSWER", "Backlog"]
-
 #: A longer answer is decoded in slices. The densest that is not takes 15 ms.
 LARGE_ANSWER: Final = 65_536
 #: An answer may fill so many times the memory of its bytes on the wire. The metadata of

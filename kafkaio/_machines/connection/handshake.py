@@ -23,8 +23,6 @@ from kafkaio.protocol.messages.api_versions import (
     ApiVersionsResponse,
 )
 
-__all__ = ["FirstVersions", "Identity", "VersionNegotiation", "next_attempt"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from kafkaio._machines.sasl.mechanism import Mechanism, Work
     from kafkaio._machines.sasl.session import Session
 
-__all__ = ["Answer", "Closing", "ConnectionMachine", "Renewal"]
-
 # Every request needs these two; a module's global is read in a fifth of the time.
 _READY: Final = ConnectionState.READY
 _REAUTHENTICATING: Final = ConnectionState.REAUTHENTICATING

@@ -26,15 +26,6 @@ from kafkaio.errors import ProtocolError
 from kafkaio.protocol._headers import encode_request_parts, peek_correlation_id
 from kafkaio.protocol._message import Buffer, Request, Response, ResponseT
 
-__all__ = [
-    "RESERVED_IDS",
-    "AnyTicket",
-    "Pipeline",
-    "Ticket",
-    "next_correlation_id",
-    "next_reserved_id",
-]
-
 #: Kafka's clients keep the ids from here to 2^31-1 for authentication requests, which
 #: are sent again while others are in flight (KIP-368).
 RESERVED_IDS: Final = 2**31 - 8

@@ -15,8 +15,6 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["TRANSITIONS", "ConnectionEvent", "ConnectionState"]
-
 
 class ConnectionState(Enum):
     """How far a connection has come."""

@@ -17,8 +17,6 @@ from typing import Final
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._message import Response
 
-__all__ = ["THROTTLED_FROM", "pause_after"]
-
 #: The version of each API from which the client has to pause by itself. An API that is
 #: not listed is younger than the rule, and follows it from version 0.
 THROTTLED_FROM: Final[Mapping[int, int]] = MappingProxyType(

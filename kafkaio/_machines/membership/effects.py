@@ -19,29 +19,6 @@ from kafkaio._machines.membership.ledger import Claim
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "Assign",
-    "Effect",
-    "Fail",
-    "FallBack",
-    "ForgetCoordinator",
-    "Lose",
-    "MatchTopics",
-    "NameTopics",
-    "RefreshTopics",
-    "Report",
-    "RequestRevoke",
-    "ResolveTopics",
-    "Revoke",
-    "Send",
-    "SendConsumerGroupHeartbeat",
-    "SendHeartbeat",
-    "SendJoin",
-    "SendLeave",
-    "SendProbe",
-    "SendSync",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send:

@@ -6,8 +6,6 @@ from dataclasses import field
 
 from kafkaio._dataclass import dataclass
 
-__all__ = ["Heartbeat", "PollTimer"]
-
 _NEVER = float("inf")
 #: Seconds until the first heartbeat when a rebalance is expected.
 _SOON = 0.1

@@ -8,8 +8,6 @@ from dataclasses import field
 from kafkaio._dataclass import dataclass
 from kafkaio.types import TopicPartition
 
-__all__ = ["Layout"]
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:

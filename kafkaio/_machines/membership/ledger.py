@@ -25,8 +25,6 @@ from typing import Final, NamedTuple
 from kafkaio._dataclass import dataclass
 from kafkaio.types import TopicPartition
 
-__all__ = ["TRANSITIONS", "Claim", "Move", "RevokeLedger", "Stage"]
-
 
 class Stage(Enum):
     """How far the revocation of an assignment has come."""

@@ -47,8 +47,6 @@ from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
-__all__ = ["NEVER", "Effects", "Membership"]
-
 Effects: TypeAlias = tuple[fx.Effect, ...]
 NEVER: Final = float("inf")
 #: Seconds for which a member that was accepted is refused for the same lasting reason

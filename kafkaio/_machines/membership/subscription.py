@@ -28,16 +28,6 @@ from kafkaio.protocol.messages import consumer_protocol_assignment as assignment
 from kafkaio.protocol.messages import consumer_protocol_subscription as subscriptions
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "Assignor",
-    "Subscription",
-    "decode_assignment",
-    "decode_free",
-    "decode_subscription",
-    "encode_assignment",
-    "encode_subscription",
-]
-
 #: The most bytes of a member's subscription or assignment: a million partitions. The
 #: other members of a group and its coordinator choose them.
 MAX_BLOB: Final = 4_194_304

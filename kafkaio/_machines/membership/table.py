@@ -8,8 +8,6 @@ from typing import TypeVar
 
 from kafkaio.errors import InternalError
 
-__all__ = ["following", "go", "stay"]
-
 S = TypeVar("S", bound=Enum)
 E = TypeVar("E", bound=Enum)
 

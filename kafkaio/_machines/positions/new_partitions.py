@@ -27,8 +27,6 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
-__all__ = ["KnownTopic", "NewPartitions", "follows_committed"]
-
 
 class KnownTopic(NamedTuple):
     """A topic as it was when it was subscribed to.

@@ -15,8 +15,6 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.positions.stages import Token
 from kafkaio.types import TopicPartition
 
-__all__ = ["PATIENCE", "Overdue"]
-
 #: Seconds in one stage after which a partition is overdue. The election of a leader
 #: takes less, and so does the look-up at a broker that is merely busy.
 PATIENCE: Final = 5.0

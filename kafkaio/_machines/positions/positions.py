@@ -54,8 +54,6 @@ from kafkaio._machines.positions.stages import (
 from kafkaio.errors import InternalError
 from kafkaio.types import TopicPartition
 
-__all__ = ["Positions"]
-
 _EARLIEST: Final = Reset(ResetTo.EARLIEST)
 
 

@@ -12,20 +12,6 @@ from kafkaio._config.configs import iso_duration_ms
 from kafkaio._dataclass import dataclass
 from kafkaio.types import TopicPartition
 
-__all__ = [
-    "LOOKING_UP",
-    "TRANSITIONS",
-    "Event",
-    "FetchPoint",
-    "PartitionPosition",
-    "Reset",
-    "ResetTo",
-    "Stage",
-    "Token",
-    "Truncation",
-    "Unvalidated",
-]
-
 
 class Stage(Enum):
     """What has to happen next with a partition."""

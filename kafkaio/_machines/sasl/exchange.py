@@ -39,8 +39,6 @@ from kafkaio.protocol.messages.sasl_handshake import (
     SaslHandshakeResponse,
 )
 
-__all__ = ["SaslExchange", "SaslRequest"]
-
 #: The most characters of a broker's text that an error repeats.
 _LONGEST_TEXT: Final = 1_000
 #: The most mechanisms of a broker that an error names.

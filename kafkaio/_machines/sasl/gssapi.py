@@ -19,8 +19,6 @@ from typing import Final, Protocol
 from kafkaio._machines.sasl.mechanism import Outcome
 from kafkaio.errors import AuthenticationError, ProtocolError
 
-__all__ = ["Gssapi", "SecurityContext"]
-
 #: The most messages of a broker; Kerberos needs three.
 _MOST_ROUNDS: Final = 10
 #: The most bytes of one; tickets with many groups have some 50 KiB.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-__all__ = ["Mechanism", "Outcome", "Work", "has_surrogates"]
-
 #: Takes too long for the event loop: to be called in a thread. It returns what is to be
 #: sent, as `Mechanism.begin` and `Mechanism.receive` do, and raises what they raise.
 Work: TypeAlias = Callable[[], bytes | None]

@@ -10,8 +10,6 @@ from kafkaio._machines.sasl.mechanism import Outcome
 from kafkaio.errors import AuthenticationError, ProtocolError
 from kafkaio.types import Token
 
-__all__ = ["OAuthBearer"]
-
 #: The most bytes of a message that a broker reads (sasl.server.max.receive.size).
 _LONGEST_MESSAGE: Final = 524_288
 #: The most bytes of a refusal that are read.

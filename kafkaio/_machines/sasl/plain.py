@@ -7,8 +7,6 @@ from typing import Final
 from kafkaio._machines.sasl.mechanism import Outcome, has_surrogates
 from kafkaio.errors import ConfigurationError, ProtocolError
 
-__all__ = ["Plain"]
-
 
 class Plain:
     """One authentication by user and password; a `Mechanism`.

@@ -28,8 +28,6 @@ from typing import Final, NamedTuple
 from kafkaio._machines.sasl.mechanism import Outcome, has_surrogates
 from kafkaio.errors import AuthenticationError, ConfigurationError, ProtocolError
 
-__all__ = ["Keys", "SaltedPasswords", "Scram", "salted_password"]
-
 #: The least number of iterations that RFC 7677 allows, and Kafka's own client takes.
 LEAST_ITERATIONS: Final = 4_096
 #: Iterations that are done at once; more take over 30 ms, and are done in a thread.

@@ -12,8 +12,6 @@ from typing import Final
 
 from kafkaio._dataclass import dataclass
 
-__all__ = ["Session"]
-
 #: The part of a session after which it is renewed, at the earliest and at the latest.
 _EARLIEST: Final = 0.85
 _LATEST: Final = 0.95

@@ -7,7 +7,14 @@ from typing import ClassVar
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
-from kafkaio.protocol._message import ZERO_UUID, Buffer, Field, Request, Response, Struct
+from kafkaio.protocol._message import (
+    ZERO_UUID,
+    Buffer,
+    Field,
+    Request,
+    Response,
+    Struct,
+)
 
 __all__ = [
     "AbortedTransaction",

@@ -22,16 +22,6 @@ from kafkaio.testing._log import BatchHeader, LogError, read_header
 from kafkaio.testing._log.header import check_batch
 from kafkaio.testing._log.segment import decode
 
-__all__ = [
-    "batch_of",
-    "batches_of",
-    "check_sent",
-    "keyless_records",
-    "marker_of",
-    "only_batch",
-    "producer_of",
-]
-
 # Read here without the log's checks, because Kafka answers a client's mistakes with
 # other codes than those of a damaged log.
 _HEADER: Final = struct.Struct(BATCH_HEADER)

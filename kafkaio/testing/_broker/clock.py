@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from kafkaio._runtime.clock import now, wall_ms
 
-__all__ = ["Clock"]
-
 
 class Clock:
     """Two clocks that can jump forward together.

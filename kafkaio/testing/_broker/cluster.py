@@ -31,16 +31,6 @@ from kafkaio.testing._log import Log
 if TYPE_CHECKING:
     from kafkaio.testing._broker.group_config import GroupConfig
 
-__all__ = [
-    "AT_ONCE",
-    "FEATURES",
-    "OFFSETS_TOPIC",
-    "TRANSACTIONS_TOPIC",
-    "Cluster",
-    "Topic",
-    "java_hash",
-]
-
 #: The ``visible_at`` of a topic that all nodes know as soon as it exists.
 AT_ONCE: Final = -inf
 OFFSETS_TOPIC: Final = "__consumer_offsets"

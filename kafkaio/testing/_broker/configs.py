@@ -19,20 +19,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, Setting
 
-__all__ = [
-    "BROKER",
-    "CLIENT_METRICS",
-    "GROUP",
-    "TOPIC",
-    "Configs",
-    "Known",
-    "Mode",
-    "Source",
-    "Synonym",
-    "base_name",
-    "facts",
-]
-
 TOPIC: Final = 2
 BROKER: Final = 4
 GROUP: Final = 32

@@ -37,8 +37,6 @@ from kafkaio.testing._broker.faults import CUTS, Action, Fault, Rule
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._security.session import Closed, SaslSession
 
-__all__ = ["MAX_REQUEST_BYTES", "Peer", "Server", "ServerConnection"]
-
 #: Kafka's default of socket.request.max.bytes.
 MAX_REQUEST_BYTES: Final = 104_857_600
 _ANONYMOUS: Final = "User:ANONYMOUS"

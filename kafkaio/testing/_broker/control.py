@@ -10,8 +10,6 @@ from kafkaio.testing._broker.cluster import Cluster
 from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.partition import Partition
 
-__all__ = ["Control", "GroupControl", "OpenTransaction", "TransactionControl"]
-
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:

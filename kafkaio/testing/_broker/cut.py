@@ -8,8 +8,6 @@ from kafkaio._net.transport import Transport
 from kafkaio.protocol._message import Buffer
 from kafkaio.testing._broker.faults import Action, Fault
 
-__all__ = ["Cut", "CutTransport"]
-
 
 class Cut:
     """Applies a fault to a stream.

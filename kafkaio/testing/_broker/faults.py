@@ -22,35 +22,6 @@ from typing import Final
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 
-__all__ = [
-    "CUTS",
-    "LIES",
-    "Action",
-    "Fault",
-    "Faults",
-    "Rule",
-    "close_at",
-    "corrupt_bytes",
-    "delay",
-    "disconnect_after_write",
-    "disconnect_before_write",
-    "drop",
-    "duplicate",
-    "endless_challenges",
-    "error",
-    "foreign_nonce",
-    "garbage",
-    "half_frame",
-    "invert_at",
-    "iteration_count",
-    "metadata_lag",
-    "reorder",
-    "stall_at",
-    "throttle",
-    "wrong_correlation_id",
-    "wrong_signature",
-]
-
 #: Whether a request concerns a partition.
 Concerns = Callable[[str, int], bool]
 

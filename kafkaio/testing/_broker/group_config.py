@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["GroupConfig", "MigrationPolicy"]
-
-
 #: Which groups can change their protocol while they have members (KIP-848).
 MigrationPolicy: TypeAlias = Literal[
     "bidirectional", "upgrade", "downgrade", "disabled"

@@ -23,9 +23,6 @@ from kafkaio.testing._broker.cut import Cut, CutTransport
 from kafkaio.testing._broker.faults import Fault
 from kafkaio.testing._security.principals import NoPrincipal
 
-__all__ = ["Client", "Listener", "MemoryListener", "TcpListener"]
-
-
 #: What Java sends to a client that does not speak TLS, where OpenSSL sends nothing: the
 #: alert internal_error (RFC 8446, section 6).
 _ALERT: Final = b"\x15\x03\x03\0\2\2\x50"

@@ -18,8 +18,6 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["DirectoryLock"]
-
 _FILE: Final = ".lock"
 #: What systems answer while another one holds the lock.
 _HELD: Final = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})

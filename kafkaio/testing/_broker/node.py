@@ -28,8 +28,6 @@ from kafkaio.testing._broker.sessions import FetchSessions
 from kafkaio.testing._broker.telemetry import Telemetry
 from kafkaio.testing._security.security import Security
 
-__all__ = ["Endpoint", "Handle", "Handler", "LoggedRequest", "Node", "Peers"]
-
 # The names that the schemas of requests have for a topic, and for a partition's number.
 _TOPIC_FIELDS: Final = ("name", "topic", "topic_name", "topic_id")
 _INDEX_FIELDS: Final = ("partition_index", "index", "partition")

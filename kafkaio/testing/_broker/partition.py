@@ -24,8 +24,6 @@ from kafkaio.testing._broker.refusal import Malformed, Refusal
 from kafkaio.testing._broker.settings import TopicSettings
 from kafkaio.testing._log import AbortedTransaction, Appended, Log, LogError
 
-__all__ = ["NO_LEADER", "Partition"]
-
 NO_LEADER = -1
 _REBUILD_BYTES = 1 << 20
 

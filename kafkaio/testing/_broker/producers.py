@@ -21,8 +21,6 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._log import AbortedTransaction, ProducerEntry
 
-__all__ = ["Marker", "ProducerBatch", "ProducerStates"]
-
 #: As in Kafka: a producer's last five batches are recognised if they are sent again.
 REMEMBERED: Final = 5
 _SEQUENCES: Final = 2**31

@@ -10,16 +10,6 @@ from typing import Final, NamedTuple
 from kafkaio.testing._broker.configs import base_name, facts
 from kafkaio.testing._broker.settings import mismatch
 
-__all__ = [
-    "EVERYWHERE",
-    "LARGEST_PORT",
-    "Address",
-    "changed_config",
-    "checked_config",
-    "listener",
-    "read_properties",
-]
-
 #: Hosts that mean all interfaces: one can listen there, and nobody can connect there.
 EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}

@@ -14,8 +14,6 @@ from typing import Final, TypeAlias
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.refusal import Refusal
 
-__all__ = ["Entity", "Quotas", "SavedQuota"]
-
 #: The names of an entity by their types, in Kafka's order.
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
 #: An entity and its quotas, as they are saved.

@@ -7,8 +7,6 @@ from typing import Protocol
 
 from kafkaio.protocol._error_codes import ErrorCode
 
-__all__ = ["Malformed", "Refusal"]
-
 
 class _Answer(Protocol):
     error_code: int

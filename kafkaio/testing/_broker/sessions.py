@@ -15,8 +15,6 @@ from uuid import UUID
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.refusal import Refusal
 
-__all__ = ["FetchSession", "FetchSessions", "PartitionKey", "SessionPartition"]
-
 #: Topic (by name up to Fetch v12, by id from v13 on) and partition number.
 PartitionKey = tuple[str | UUID, int]
 

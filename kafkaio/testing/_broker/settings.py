@@ -14,8 +14,6 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._log import LogConfig
 
-__all__ = ["TOPIC_DEFAULTS", "Kind", "Setting", "TopicSettings", "mismatch", "validate"]
-
 Kind = Literal[
     "boolean", "string", "int", "short", "long", "double", "list", "class", "password"
 ]

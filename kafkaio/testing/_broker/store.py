@@ -11,8 +11,6 @@ from kafkaio.testing._broker.lock import DirectoryLock
 from kafkaio.testing._broker.quotas import SavedQuota
 from kafkaio.testing._log import DiskStorage, MemoryStorage, Storage
 
-__all__ = ["DiskStore", "MemoryStore", "SavedCluster", "SavedTopic", "Store"]
-
 _FILE: Final = "cluster.json"
 _KEYS: Final = {"cluster_id", "configs", "next_producer_id", "topics"}
 

@@ -26,14 +26,6 @@ from kafkaio.testing._broker.configs import CLIENT_METRICS, Configs
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import Setting, mismatch
 
-__all__ = [
-    "SUBSCRIPTION_CONFIGS",
-    "Push",
-    "Telemetry",
-    "TelemetryClient",
-    "check_subscription",
-]
-
 #: The configs of a subscription.
 SUBSCRIPTION_CONFIGS: Final[Mapping[str, Setting]] = {
     "interval.ms": Setting("int", "300000", least=100, most=3_600_000),

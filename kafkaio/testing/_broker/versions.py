@@ -7,8 +7,6 @@ from typing import Final
 
 from kafkaio.protocol._api_keys import ApiKey
 
-__all__ = ["RELEASES", "highest_versions"]
-
 #: The releases whose API versions a broker can serve, oldest first.
 RELEASES: Final = ("2.1", "2.8", "3.9", "4.0", "4.3")
 

@@ -9,8 +9,6 @@ from uuid import UUID
 
 from kafkaio.testing._groups.java import java_order, text_hash, uuid_hash
 
-__all__ = ["ASSIGNORS", "Slot", "Spec", "range_", "uniform"]
-
 #: A partition: the topic's id and the partition's number.
 Slot: TypeAlias = tuple[UUID, int]
 

@@ -20,8 +20,6 @@ from kafkaio.testing._groups.classic_member import (
 )
 from kafkaio.testing._groups.java import java_order, text_hash
 
-__all__ = ["ClassicGroup"]
-
 
 class ClassicGroup:
     """Members, generation and state of one group. Time is an argument of its methods.

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
 
-__all__ = ["JoinRequest", "Member", "Protocols", "State", "SyncRequest"]
-
 #: The protocols that a member supports, best first: name and metadata.
 Protocols = tuple[tuple[str, bytes], ...]
 

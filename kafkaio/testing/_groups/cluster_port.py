@@ -17,8 +17,6 @@ from kafkaio.testing._broker.partition import Partition
 from kafkaio.testing._log import BatchHeader, read_header
 from kafkaio.testing._log.segment import decode
 
-__all__ = ["BrokerClusterPort", "ClusterPort", "Ended", "KeyValue", "Stored"]
-
 #: A record of a shard; a value of None deletes what was written for the key.
 KeyValue: TypeAlias = tuple[bytes, bytes | None]
 

@@ -9,8 +9,6 @@ from kafkaio.testing._groups.coordinator import GroupCoordinator
 from kafkaio.testing._groups.embedded_protocol import slots_of
 from kafkaio.testing._groups.kip848 import Kip848Group
 
-__all__ = ["CoordinatorControl"]
-
 
 class CoordinatorControl:
     """Shows and changes the groups of a coordinator; a `GroupControl`."""

@@ -31,13 +31,12 @@ from kafkaio.testing._groups.classic import ClassicGroup
 from kafkaio.testing._groups.classic_member import JoinRequest, State, SyncRequest
 from kafkaio.testing._groups.cluster_port import BrokerClusterPort, ClusterPort
 from kafkaio.testing._groups.describe import subscribed_topics
-from kafkaio.testing._groups.journal import Group, Journal
+from kafkaio.testing._groups.journal import Group as Group
+from kafkaio.testing._groups.journal import Journal
 from kafkaio.testing._groups.kip848 import Downgrade, Kip848Group, Reply
 from kafkaio.testing._groups.kip848_member import Kip848Heartbeat
 from kafkaio.testing._groups.migration import downgraded, upgraded
 from kafkaio.testing._groups.offsets import Committed, Offsets, Place
-
-__all__ = ["Group", "GroupCoordinator", "coordinator_of"]
 
 #: How long after a commit the expiration of offsets is checked, as in Kafka.
 _EXPIRY_SECONDS = 600.0

@@ -23,13 +23,6 @@ from kafkaio.testing._groups.embedded_protocol import read_subscription
 from kafkaio.testing._groups.kip848 import Kip848Group
 from kafkaio.testing._groups.kip848_member import Kip848Member
 
-__all__ = [
-    "by_topic",
-    "describe_classic_group",
-    "describe_kip848_member",
-    "subscribed_topics",
-]
-
 
 def by_topic(slots: Iterable[Slot]) -> dict[UUID, list[int]]:
     """Return partition numbers by topic id, both sorted."""

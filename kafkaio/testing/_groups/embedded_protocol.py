@@ -23,14 +23,6 @@ from kafkaio.testing._groups.assignors import Slot
 from kafkaio.testing._groups.cluster_port import ClusterPort
 from kafkaio.testing._groups.java import java_order, uuid_hash
 
-__all__ = [
-    "CONSUMER",
-    "read_assignment",
-    "read_subscription",
-    "slots_of",
-    "write_assignment",
-]
-
 #: The protocol type of groups of consumers.
 CONSUMER = "consumer"
 _VERSION_BYTES = 2

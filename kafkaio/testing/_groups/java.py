@@ -12,8 +12,6 @@ from uuid import UUID
 
 from kafkaio.testing._broker.cluster import java_hash
 
-__all__ = ["java_order", "text_hash", "uuid_hash"]
-
 T = TypeVar("T")
 
 _SMALLEST = 16

@@ -36,8 +36,6 @@ from kafkaio.testing._groups.records import (
     restore,
 )
 
-__all__ = ["Group", "Journal"]
-
 Group = ClassicGroup | Kip848Group
 
 #: What was written last, by key. For a classic group, it is the object itself and its

@@ -32,8 +32,6 @@ from kafkaio.testing._groups.kip848_member import (
 from kafkaio.testing._groups.regex import is_re2
 from kafkaio.testing._groups.subscriptions import Subscriptions
 
-__all__ = ["Downgrade", "Kip848Group", "Reply", "State"]
-
 
 class State:
     """The states of a group, by Kafka's names."""

@@ -10,16 +10,6 @@ from math import inf
 from kafkaio.testing._groups.assignors import Slot
 from kafkaio.testing._groups.classic_member import Protocols
 
-__all__ = [
-    "LEAVE",
-    "LEAVE_STATIC",
-    "ClassicMetadata",
-    "Kip848Heartbeat",
-    "Kip848Member",
-    "MemberState",
-    "sees_everything",
-]
-
 #: The epoch in the heartbeat of a member that leaves.
 LEAVE = -1
 #: The epoch in the heartbeat of a static member that leaves temporarily.

@@ -37,8 +37,6 @@ from kafkaio.testing._groups.record_formats import (
 )
 from kafkaio.testing._groups.records import key_parts, part_key
 
-__all__ = ["Image", "Kind", "image_of", "restore", "value_of"]
-
 
 class Kind(IntEnum):
     """The kinds of records, by the versions of their keys."""

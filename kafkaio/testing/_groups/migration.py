@@ -24,8 +24,6 @@ from kafkaio.testing._groups.embedded_protocol import (
 from kafkaio.testing._groups.kip848 import Kip848Group
 from kafkaio.testing._groups.kip848_member import ClassicMetadata, Kip848Member
 
-__all__ = ["downgraded", "upgraded"]
-
 
 def upgraded(
     group: ClassicGroup, config: GroupConfig, cluster: ClusterPort, now: float

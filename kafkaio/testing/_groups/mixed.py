@@ -34,8 +34,6 @@ from kafkaio.testing._groups.kip848_member import (
     MemberState,
 )
 
-__all__ = ["heartbeat", "join", "sync"]
-
 
 def join(group: Kip848Group, joining: JoinRequest, now: float) -> JoinGroupResponse:
     """Handle a JoinGroup: a member's subscription and the partitions that it owns.

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import UUID
 
-__all__ = ["Committed", "Offsets", "Place"]
-
 #: A partition: the topic's name and the partition's number.
 Place: TypeAlias = tuple[str, int]
 

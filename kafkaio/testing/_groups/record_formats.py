@@ -11,20 +11,6 @@ from uuid import UUID
 
 from kafkaio.protocol._message import ZERO_UUID, Data, Field, Range, Struct
 
-__all__ = [
-    "ClassicMemberMetadata",
-    "ClassicProtocol",
-    "CurrentAssignmentValue",
-    "GroupValue",
-    "MemberValue",
-    "PatternValue",
-    "TargetEpochValue",
-    "TargetValue",
-    "TopicPartitions",
-    "TopicPartitionsWithEpochs",
-    "Value",
-]
-
 _ALL: Range = (0, 0)
 
 

@@ -15,21 +15,6 @@ from kafkaio.testing._groups.classic import ClassicGroup
 from kafkaio.testing._groups.classic_member import Member, State
 from kafkaio.testing._groups.offsets import Committed, Place
 
-__all__ = [
-    "GroupImage",
-    "group_key",
-    "group_value",
-    "image_of",
-    "key_parts",
-    "offset_key",
-    "offset_value",
-    "part_key",
-    "read_group",
-    "read_key",
-    "read_offset",
-    "restore",
-]
-
 _OFFSET_KEY = 1
 _GROUP_KEY = 2
 # The kinds of records of KIP-848 groups.

@@ -13,8 +13,6 @@ import unicodedata
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["InvalidPatternError", "compile_re2", "is_re2"]
-
 _ASCII: Final = "".join(map(chr, range(128)))
 _LARGEST_REPEAT: Final = 1000
 _SAME: Final = frozenset("AbBdDsSwWaftnrv")

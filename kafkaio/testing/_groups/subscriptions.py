@@ -11,8 +11,6 @@ from kafkaio.testing._groups.cluster_port import ClusterPort
 from kafkaio.testing._groups.kip848_member import Kip848Member, sees_everything
 from kafkaio.testing._groups.regex import compile_re2
 
-__all__ = ["Subscriptions"]
-
 
 class Subscriptions:
     """Resolves names and patterns to topics. Time is an argument of its methods.

@@ -18,8 +18,6 @@ from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.testing._broker.node import Handle, Handler
 from kafkaio.testing._broker.versions import highest_versions
 
-__all__ = ["handlers_of"]
-
 #: The oldest version that is served, where it is not 0.
 _LOWEST: Final[Mapping[ApiKey, int]] = {
     ApiKey.PRODUCE: 3,

@@ -19,8 +19,6 @@ from kafkaio.testing._security.acls import (
     ResourceType,
 )
 
-__all__ = ["acls_for", "enum_of", "filter_of"]
-
 _UNKNOWN: Final = 0
 _Numbered = TypeVar("_Numbered", bound=IntEnum)
 

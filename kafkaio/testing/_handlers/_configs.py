@@ -31,16 +31,6 @@ from kafkaio.testing._broker.telemetry import SUBSCRIPTION_CONFIGS, check_subscr
 from kafkaio.testing._handlers._rights import rights_of
 from kafkaio.testing._security.acls import Operation, ResourceType
 
-__all__ = [
-    "change",
-    "check_asked",
-    "check_broker",
-    "check_name",
-    "check_right",
-    "configured",
-    "known",
-]
-
 _MIN_ISR: Final = "min.insync.replicas"
 _CLEANERS: Final = "log.cleaner.threads"
 _DEDUPE_BUFFER: Final = "log.cleaner.dedupe.buffer.size"

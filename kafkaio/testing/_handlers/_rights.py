@@ -21,8 +21,6 @@ from kafkaio.testing._security.acls import (
     Visitor,
 )
 
-__all__ = ["Rights", "rights_of"]
-
 _DENIED: Final = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,

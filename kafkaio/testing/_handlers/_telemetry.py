@@ -6,8 +6,6 @@ from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.connection import ServerConnection
 from kafkaio.testing._broker.telemetry import TelemetryClient
 
-__all__ = ["client_of"]
-
 
 def client_of(header: RequestHeader, connection: ServerConnection) -> TelemetryClient:
     """The client that sent a request, by what a subscription can match."""

@@ -7,8 +7,6 @@ from kafkaio.testing._broker.connection import ServerConnection
 from kafkaio.testing._broker.node import Node
 from kafkaio.testing._security.tokens import Principal
 
-__all__ = ["principal_of", "refusal_of"]
-
 
 def principal_of(connection: ServerConnection) -> Principal:
     """The type and the name of who has connected."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.request_header import RequestHeader
 
-__all__ = ["fencing_code"]
-
 
 def fencing_code(code: ErrorCode, header: RequestHeader, since: int) -> ErrorCode:
     """Return INVALID_PRODUCER_EPOCH for PRODUCER_FENCED before a version has it."""

@@ -22,8 +22,6 @@ from kafkaio.testing._groups.kip848 import Kip848Group
 from kafkaio.testing._handlers._rights import Rights, rights_of
 from kafkaio.testing._security.acls import Operation, ResourceType
 
-__all__ = ["handle"]
-
 _UNSEEN: Final = "The group has topics that the client is not authorized to describe."
 
 

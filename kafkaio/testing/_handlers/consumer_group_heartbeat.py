@@ -23,8 +23,6 @@ from kafkaio.testing._groups.kip848_member import LEAVE_STATIC, Kip848Heartbeat
 from kafkaio.testing._handlers._rights import Rights, rights_of
 from kafkaio.testing._security.acls import Operation, ResourceType
 
-__all__ = ["handle"]
-
 
 async def handle(
     node: Node,

@@ -21,8 +21,6 @@ from kafkaio.testing._groups.offsets import Committed, Place
 from kafkaio.testing._handlers._rights import rights_of
 from kafkaio.testing._security.acls import Operation, ResourceType
 
-__all__ = ["handle"]
-
 
 async def handle(
     node: Node,

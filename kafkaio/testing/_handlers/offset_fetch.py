@@ -27,8 +27,6 @@ from kafkaio.testing._groups.offsets import Committed, Offsets
 from kafkaio.testing._handlers._rights import Rights, rights_of
 from kafkaio.testing._security.acls import Operation, ResourceType
 
-__all__ = ["handle"]
-
 _NOTHING = Committed(-1, -1, "", 0)
 
 

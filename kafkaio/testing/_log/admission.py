@@ -18,8 +18,6 @@ from kafkaio.testing._log.errors import (
 )
 from kafkaio.testing._log.header import BatchHeader, check_batch, read_header
 
-__all__ = ["admit", "place", "split"]
-
 _BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
 _LEADER_EPOCH_OFFSET = 12

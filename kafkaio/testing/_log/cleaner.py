@@ -37,8 +37,6 @@ from kafkaio.testing._log.segment import (
 from kafkaio.testing._log.storage import MemoryStorage, Storage
 from kafkaio.types import Record
 
-__all__ = ["NO_HORIZON", "Cleaner", "rewrite"]
-
 #: Later than any time: there is no tombstone to remove.
 NO_HORIZON = 2**63 - 1
 

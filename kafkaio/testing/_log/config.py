@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Self
 
-__all__ = ["LogConfig"]
-
 _NEVER = 2**63 - 1
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from kafkaio.testing._log.storage import Storage, read_whole, write_whole
 
-__all__ = ["EPOCH_FILE", "EpochEntry", "LeaderEpochs", "read_epochs"]
-
 #: Kafka's name for the file.
 EPOCH_FILE = "leader-epoch-checkpoint"
 _VERSION = 0

@@ -6,16 +6,6 @@ from typing import ClassVar
 
 from kafkaio.protocol._error_codes import ErrorCode
 
-__all__ = [
-    "BatchListTooLargeError",
-    "BatchTooLargeError",
-    "CorruptBatchError",
-    "InvalidBatchError",
-    "InvalidTimestampError",
-    "LogError",
-    "OffsetOutOfRangeError",
-]
-
 
 class LogError(Exception):
     """A log refused an operation and did not change.

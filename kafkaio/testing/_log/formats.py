@@ -8,15 +8,6 @@ from typing import NamedTuple
 
 from kafkaio._records._impl import crc32c
 
-__all__ = [
-    "AbortedTransaction",
-    "ProducerEntry",
-    "encode_producer_snapshot",
-    "encode_transaction_index",
-    "read_producer_snapshot",
-    "read_transaction_index",
-]
-
 _SNAPSHOT = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _PRODUCER = struct.Struct(">qhiqiqiq")

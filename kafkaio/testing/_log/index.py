@@ -14,17 +14,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = [
-    "OFFSET_ENTRY",
-    "TIME_ENTRY",
-    "OffsetEntry",
-    "OffsetIndex",
-    "TimeEntry",
-    "TimeIndex",
-    "read_offset_index",
-    "read_time_index",
-]
-
 #: Offset relative to the segment's base, and position.
 OFFSET_ENTRY = struct.Struct(">ii")
 #: Timestamp, and offset relative to the segment's base.

@@ -21,8 +21,6 @@ from kafkaio.testing._log.epochs import EPOCH_FILE, EpochEntry, read_epochs
 from kafkaio.testing._log.formats import read_producer_snapshot, read_transaction_index
 from kafkaio.testing._log.index import read_offset_index, read_time_index
 
-__all__ = ["FoundBatch", "Problem", "find_files", "read_segment", "verify"]
-
 _LARGEST_PREFIX = 17
 _SUFFIXES = (".log", ".index", ".timeindex", ".snapshot", ".txnindex")
 

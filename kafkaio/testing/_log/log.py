@@ -28,8 +28,6 @@ from kafkaio.testing._log.segment import MAX_RELATIVE, Segment
 from kafkaio.testing._log.storage import Storage
 from kafkaio.testing._log.transactions import AbortedTransactions, Snapshots
 
-__all__ = ["Appended", "Log", "SegmentInfo", "TimestampOffset"]
-
 _UNKNOWN = -1
 
 

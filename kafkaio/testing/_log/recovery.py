@@ -14,8 +14,6 @@ from kafkaio.testing._log.epochs import LeaderEpochs
 from kafkaio.testing._log.segment import Segment
 from kafkaio.testing._log.storage import Storage, read_whole, write_whole
 
-__all__ = ["CLEANED_SUFFIX", "Recovery", "read_start", "recover", "write_start"]
-
 #: Suffix of the file that compaction writes before it replaces a segment.
 CLEANED_SUFFIX = ".cleaned"
 _SCRATCH_SUFFIXES = (CLEANED_SUFFIX, ".tmp")

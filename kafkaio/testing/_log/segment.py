@@ -23,8 +23,6 @@ from kafkaio.testing._log.index import OffsetIndex, TimeIndex
 from kafkaio.testing._log.storage import Storage, StoredFile
 from kafkaio.types import Record
 
-__all__ = ["MAX_RELATIVE", "Segment", "StoredBatch", "decode", "name_of"]
-
 #: The greatest offset relative to the segment's base: indexes have 32 bits for it.
 MAX_RELATIVE = 2**31 - 1
 _CHUNK = 256 * 1024

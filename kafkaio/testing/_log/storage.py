@@ -16,15 +16,6 @@ from typing import Protocol
 
 from kafkaio._records.compression import BytesLike
 
-__all__ = [
-    "DiskStorage",
-    "MemoryStorage",
-    "Storage",
-    "StoredFile",
-    "read_whole",
-    "write_whole",
-]
-
 _SCRATCH_SUFFIX = ".tmp"
 
 

@@ -25,8 +25,6 @@ from kafkaio.testing._log.header import BatchHeader
 from kafkaio.testing._log.segment import name_of
 from kafkaio.testing._log.storage import Storage, read_whole, write_whole
 
-__all__ = ["AbortedTransactions", "Snapshots"]
-
 _INDEX = ".txnindex"
 _SNAPSHOT = re.compile(r"(\d{20})\.snapshot")
 

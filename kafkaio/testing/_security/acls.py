@@ -18,21 +18,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-__all__ = [
-    "CLUSTER_NAME",
-    "OPERATIONS",
-    "WILDCARD",
-    "Acl",
-    "AclFilter",
-    "Acls",
-    "InvalidAcl",
-    "Operation",
-    "PatternType",
-    "Permission",
-    "ResourceType",
-    "Visitor",
-]
-
 #: The name of the only resource of the type CLUSTER.
 CLUSTER_NAME: Final = "kafka-cluster"
 #: The name of every resource, and every host.

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from kafkaio.testing._security.oauthbearer import VerifyToken, unsecured
 
-__all__ = ["AUTHORIZER_CONFIGS", "MECHANISMS", "SecurityConfig", "reauth_ms_of"]
-
 _SUPER_USERS: Final = "super.users"
 _ALLOW: Final = "allow.everyone.if.no.acl.found"
 #: Configs that Kafka's authorizer reads, which are none of the broker itself.

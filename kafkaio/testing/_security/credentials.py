@@ -15,8 +15,6 @@ from typing import Final
 
 from kafkaio._runtime.clock import random_uuid
 
-__all__ = ["HASHES", "MECHANISM_NUMBERS", "Credentials", "ScramCredential"]
-
 #: The hash function of each kind of SCRAM.
 HASHES: Final[Mapping[str, str]] = {
     "SCRAM-SHA-256": "sha256",

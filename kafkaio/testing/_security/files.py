@@ -12,8 +12,6 @@ from typing import Final
 
 from kafkaio.testing._security.principals import PrincipalRules
 
-__all__ = ["Certificates", "ListenerTls", "TlsFiles"]
-
 _HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Broken", "Identity", "Refused", "ServerMechanism"]
-
 
 class Refused(Exception):
     """The client is not who it says it is.

@@ -16,8 +16,6 @@ from typing import Final, TypeAlias
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.testing._security.mechanism import Identity, Refused
 
-__all__ = ["OAuthServer", "TokenClaims", "VerifyToken", "unsecured"]
-
 _INITIAL: Final = re.compile(
     r"n,(?:a=(?P<authorized>(?:[^=,\0]|=2C|=3D)+))?,\x01"
     r"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"

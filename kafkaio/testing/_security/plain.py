@@ -7,8 +7,6 @@ from typing import Final
 
 from kafkaio.testing._security.mechanism import Identity, Refused
 
-__all__ = ["PlainServer"]
-
 _PARTS: Final = 3
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["NoPrincipal", "PrincipalRules"]
-
 _RULE: Final = re.compile(
     r"(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/"
     r"(?P<name>(?:\\.|[^\\/])*)/(?P<case>[LU]?)"

@@ -17,8 +17,6 @@ from kafkaio._runtime.clock import random_uuid
 from kafkaio.testing._security.credentials import HASHES, ScramCredential
 from kafkaio.testing._security.mechanism import Broken, Identity, Refused
 
-__all__ = ["Lookup", "ScramServer"]
-
 #: Finds the credential for a user name or, if the flag is set, for a token's id, and
 #: who that is; None if there is none.
 Lookup: TypeAlias = Callable[[str, bool], tuple[ScramCredential, Identity] | None]

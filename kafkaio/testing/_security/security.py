@@ -18,8 +18,6 @@ from kafkaio.testing._security.scram import Lookup, ScramServer
 from kafkaio.testing._security.session import Authentications, SaslSession
 from kafkaio.testing._security.tokens import DelegationTokens
 
-__all__ = ["Security"]
-
 
 class Security:
     """The security of a cluster; the Realm of its sessions.

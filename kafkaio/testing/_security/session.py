@@ -23,8 +23,6 @@ from kafkaio.testing._security.mechanism import (
     ServerMechanism,
 )
 
-__all__ = ["Authentications", "Closed", "Realm", "SaslSession", "Step"]
-
 #: Sooner after the last one nobody can authenticate again, in seconds.
 _AT_LEAST: Final = 1.0
 

@@ -13,8 +13,6 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._security.credentials import ScramCredential
 from kafkaio.testing._security.mechanism import Identity
 
-__all__ = ["DelegationToken", "DelegationTokens", "Principal", "TokenRefused"]
-
 #: The type and the name of a principal.
 Principal: TypeAlias = tuple[str, str]
 

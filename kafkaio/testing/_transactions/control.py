@@ -11,8 +11,6 @@ from kafkaio.testing._transactions.transaction import (
     TransactionState,
 )
 
-__all__ = ["CoordinatorControl"]
-
 
 class CoordinatorControl:
     """Shows and changes the transactions of a coordinator; a `TransactionControl`."""

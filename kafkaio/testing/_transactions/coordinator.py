@@ -33,8 +33,6 @@ from kafkaio.testing._transactions.transaction import (
     TransactionState,
 )
 
-__all__ = ["TransactionCoordinator", "coordinator_of"]
-
 _READ_BYTES: Final = 1 << 20
 #: Kafka's configs of the times, and their defaults in milliseconds.
 _TIMEOUT_CHECK: Final = (

@@ -17,8 +17,6 @@ from kafkaio.testing._broker.producers import Marker
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._transactions.transaction import TopicPartition
 
-__all__ = ["DEFAULT_DELAY", "MarkerWriter"]
-
 #: Seconds from the end of a transaction to its markers, as on an idle real broker.
 DEFAULT_DELAY = 0.002
 _RETRY_SECONDS = 0.05

@@ -15,8 +15,6 @@ from kafkaio.protocol._codec import decode_from, encode
 from kafkaio.protocol._message import Data, Field, Range, Struct
 from kafkaio.testing._transactions.transaction import Transaction, TransactionState
 
-__all__ = ["read_key", "read_value", "transaction_key", "transaction_value"]
-
 _VERSION: Final = struct.Struct(">h")
 _KEY_VERSION: Final = 0
 _ALL: Range = (0, 1)

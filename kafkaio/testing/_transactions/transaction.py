@@ -19,8 +19,6 @@ from typing import Final, TypeAlias
 
 from kafkaio.protocol._error_codes import ErrorCode
 
-__all__ = ["BUMPING", "TopicPartition", "Transaction", "TransactionState"]
-
 #: The transaction version from which each end of a transaction bumps the epoch.
 BUMPING: Final = 2
 #: A topic's name and a partition's number.

@@ -19,8 +19,6 @@ from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._transactions.coordinator import coordinator_of
 from kafkaio.testing._transactions.transaction import BUMPING, TopicPartition
 
-__all__ = ["Speaker", "admit", "ask"]
-
 #: Kafka's configs for the pause between two tries and for all tries together, and
 #: their defaults in milliseconds.
 _PAUSE: Final = ("add.partitions.to.txn.retry.backoff.ms", 20)

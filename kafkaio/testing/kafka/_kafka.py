@@ -332,7 +332,7 @@ class Kafka:
         main: str,
         *args: str,
         stdin: str = "",
-        timeout: float = 60.0,  # noqa: ASYNC109 - fetching jars is not counted
+        timeout: float = 60.0,
     ) -> Output:
         """Run one of Kafka's tools, such as ``org.apache.kafka.tools.GetOffsetShell``.
 

@@ -69,7 +69,7 @@ async def run_tool(
     main: str,
     *args: str,
     stdin: str = "",
-    timeout: float = 60.0,  # noqa: ASYNC109 - fetching jars is not counted
+    timeout: float = 60.0,
 ) -> Output:
     """Run a tool of a release to its end; see ``Kafka.run_tool``.
 
@@ -89,7 +89,7 @@ async def run_program(
     command: Sequence[str | Path],
     *,
     stdin: str = "",
-    timeout: float = 60.0,  # noqa: ASYNC109 - counts from when the program starts
+    timeout: float = 60.0,
 ) -> Output:
     """Run a command to its end; it is killed on timeout and on cancellation.
 

@@ -316,11 +316,11 @@ def test_options_before_and_after_the_name(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 class _Refusing:
-    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def start(self, timeout: float | None = None) -> None:
         del timeout
         raise KafkaError("no")
 
-    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def close(self, timeout: float | None = None) -> None:
         del timeout
 
 

@@ -52,7 +52,7 @@ class Bench:
         request: Any,
         to: Any,
         *,
-        timeout: float,  # noqa: ASYNC109
+        timeout: float,
     ) -> Any:
         assert (request.transactional_id, to) == (None, ANY)
         self.timeouts.append(timeout)

@@ -530,11 +530,11 @@ class Open(Closeable):
         self._log = log
         self.closing_fails = False
 
-    async def start(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def start(self, timeout: float | None = None) -> None:
         self._life.begin()
         self._life.started()
 
-    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def close(self, timeout: float | None = None) -> None:
         if self._life.begin_close() is not None:
             await self._life.close(None, nothing)
         if self.closing_fails:

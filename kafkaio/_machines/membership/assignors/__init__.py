@@ -10,25 +10,21 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kafkaio._machines.membership.assignors.broker_range import BrokerRangeAssignor
-from kafkaio._machines.membership.assignors.cooperative_sticky import (
-    CooperativeStickyAssignor,
+from kafkaio._machines.membership.assignors.broker_range import (
+    BrokerRangeAssignor as BrokerRangeAssignor,
 )
-from kafkaio._machines.membership.assignors.range import RangeAssignor
-from kafkaio._machines.membership.assignors.round_robin import RoundRobinAssignor
-from kafkaio._machines.membership.assignors.sticky import StickyAssignor
+from kafkaio._machines.membership.assignors.cooperative_sticky import (
+    CooperativeStickyAssignor as CooperativeStickyAssignor,
+)
+from kafkaio._machines.membership.assignors.range import RangeAssignor as RangeAssignor
+from kafkaio._machines.membership.assignors.round_robin import (
+    RoundRobinAssignor as RoundRobinAssignor,
+)
+from kafkaio._machines.membership.assignors.sticky import (
+    StickyAssignor as StickyAssignor,
+)
 from kafkaio._machines.membership.subscription import Assignor
 from kafkaio.errors import ConfigurationError
-
-__all__ = [
-    "ASSIGNORS",
-    "BrokerRangeAssignor",
-    "CooperativeStickyAssignor",
-    "RangeAssignor",
-    "RoundRobinAssignor",
-    "StickyAssignor",
-    "resolve",
-]
 
 #: The assignors that can be named in ``partition_assignment_strategy``.
 ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(

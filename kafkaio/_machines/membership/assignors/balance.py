@@ -23,8 +23,6 @@ from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.types import TopicPartition
 
-__all__ = ["Assignment", "balance"]
-
 #: Steps of the search for chains; they take about a second.
 _MOST_STEPS: Final = 5_000_000
 

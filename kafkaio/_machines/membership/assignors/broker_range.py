@@ -15,8 +15,6 @@ from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.types import TopicPartition
 
-__all__ = ["BrokerRangeAssignor"]
-
 
 class BrokerRangeAssignor:
     """The assignor ``broker-range``, which other clients do not have.

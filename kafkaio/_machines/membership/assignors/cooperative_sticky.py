@@ -16,8 +16,6 @@ from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.types import TopicPartition
 
-__all__ = ["CooperativeStickyAssignor"]
-
 _GENERATION: Final = struct.Struct(">i")
 
 

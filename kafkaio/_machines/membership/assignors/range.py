@@ -15,8 +15,6 @@ from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.types import TopicPartition
 
-__all__ = ["RangeAssignor", "member_order"]
-
 
 def member_order(member_id: str, subscription: Subscription) -> tuple[bool, str]:
     """Sort key of a member: static ones by their name first, then by member id."""

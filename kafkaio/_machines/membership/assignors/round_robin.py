@@ -9,8 +9,6 @@ from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.subscription import Subscription
 from kafkaio.types import TopicPartition
 
-__all__ = ["RoundRobinAssignor"]
-
 
 class RoundRobinAssignor:
     """The assignor that Kafka calls ``roundrobin``."""

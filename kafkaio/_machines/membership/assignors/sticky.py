@@ -22,8 +22,6 @@ from kafkaio.protocol._message import Data, Field
 from kafkaio.protocol.messages import consumer_protocol_assignment as assignments
 from kafkaio.types import TopicPartition
 
-__all__ = ["StickyAssignor"]
-
 
 @dataclass(slots=True, kw_only=True)
 class _StickyUserData(Data):

@@ -23,8 +23,6 @@ from kafkaio.errors import MembershipError, ProtocolError
 from kafkaio.protocol.messages.join_group import JoinGroupResponseMember
 from kafkaio.types import TopicPartition
 
-__all__ = ["Leadership"]
-
 #: The most members of a group that one of them assigns for.
 MAX_MEMBERS: Final = 10_000
 #: The most topics and owned partitions in all subscriptions: the assignors take about

@@ -58,8 +58,6 @@ from kafkaio.protocol.messages.join_group import JoinGroupResponse
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
 from kafkaio.types import TopicPartition
 
-__all__ = ["PROTOCOL_TYPE", "ClassicMemberConfig", "ClassicMembership"]
-
 #: The protocol type in JoinGroup by which the coordinator knows a consumer group.
 PROTOCOL_TYPE: Final = "consumer"
 _REASON_LIMIT: Final = 255

@@ -21,17 +21,6 @@ from typing import Final
 
 from kafkaio._machines.membership.table import following, go, stay
 
-__all__ = [
-    "BLOCKED",
-    "DEPARTING",
-    "ENDED",
-    "HEARTBEATING",
-    "TRANSITIONS",
-    "Event",
-    "State",
-    "transition",
-]
-
 
 class State(Enum):
     """Where a member stands."""

@@ -57,8 +57,6 @@ from kafkaio.protocol.messages.consumer_group_heartbeat import (
 )
 from kafkaio.types import TopicPartition
 
-__all__ = ["Kip848MemberConfig", "Kip848Membership"]
-
 #: A topic id and a partition's number, as the coordinator names a partition.
 TopicIdPartition: TypeAlias = tuple[UUID, int]
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["INTERNAL_TOPICS", "to_re2"]
-
 #: Kafka's internal topics, which a broker's match does not leave out.
 INTERNAL_TOPICS: Final = (
     "__consumer_offsets",

@@ -19,16 +19,6 @@ from typing import Final
 
 from kafkaio._machines.membership.table import following, go, stay
 
-__all__ = [
-    "ENDED",
-    "HEARTBEATING",
-    "JOINED",
-    "TRANSITIONS",
-    "Event",
-    "State",
-    "transition",
-]
-
 
 class State(Enum):
     """Where a member stands."""
