@@ -101,7 +101,7 @@ async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
 
 @runs("kafkaio.testing._broker.faults")
 async def _(code: str, broker: Broker, request: pytest.FixtureRequest) -> None:
-    names = {name: getattr(faults, name) for name in faults.__all__}
+    names = {k: v for k, v in vars(faults).items() if not k.startswith("_")}
     await run(code, {**names, "broker": broker, "ErrorCode": ErrorCode})
 
 

@@ -24,7 +24,8 @@ OF_MODULES = {
     name
     for kind, module, options in DIRECTIVE.findall(REFERENCE)
     if kind == "module" and ":members:\n" in options
-    for name in importlib.import_module(module).__all__
+    for name in vars(importlib.import_module(module))
+    if not name.startswith("_")
 }
 #: A flag, and a package with a page of Kafka's own.
 NO_CLASSES = {"__version__", "accelerated", "messages"}
