@@ -55,6 +55,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
+from kafkaio._public import public
+
 if TYPE_CHECKING:
     from kafkaio.types import Record, TopicPartition
 
@@ -512,3 +514,7 @@ def _restored_group(
     group = AdminErrors(message, errors)
     group.results = results
     return group
+
+
+for _name in __all__:
+    public("kafkaio")(globals()[_name])

@@ -21,11 +21,9 @@ from kafkaio._cli.registry import BARE, COMMANDS
 from kafkaio._cli.values import Seconds
 
 if TYPE_CHECKING or not sys.stdout.isatty():
-    from click import Command as _Command
-    from click import Group as _Group
+    from click import Command as _Command, Group as _Group
 else:
-    from rich_click import RichCommand as _Command
-    from rich_click import RichGroup as _Group
+    from rich_click import RichCommand as _Command, RichGroup as _Group
 
 #: Options of every command, which no command may use for something else.
 COMMON: Final = frozenset(

@@ -42,6 +42,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial
+from kafkaio._public import public
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, State
@@ -72,6 +73,7 @@ CLOSE_TIMEOUT = 10.0
 _LAST_ATTEMPT = 4
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientStatistics:
     """A client at one moment.

@@ -67,6 +67,7 @@ from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._net.transport import Dial
+from kafkaio._public import public
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import (
@@ -92,6 +93,7 @@ TABLE_ROWS: Final = 32_768
 RewindTo: TypeAlias = int | OffsetAndMetadata | str
 
 
+@public("kafkaio")
 class Consumer(Closeable):
     """Reads records one at a time, in batches, or by polling.
 

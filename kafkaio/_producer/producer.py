@@ -29,7 +29,7 @@ from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.accumulator import (
     Accumulator,
-    AccumulatorStatistics,
+    BufferStatistics,
     Chooser,
     Limits,
     ProduceBatch,
@@ -44,6 +44,7 @@ from kafkaio._producer.intake import TURN_BYTES, Intake
 from kafkaio._producer.lost import LostRecords
 from kafkaio._producer.ports import TransactionalConsumer
 from kafkaio._producer.sender import Sender
+from kafkaio._public import public
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 _GRACE = 0.1
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerStatistics:
     """A snapshot of a producer.
@@ -93,9 +95,10 @@ class ProducerStatistics:
     waited_for_room: float
     room_timeouts: int
     buffer_memory: int
-    buffer: AccumulatorStatistics
+    buffer: BufferStatistics
 
 
+@public("kafkaio")
 class Producer(Closeable):
     """Writes records to Kafka.
 

@@ -99,8 +99,7 @@ from kafkaio.errors import (
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request as RequestMessage
-from kafkaio.protocol._message import Response
+from kafkaio.protocol._message import Request as RequestMessage, Response
 from kafkaio.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkaio.admin._admin import Admin
+from kafkaio.admin._admin import Admin, AdminStatistics
 from kafkaio.admin._types import (
     AclBinding,
     AclBindingFilter,
@@ -77,6 +77,7 @@ __all__ = [
     "AclPermission",
     "AclResourceType",
     "Admin",
+    "AdminStatistics",
     "ClusterDescription",
     "ConfigChange",
     "ConfigChangeType",

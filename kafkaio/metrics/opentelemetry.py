@@ -23,8 +23,7 @@ from itertools import islice
 from threading import Lock
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from opentelemetry import context as otel_context
-from opentelemetry import metrics, trace
+from opentelemetry import context as otel_context, metrics, trace
 from opentelemetry.trace import Link, SpanContext, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 

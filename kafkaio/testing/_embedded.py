@@ -20,6 +20,7 @@ from uuid import UUID
 
 from kafkaio._net.memory import MemoryNetwork
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._public import public
 from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.protocol._api_keys import ApiKey
@@ -72,6 +73,7 @@ _FIRST_THAT_CHECKS: Final = "4.1"
 _WITH_ELIGIBLE_REPLICAS: Final = frozenset({"4.3"})
 
 
+@public("kafkaio.testing")
 class Broker:
     """A Kafka cluster in the running event loop. Any Kafka client can connect to it.
 

@@ -15,9 +15,9 @@ from kafkaio.protocol.messages.describe_quorum import (
     DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseTopicData,
     Listener,
+    Node as Voter,
     ReplicaState,
 )
-from kafkaio.protocol.messages.describe_quorum import Node as Voter
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.cluster import Cluster
 from kafkaio.testing._broker.connection import ServerConnection

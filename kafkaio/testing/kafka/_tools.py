@@ -13,6 +13,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import Process
 
+from kafkaio._public import public
 from kafkaio.testing.kafka._jars import fetch_jars, pinned
 from kafkaio.testing.kafka._java import Java, find_java
 from kafkaio.testing.kafka._releases import Release
@@ -23,6 +24,7 @@ _QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 _SMALL: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
+@public("kafkaio.testing.kafka")
 @dataclass(frozen=True, slots=True)
 class Output:
     """What a program wrote, and how it ended.

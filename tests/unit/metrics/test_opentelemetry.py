@@ -32,9 +32,9 @@ from tests.unit.metrics.test_prometheus import (
     client,
     consumer,
     play,
+    producer as producer_facts,
     query,
 )
-from tests.unit.metrics.test_prometheus import producer as producer_facts
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SENT_IN = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
