@@ -474,7 +474,7 @@ class InternalError(KafkaError):
 class AdminErrors(ExceptionGroup[KafkaError]):
     """Several items of one operation of `kafkaio.Admin` failed, or of a rewind.
 
-    Each error names its item (`KafkaError.item`). ``except*`` works on the group.
+    Each error names its item (``KafkaError.item``). ``except*`` works on the group.
 
     Attributes:
         results: what came of the other items, in the order in which they were given.

@@ -510,7 +510,7 @@ class Producer(Closeable):
 
         Args:
             topic: name of the topic.
-            values: values as `send` takes them, or `kafkaio.types.NewRecord` objects.
+            values: values as `send` takes them, or `kafkaio.NewRecord` objects.
 
         Returns:
             Where each record was written, in the order of ``values``: a read-only
@@ -796,7 +796,7 @@ class Producer(Closeable):
             metric: its name, and the function that returns its value.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`, or its name or an
+            ArgumentTypeError: it is not a `kafkaio.Metric`, or its name or an
                 attribute is not text.
             ArgumentValueError: its name is empty or begins with ``org.apache.kafka.``,
                 or there is no such kind.
@@ -810,7 +810,7 @@ class Producer(Closeable):
             metric: one with the name and the attributes of the one registered.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`.
+            ArgumentTypeError: it is not a `kafkaio.Metric`.
         """
         self._cluster.telemetry.unregister(metric)
 

@@ -17,12 +17,13 @@ REFERENCE = "".join(
 #: What autodoc shows, and the classes of options, which are described by tables.
 DIRECTIVE = re.compile(r"\.\. (?:auto|py:)(\w+):: (kafkaio[\w.]*)\n((?: +:.*\n)*)")
 SHOWN = {name: options for _, name, options in DIRECTIVE.findall(REFERENCE)}
-#: Names that modules show which are documented as a whole.
+#: Names that modules show which are documented as a whole, or in part.
 OF_MODULES = {
     f"{module}.{name}"
     for kind, module, options in DIRECTIVE.findall(REFERENCE)
-    if kind == "module" and ":members:\n" in options
-    for name in importlib.import_module(module).__all__
+    for members in re.findall(r":members:(.*)", options)
+    if kind == "module"
+    for name in members.strip().split(", ") if members.strip() else importlib.import_module(module).__all__
 }
 #: A flag, a package with a page of Kafka's own, and keyword types, whose options stand
 #: in the tables.
