@@ -33,14 +33,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
-from kafkaio._client import offsets
 from kafkaio._client.offsets import EARLIEST, LATEST, OffsetLookup
+from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ClientConfig
-from kafkaio._fetching.brokers import FetchBrokers, KnownCluster, target_of
+from kafkaio._fetching.brokers import FetchBrokers, target_of
 from kafkaio._fetching.messages import (
     FetchLimits,
     answers,
@@ -52,7 +52,6 @@ from kafkaio._fetching.parts import (
     AT_ONCE,
     SLICE,
     IsolationFilter,
-    LeaderHints,
     Unreadable,
     batches_of,
     bytes_needed,
@@ -68,7 +67,6 @@ from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._records.batch import Batch, Decompressor
 from kafkaio._runtime.clock import now, roll
-from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import (
     BrokerError,
@@ -93,42 +91,6 @@ _WAIT_MS: Final = 500
 _PATIENCE: Final = 0.5
 #: How often metadata is fetched for topics that have another id than they should have.
 _LOOKS: Final = 3
-
-
-class Cluster(KnownCluster, LeaderHints, offsets.Cluster, Protocol):
-    """What reading ranges needs of the cluster."""
-
-    def borrow_class(
-        self, kind: ConnectionClass, borrower: object, /
-    ) -> ConnectionClass:
-        """Lend a class of connections that nobody else uses meanwhile."""
-        ...
-
-    def return_class(self, lent: ConnectionClass, /) -> None:
-        """Take back a class of connections."""
-
-    def ready_connection(
-        self, node_id: int, connection_class: ConnectionClass, /
-    ) -> Connection | None:
-        """The open connection to a broker, or None."""
-        ...
-
-    async def connection(
-        self, node_id: int, connection_class: ConnectionClass, /
-    ) -> Connection:
-        """The connection to a broker, opened if there is none."""
-        ...
-
-    async def check_topics(self, topics: Sequence[str], timeout: float) -> None:
-        """Check that topics exist, without creating them."""
-        ...
-
-    async def wait_for_update(self, timeout: float | None = None) -> object:
-        """Wait until metadata was fetched."""
-        ...
-
-    def start_soon(self, child: Child, name: str) -> None:
-        """Start a background task, which is cancelled when the cluster is closed."""
 
 
 #: What a flight asks for: partitions, their ranges, and where they begin.
@@ -332,7 +294,7 @@ class RangeFetcher:
 
     def __init__(  # noqa: PLR0913 - what the caller of `read_ranges` chooses
         self,
-        cluster: Cluster,
+        cluster: ClusterPort,
         config: ClientConfig,
         ranges: Sequence[OffsetRange],
         *,

@@ -12,13 +12,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from kafkaio._client.ports import ViewPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.batch import Frame
 from kafkaio._consumer.fetch.targets import FetchTargets, Records
 from kafkaio._consumer.reading.buffers import Failure, Fetched
 from kafkaio._dataclass import dataclass
 from kafkaio._fetching.parts import (
-    LeaderHints,
     batches_of,
     bytes_needed,
     found_leader,
@@ -87,7 +87,7 @@ class FetchAnswers:
 
     def __init__(
         self,
-        cluster: LeaderHints,
+        cluster: ViewPort,
         config: ConsumerConfig,
         records: Records,
         targets: FetchTargets,

@@ -20,26 +20,16 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
+from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.fetch import node, targets
+from kafkaio._consumer.fetch import targets
 from kafkaio._consumer.fetch.answers import FetchAnswers, LogEnds
 from kafkaio._consumer.fetch.node import BrokerFetcher
 from kafkaio._consumer.fetch.targets import FetchTargets
-from kafkaio._fetching.parts import LeaderHints
 from kafkaio._machines.positions import Stage
 from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio.types import TopicPartition
-
-
-class Cluster(node.Cluster, LeaderHints, Protocol):
-    """What fetching needs of the cluster."""
-
-    @property
-    def observer(self) -> Observer:
-        """Hears what happens."""
-        ...
 
 
 class Records(targets.Records, Protocol):
@@ -71,7 +61,7 @@ class Fetcher:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
         records: Records,
         start_soon: Callable[[Child, str], None],

@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection
-from typing import Final, Protocol
+from typing import Final
 
-from kafkaio._client.retry import Attempts, RetryPolicy
+from kafkaio._client.ports import ClusterPort
+from kafkaio._client.retry import Attempts
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.answers import FetchAnswers, Sent
-from kafkaio._consumer.fetch.side_fetch import Connections, SideFetch
+from kafkaio._consumer.fetch.side_fetch import SideFetch
 from kafkaio._consumer.fetch.targets import FetchTargets
-from kafkaio._fetching.brokers import KnownCluster
 from kafkaio._fetching.messages import (
     FetchLimits,
     answers,
@@ -48,15 +48,6 @@ from kafkaio.types import TopicPartition
 _SHORT_WAIT_MS: Final = 20
 
 
-class Cluster(KnownCluster, Connections, Protocol):
-    """What a broker's loop needs of the cluster."""
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """How long to wait between attempts."""
-        ...
-
-
 class BrokerFetcher:
     """Fetches from one broker until the broker is not part of the cluster any more.
 
@@ -83,7 +74,7 @@ class BrokerFetcher:
     def __init__(  # noqa: PLR0913
         self,
         node_id: int,
-        cluster: Cluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
         targets: FetchTargets,
         answers: FetchAnswers,

@@ -24,9 +24,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from kafkaio._client import offsets
 from kafkaio._client.fanout import Results
 from kafkaio._client.offsets import OffsetLookup
+from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.resets import NewcomerLookup
 from kafkaio._fetching.epochs import EpochEnd, EpochLookup
@@ -41,7 +41,6 @@ from kafkaio._machines.positions import (
     Unvalidated,
 )
 from kafkaio._runtime.clock import now, roll
-from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import AuthorizationError, KafkaError, KafkaTimeout, MembershipError
@@ -58,22 +57,6 @@ T = TypeVar("T")
 _WHAT: Final = "look-up of positions"
 #: Stands for the group's coordinator, or the offset store, among those that are asked.
 _COORDINATOR: Final = -1
-
-
-class Cluster(offsets.Cluster, Protocol):
-    """What the positioner needs of the cluster."""
-
-    @property
-    def observer(self) -> Observer:
-        """Hears what happens."""
-        ...
-
-    def request_refresh(self, *topics: str) -> None:
-        """Ask for fresh metadata."""
-
-    def learned_epoch(self, tp: TopicPartition, epoch: int) -> bool:
-        """Note a leader epoch; a newer one asks for metadata."""
-        ...
 
 
 class Reader(Protocol):
@@ -113,7 +96,7 @@ class Positioner:
 
     def __init__(  # noqa: PLR0913
         self,
-        cluster: Cluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
         reader: Reader,
         lookup: OffsetLookup,

@@ -11,10 +11,10 @@ has some of the topic, those behind were added while it was down.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import Protocol
 
 import anyio
 
+from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.wanted import Wanted
 from kafkaio._machines.backoff import Backoff
@@ -25,9 +25,8 @@ from kafkaio._machines.positions import (
     follows_committed,
 )
 from kafkaio._runtime.clock import roll
-from kafkaio._runtime.observer import Observer
 from kafkaio.errors import KafkaError
-from kafkaio.protocol._message import ZERO_UUID, Request, ResponseT
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponseTopic,
@@ -38,29 +37,6 @@ from kafkaio.types import TopicPartition
 WithOffsets = Callable[
     [Collection[TopicPartition], float], Awaitable[Collection[TopicPartition]]
 ]
-
-
-class Cluster(Protocol):
-    """What this needs of the cluster."""
-
-    @property
-    def view(self) -> ClusterView:
-        """What is known of the cluster now."""
-        ...
-
-    @property
-    def observer(self) -> Observer:
-        """Hears of retries."""
-        ...
-
-    async def request(
-        self,
-        request: Request[ResponseT],
-        *,
-        timeout: float | None = None,
-    ) -> ResponseT:
-        """Ask any broker."""
-        ...
 
 
 class NewcomerLookup:
@@ -75,7 +51,7 @@ class NewcomerLookup:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
         with_offsets: WithOffsets | None,
     ) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, Protocol
 
+from kafkaio._client.ports import ConnectionPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.answers import FetchAnswers, Sent
 from kafkaio._consumer.fetch.targets import FetchTargets
@@ -28,7 +29,6 @@ from kafkaio._fetching.messages import (
 )
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.positions import FetchPoint
-from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
@@ -38,16 +38,6 @@ from kafkaio.protocol.messages.fetch import FetchRequest
 #: Seconds after which a fetch without an answer is taken to wait at the broker. One
 #: that has data answers sooner, and the next fetch asks for what this one missed.
 _GRACE: Final = 0.005
-
-
-class Connections(Protocol):
-    """Opens connections."""
-
-    async def connection(
-        self, node_id: int, connection_class: ConnectionClass, /
-    ) -> Connection:
-        """A connection to a broker, opened if there is none."""
-        ...
 
 
 class FetchLoop(Protocol):
@@ -87,7 +77,7 @@ class SideFetch:
     def __init__(
         self,
         loop: FetchLoop,
-        cluster: Connections,
+        cluster: ConnectionPort,
         config: ConsumerConfig,
         targets: FetchTargets,
         answers: FetchAnswers,

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+from kafkaio._client.ports import ViewPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.reading.buffers import Buffers, Fetched
-from kafkaio._fetching.brokers import FetchBrokers, KnownCluster, target_of
+from kafkaio._fetching.brokers import FetchBrokers, target_of
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import FetchPoint, Positions
@@ -83,7 +84,7 @@ class FetchTargets:
 
     def __init__(
         self,
-        cluster: KnownCluster,
+        cluster: ViewPort,
         config: ConsumerConfig,
         records: Records,
         loops: Mapping[int, InFlight],
