@@ -15,7 +15,7 @@ from typing import Final
 from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.fetch.answers import FetchAnswers, Sent
+from kafkaio._consumer.fetch.answers import FetchAnswers, SentFetch
 from kafkaio._consumer.fetch.side_fetch import SideFetch
 from kafkaio._consumer.fetch.targets import FetchTargets
 from kafkaio._fetching.messages import (
@@ -127,12 +127,12 @@ class BrokerFetcher:
                 if not targets.room():  # cheaper to ask than which partitions
                     await self._wakeup.wait(None)
                     continue
-                looked_at = now()
+                began_at = now()
                 wanted, is_short = targets.from_broker(self.node_id)
                 if not wanted:
                     if self.node_id not in self._cluster.view.brokers:
                         return
-                    await self._wakeup.wait(targets.next_retry(looked_at))
+                    await self._wakeup.wait(targets.next_retry(began_at))
                     continue
                 try:
                     await self._fetch(wanted, is_short=is_short)
@@ -298,7 +298,7 @@ class _Arrival:
         self.ended: asyncio.Future[FetchResponse] = _new_future()
         #: Whether the answer has come and is still to be judged, by the fetch loop.
         self.is_left: bool = False
-        self.sent: Sent = Sent(node.node_id, node.asked_at)
+        self.sent: SentFetch = SentFetch(node.node_id, node.asked_at)
         self._node = node
 
     def done(self) -> bool:

@@ -1,11 +1,14 @@
-"""Which partitions without a committed offset are new, and so begin at their start.
+"""Finds which partitions without a committed offset are new.
 
-``auto_offset_reset="latest"`` is where a group begins that has read nothing yet. A
-partition that was added later is found some time after the producers have found it; at
-its end, all that was written to it meanwhile would be skipped. So new partitions have a
-policy of their own, ``auto_offset_reset_new_partitions`` (KIP-1327). `NewPartitions`
-says which came since the subscription. Of the others the group's offsets tell: if it
-has some of the topic, those behind were added while it was down.
+With ``auto_offset_reset="latest"`` a group that has read nothing begins at the end of
+the log. A partition that is added later is discovered by the producers first. If the
+consumer began at its end, it would skip everything written in between. So new
+partitions have a policy of their own, ``auto_offset_reset_new_partitions`` (KIP-1327),
+which reads them from their start by default.
+
+`NewPartitionDetector` finds the partitions that were added since the subscription. For
+the others the committed offsets decide: if the group has committed offsets for a topic,
+partitions with higher numbers were added while the group was down.
 """
 
 from __future__ import annotations
@@ -16,12 +19,12 @@ import anyio
 
 from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.wanted import Wanted
+from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import (
     KnownTopic,
-    NewPartitions,
+    NewPartitionDetector,
     follows_committed,
 )
 from kafkaio._runtime.clock import roll
@@ -65,11 +68,11 @@ class NewcomerLookup:
         # An inference from offsets is no reason to be silent where the user wants to
         # hear of every offset that is missing.
         self._infers = policy != "none"
-        self._machine = NewPartitions()
+        self._machine = NewPartitionDetector()
         # What the machine remembers.
-        self._subscribed: Wanted | None = None
+        self._subscribed: ReadSelection | None = None
 
-    def subscribe(self, wanted: Wanted) -> bool:
+    def subscribe(self, wanted: ReadSelection) -> bool:
         """Remember what there is of the topics subscribed to.
 
         Returns:

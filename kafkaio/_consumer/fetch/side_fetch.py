@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from kafkaio._client.ports import ConnectionPort
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.fetch.answers import FetchAnswers, Sent
+from kafkaio._consumer.fetch.answers import FetchAnswers, SentFetch
 from kafkaio._consumer.fetch.targets import FetchTargets
 from kafkaio._fetching.messages import (
     FetchLimits,
@@ -40,7 +40,7 @@ from kafkaio.protocol.messages.fetch import FetchRequest
 _GRACE: Final = 0.005
 
 
-class FetchLoop(Protocol):
+class FetchLoopPort(Protocol):
     """What a side fetch looks at of the loop that it stands beside.
 
     Attributes:
@@ -76,7 +76,7 @@ class SideFetch:
 
     def __init__(
         self,
-        loop: FetchLoop,
+        loop: FetchLoopPort,
         cluster: ConnectionPort,
         config: ConsumerConfig,
         targets: FetchTargets,
@@ -144,7 +144,7 @@ class SideFetch:
             isolation_level=int(config.isolation_level == "read_committed"),
             rack=config.client_rack,
         )
-        sent = Sent(self._loop.node_id, now())
+        sent = SentFetch(self._loop.node_id, now())
         response = await connection.call(
             fetch_request(plan, limits),
             timeout=config.request_timeout_ms / 1000,
