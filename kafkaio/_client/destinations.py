@@ -89,7 +89,7 @@ def check_destination(to: object) -> None:
     """Check a destination.
 
     Raises:
-        ArgumentTypeError: it is no destination.
+        ArgumentTypeError: it is not a destination.
     """
     if not isinstance(to, _KINDS):
         raise ArgumentTypeError(
