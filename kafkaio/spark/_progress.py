@@ -94,8 +94,8 @@ class LagListener(StreamingQueryListener):  # type: ignore[misc]  # pyspark is n
     ``spark.streams.addListener(LagListener(observer))``. After each micro-batch the
     observer's ``query_lag(query, lag)`` is called, in a thread of the driver; see
     `kafkaio.Observer`. A query is reported as ``started`` with its first micro-batch,
-    and as ``closed`` when it ends, so that the observers of ``kafkaio.metrics`` have its
-    figures. Nothing that an observer raises ends the query: it is logged.
+    and as ``closed`` when it ends, so that the observers of ``kafkaio.metrics`` have
+    its figures. Nothing that an observer raises ends the query: it is logged.
 
     Args:
         observer: an object with some methods of an observer; or a function, which is

@@ -23,7 +23,12 @@ OF_MODULES = {
     for kind, module, options in DIRECTIVE.findall(REFERENCE)
     for members in re.findall(r":members:(.*)", options)
     if kind == "module"
-    for name in members.strip().split(", ") if members.strip() else importlib.import_module(module).__all__
+    for name in filter(None, members.strip().split(", "))
+} | {
+    f"{module}.{name}"
+    for kind, module, options in DIRECTIVE.findall(REFERENCE)
+    if kind == "module" and ":members:\n" in options
+    for name in importlib.import_module(module).__all__
 }
 #: A flag, a package with a page of Kafka's own, and keyword types, whose options stand
 #: in the tables.
