@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Self, Unpack
-from uuid import UUID
 
 from kafkaio._arguments import (
     check_group,
@@ -255,10 +254,12 @@ class Client(Closeable):
         skip_unknown: bool = False,
         timeout: float | None = None,
     ) -> dict[str, FoundTopic]:
-        """Return the ids and partitions of topics, which belong together.
+        """Return the ids and partitions of topics; asks a broker, creates no topic.
 
-        It is `partitions_for` and `topic_ids` by one request: of a topic that is made
-        again in between, the two would tell of different ones.
+        Both come from one answer, so they belong to the same topic even if a topic is
+        deleted and created again, which gives it another id (KIP-516). `kafkaio.arrow`
+        takes ids along with ranges of offsets, so that it never reads records of
+        another topic with the same name.
 
         Args:
             topics: the name of a topic, several names, or a pattern that whole names
@@ -283,43 +284,6 @@ class Client(Closeable):
         return await self._cluster.topics_for(
             wanted, self._within(timeout), skips_unknown=skip_unknown
         )
-
-    async def topic_ids(
-        self,
-        topics: str | Iterable[str],
-        *,
-        timeout: float | None = None,
-    ) -> dict[str, UUID]:
-        """Return the ids of topics (KIP-516); asks a broker, creates no topic.
-
-        A topic that is deleted and made again has another id. `kafkaio.arrow` takes ids
-        along with ranges of offsets, so that it reads no other topic's records.
-
-        Args:
-            topics: the name of a topic, or several names.
-            timeout: seconds; ``default_api_timeout_ms`` by default.
-
-        Returns:
-            The ids by the names of the topics, which are sorted. It is empty with
-            brokers before 2.8, which have no ids.
-
-        Raises:
-            UnknownTopicOrPartition: the cluster has no topic of a name given; raised
-                at once.
-            AuthorizationError: the client may not describe a topic given.
-            BrokerError: a name is illegal.
-            RequestTimeout: no broker answered in time.
-            ArgumentTypeError: an argument has the wrong type.
-            ArgumentValueError: a name is empty.
-            ClosedError: the client is closed, or not started.
-        """
-        wanted = topics_of(topics)
-        found = await self._cluster.topics_for(wanted, self._within(timeout))
-        return {
-            name: topic.topic_id
-            for name, topic in found.items()
-            if topic.topic_id is not None
-        }
 
     async def offsets(
         self,

@@ -30,7 +30,7 @@ from kafkaio._client.nodes import Nodes
 from kafkaio._client.requester import Requester
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._client.router import Router
-from kafkaio._client.telemetry.pusher import Telemetry
+from kafkaio._client.telemetry.pusher import TelemetryPusher
 from kafkaio._config import ClientConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import Announced, Features
@@ -170,7 +170,7 @@ class Cluster:
             router, self.retry_policy, config.request_timeout_ms / 1000
         )
         self._metadata.listen(self._view_changed)
-        self.telemetry: Telemetry = Telemetry(
+        self.telemetry: TelemetryPusher = TelemetryPusher(
             config, self._nodes, self.observer, self.statistics
         )
 

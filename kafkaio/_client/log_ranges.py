@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, Protocol, SupportsIndex, TypeAlias
+from typing import Final, SupportsIndex, TypeAlias
 
 from kafkaio._arguments import check_topic, partition_of, type_name
-from kafkaio._client import offsets
 from kafkaio._client.offsets import LATEST, OffsetLookup, time_of
+from kafkaio._client.ports import ClusterPort
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.clock import now
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, OffsetOutOfRange
@@ -161,18 +161,6 @@ def check_edges(selection: Selection, start: Edge, end: Edge) -> None:
             )
 
 
-class Cluster(offsets.Cluster, Protocol):
-    """What looking up ranges needs of the cluster."""
-
-    async def partitions_for(
-        self,
-        topics: Collection[str],
-        timeout: float | None = None,
-    ) -> dict[str, list[int]]:
-        """Return the partitions of topics."""
-        ...
-
-
 class LogRanges:
     """Looks up the ranges that a user names.
 
@@ -182,7 +170,9 @@ class LogRanges:
         within: seconds for all of it.
     """
 
-    def __init__(self, cluster: Cluster, isolation_level: int, within: float) -> None:
+    def __init__(
+        self, cluster: ClusterPort, isolation_level: int, within: float
+    ) -> None:
         self._cluster = cluster
         self._isolation_level = isolation_level
         self._deadline = now() + within

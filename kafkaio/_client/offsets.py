@@ -6,24 +6,22 @@ Each partition's leader is asked (ListOffsets), all leaders at the same time, by
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kafkaio._arguments import partition_of, type_name
 from kafkaio._client.destinations import Leader
-from kafkaio._client.fanout import Answer, ItemT, Operation, Results, Terms, ValueT
-from kafkaio._client.retry import Attempts, RetryPolicy
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
+from kafkaio._client.ports import ClusterPort
+from kafkaio._client.retry import Attempts
 from kafkaio._dataclass import constructor
-from kafkaio._machines.metadata import ClusterView
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    KafkaError,
     UnsupportedVersion,
 )
-from kafkaio.protocol._message import ResponseT
 from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -68,56 +66,6 @@ _NO_OFFSET: Final = -1
 _WITH_TIMEOUT: Final = 10
 
 
-class Cluster(Protocol):
-    """What looking up needs of the cluster."""
-
-    @property
-    def view(self) -> ClusterView:
-        """What is known of the cluster now."""
-        ...
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """How long to wait between attempts."""
-        ...
-
-    async def ask(
-        self,
-        operation: Operation[ItemT, ValueT, ResponseT],
-        items: Iterable[ItemT],
-        timeout: float,
-        *,
-        stops_at_failure: bool = False,
-    ) -> Results[ItemT, ValueT]:
-        """Ask for items until each has a result, or the time is over."""
-        ...
-
-    async def ask_once(
-        self,
-        operation: Operation[ItemT, ValueT, ResponseT],
-        items: Iterable[ItemT],
-        within: float,
-    ) -> Results[ItemT, ValueT]:
-        """Ask each broker once."""
-        ...
-
-    async def missing_partitions(
-        self,
-        partitions: Iterable[TopicPartition],
-        timeout: float,
-    ) -> dict[TopicPartition, KafkaError]:
-        """Tell which partitions do not exist, and why."""
-        ...
-
-    async def wait_for_partitions(
-        self,
-        partitions: Collection[TopicPartition],
-        timeout: float,
-    ) -> None:
-        """Wait until the view has the partitions."""
-        ...
-
-
 #: What is found of a partition: None where its log has no such offset.
 _Found = OffsetAndTimestamp | None
 
@@ -130,7 +78,7 @@ class OffsetLookup:
         isolation_level: 1 takes the end to be the last stable offset.
     """
 
-    def __init__(self, cluster: Cluster, isolation_level: int) -> None:
+    def __init__(self, cluster: ClusterPort, isolation_level: int) -> None:
         self._cluster = cluster
         self._isolation_level = isolation_level
 

@@ -42,8 +42,8 @@ from kafkaio._consumer.commit import ToCommit as ToCommit
 from kafkaio._consumer.core import Core
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
 from kafkaio._consumer.parallel.lanes import LaneIterator
-from kafkaio._consumer.parallel.ports import Transacting, Transacts
-from kafkaio._consumer.parallel.run import Handler, OnDead, Transactions
+from kafkaio._consumer.parallel.ports import OpenTransactionPort, TransactionMakerPort
+from kafkaio._consumer.parallel.run import Handler, OnDead, TransactionalRun
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     Poll,
@@ -61,7 +61,7 @@ from kafkaio._consumer.transactions import (
     TransactionOffsets,
     TransactionOffsetsAcross,
 )
-from kafkaio._consumer.wanted import Topics, Wanted
+from kafkaio._consumer.wanted import ReadSelection, Topics
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.retries import Retry
@@ -84,7 +84,7 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-TransactionT = TypeVar("TransactionT", bound=Transacting)
+TransactionT = TypeVar("TransactionT", bound=OpenTransactionPort)
 
 #: Most rows of a table by default: making it takes about a millisecond.
 TABLE_ROWS: Final = 32_768
@@ -157,7 +157,7 @@ class Consumer(Closeable):
         else:
             config = ConsumerConfig.of(bootstrap_servers, options)
             cluster = Cluster(config, observer)
-        wanted = Wanted.of(topics, assign)
+        wanted = ReadSelection.of(topics, assign)
         callbacks = _callbacks(on_assigned, on_revoked, on_lost)
         self._set_up(cluster, config, wanted, callbacks, owns_cluster=client is None)
 
@@ -193,7 +193,7 @@ class Consumer(Closeable):
         """
         consumer = cls.__new__(cls)
         consumer._client = None
-        wanted = Wanted.of(topics, assign)
+        wanted = ReadSelection.of(topics, assign)
         callbacks = _callbacks(on_assigned, on_revoked, on_lost)
         cluster = Cluster(config, observer, dial)
         consumer._set_up(cluster, config, wanted, callbacks, owns_cluster=True)
@@ -242,7 +242,7 @@ class Consumer(Closeable):
         self,
         cluster: Cluster,
         config: ConsumerConfig,
-        wanted: Wanted,
+        wanted: ReadSelection,
         callbacks: HeldCallbacks,
         *,
         owns_cluster: bool,
@@ -517,7 +517,7 @@ class Consumer(Closeable):
         self,
         handler: Callable[[TransactionT, Record], Awaitable[object]],
         *,
-        producer: Transacts[TransactionT],
+        producer: TransactionMakerPort[TransactionT],
         concurrency: int = 100,
         ordering: Ordering = "key",
         retry: Retry | None = None,
@@ -536,7 +536,7 @@ class Consumer(Closeable):
         ordering: Ordering = "key",
         retry: Retry | None = None,
         dead_letter: Callable[..., Awaitable[object]] | None = None,
-        producer: Transacts[Any] | None = None,
+        producer: TransactionMakerPort[Any] | None = None,
         max_records: int = 1000,
         max_wait: float = 0.2,
     ) -> None:
@@ -629,7 +629,7 @@ class Consumer(Closeable):
             )
         how = None
         if producer is not None:
-            how = Transactions(
+            how = TransactionalRun(
                 partial(producer.transaction, self),
                 handler,
                 dead_letter,
@@ -679,7 +679,7 @@ class Consumer(Closeable):
             UsageError: partitions are assigned; unsubscribe first.
             ClosedError: the consumer is closed.
         """
-        self._core.apply(Wanted.of(topics, None))
+        self._core.apply(ReadSelection.of(topics, None))
 
     def unsubscribe(self) -> None:
         """Stop reading: release topics, pattern and fixed partitions.
@@ -699,7 +699,7 @@ class Consumer(Closeable):
         Raises:
             ClosedError: the consumer is closed.
         """
-        self._core.apply(Wanted())
+        self._core.apply(ReadSelection())
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions; those that are read already are not touched.
@@ -717,7 +717,7 @@ class Consumer(Closeable):
             UsageError: topics are subscribed to; unsubscribe first.
             ClosedError: the consumer is closed.
         """
-        self._core.apply(Wanted.of(None, partitions))
+        self._core.apply(ReadSelection.of(None, partitions))
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out no records of these partitions; what is buffered stays.
@@ -1249,7 +1249,7 @@ class Consumer(Closeable):
         """
         self._core.enforce_rebalance(reason)
 
-    # Telemetry
+    # TelemetryPusher
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
         """Return the id by which the brokers know this client (KIP-714).

@@ -49,7 +49,7 @@ _AT_ONCE: Final = frozenset(
 )
 
 
-class Step(Enum):
+class TelemetryStep(Enum):
     """What is to be done when the time has come."""
 
     SUBSCRIBE = "subscribe"
@@ -58,7 +58,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class TelemetrySubscription:
     """What a broker wants to know of this client.
 
     Attributes:
@@ -99,15 +99,15 @@ class TelemetryMachine:
 
     def __init__(self, codecs: Collection[int] = ()) -> None:
         self._codecs = frozenset(codecs)
-        self.step: Step = Step.SUBSCRIBE
+        self.step: TelemetryStep = TelemetryStep.SUBSCRIBE
         self.due: float = -inf
         self.instance_id: UUID | None = None
-        self.subscription: Subscription | None = None
+        self.subscription: TelemetrySubscription | None = None
 
     @property
     def has_ended(self) -> bool:
         """Whether nothing is to be sent any more."""
-        return self.step is Step.NOTHING
+        return self.step is TelemetryStep.NOTHING
 
     @property
     def interval(self) -> float:
@@ -155,7 +155,7 @@ class TelemetryMachine:
                 return
             self.instance_id = instance_id
         usable = [one for one in accepted if one in self._codecs]
-        self.subscription = Subscription(
+        self.subscription = TelemetrySubscription(
             instance_id=self.instance_id,
             subscription_id=subscription_id,
             compression=usable[0] if usable else 0,
@@ -165,29 +165,29 @@ class TelemetryMachine:
             prefixes=tuple(prefixes),
         )
         if self.subscription.prefixes:
-            self._set(Step.PUSH, now + (0.5 + roll) * self.interval)
+            self._set(TelemetryStep.PUSH, now + (0.5 + roll) * self.interval)
         else:
-            self._set(Step.SUBSCRIBE, now + self.interval)
+            self._set(TelemetryStep.SUBSCRIBE, now + self.interval)
 
     def pushed(self, now: float) -> None:
         """Note that a broker took a push."""
-        self._set(Step.PUSH, now + self.interval)
+        self._set(TelemetryStep.PUSH, now + self.interval)
 
     def refused(self, code: int, now: float) -> None:
         """Note that a broker refused a request, with a code of ``ErrorCode``."""
         if code in _FATAL:
-            self._set(Step.NOTHING, inf)
-        elif self.step is Step.PUSH and code in _AT_ONCE:
+            self._set(TelemetryStep.NOTHING, inf)
+        elif self.step is TelemetryStep.PUSH and code in _AT_ONCE:
             if code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE:
                 assert self.subscription is not None
                 self._codecs -= {self.subscription.compression}
-            self._set(Step.SUBSCRIBE, now)
+            self._set(TelemetryStep.SUBSCRIBE, now)
         else:
             self.unanswered(now)
 
     def unanswered(self, now: float) -> None:
         """Note that a request had no answer, or could not be sent."""
-        self._set(Step.SUBSCRIBE, now + self.interval)
+        self._set(TelemetryStep.SUBSCRIBE, now + self.interval)
 
     def terminate(self) -> bool:
         """End; nothing is sent any more.
@@ -195,26 +195,26 @@ class TelemetryMachine:
         Returns:
             Whether one last push is to be sent, which says that it is the last.
         """
-        is_pushing = self.step is Step.PUSH
-        self._set(Step.NOTHING, inf)
+        is_pushing = self.step is TelemetryStep.PUSH
+        self._set(TelemetryStep.NOTHING, inf)
         return is_pushing
 
-    def _set(self, step: Step, due: float) -> None:
+    def _set(self, step: TelemetryStep, due: float) -> None:
         if not self.has_ended:
             self.step, self.due = step, due
 
 
-class Ledger:
+class PushedSums:
     """What was pushed of growing sums, to tell their increase since then.
 
     An increase that a broker refused is part of the next push. An increase whose push
     had no answer counts as pushed: it is rather lost than counted twice.
     """
 
-    __slots__ = ("_pending", "_told")
+    __slots__ = ("_pending", "_pushed")
 
     def __init__(self) -> None:
-        self._told: dict[Hashable, float] = {}
+        self._pushed: dict[Hashable, float] = {}
         self._pending: Mapping[Hashable, float] = {}
 
     @property
@@ -224,7 +224,7 @@ class Ledger:
 
     def increase(self, key: Hashable, total: float) -> float:
         """Return how much a sum has grown since the last push that had it."""
-        return max(0.0, total - self._told.get(key, 0.0))
+        return max(0.0, total - self._pushed.get(key, 0.0))
 
     def sending(self, totals: Mapping[Hashable, float]) -> None:
         """Note the sums of a push that is being sent."""
@@ -233,5 +233,5 @@ class Ledger:
     def settle(self, *, is_refused: bool) -> None:
         """Note what became of that push."""
         if not is_refused:
-            self._told.update(self._pending)
+            self._pushed.update(self._pending)
         self._pending = {}

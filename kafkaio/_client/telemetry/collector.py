@@ -41,20 +41,20 @@ _STEPS: Final[Mapping[str, str]] = {
 }
 
 
-class _ClientNumbers(Protocol):
+class _ClientPort(Protocol):
     @property
     def metadata_age(self) -> float: ...
     @property
     def connections(self) -> tuple[ConnectionStatistics, ...]: ...
 
 
-class _Buffer(Protocol):
+class _BufferPort(Protocol):
     @property
     def used_bytes(self) -> int: ...
 
 
 @runtime_checkable
-class _ProducerNumbers(Protocol):
+class _ProducerPort(Protocol):
     @property
     def buffer_memory(self) -> int: ...
     @property
@@ -64,10 +64,10 @@ class _ProducerNumbers(Protocol):
     @property
     def waiting_for_room(self) -> int: ...
     @property
-    def buffer(self) -> _Buffer: ...
+    def buffer(self) -> _BufferPort: ...
 
 
-class _Place(Protocol):
+class _LagPort(Protocol):
     @property
     def lag(self) -> int | None: ...
     @property
@@ -75,16 +75,16 @@ class _Place(Protocol):
 
 
 @runtime_checkable
-class _ConsumerNumbers(Protocol):
+class _ConsumerPort(Protocol):
     @property
     def assigned(self) -> int: ...
     @property
     def idle_seconds(self) -> float: ...
     @property
-    def partitions(self) -> Mapping[TopicPartition, _Place]: ...
+    def partitions(self) -> Mapping[TopicPartition, _LagPort]: ...
 
 
-class _Node:
+class _NodeSamples:
     """What was sent to one broker."""
 
     __slots__ = ("latency", "received", "sent")
@@ -98,7 +98,7 @@ class _Node:
         return self.sent, self.received, self.latency
 
 
-class _Written:
+class _WrittenSamples:
     """What was written to one topic."""
 
     __slots__ = ("errors", "raw", "records", "retries", "wire")
@@ -114,7 +114,7 @@ class _Written:
         return self.records, self.wire, self.raw, self.errors, self.retries
 
 
-class _Read:
+class _ReadSamples:
     """What was read of one topic."""
 
     __slots__ = ("fetched", "records")
@@ -127,7 +127,7 @@ class _Read:
         return self.fetched, self.records
 
 
-class _Groups(defaultdict[str, Samples]):
+class _SamplesByName(defaultdict[str, Samples]):
     """Numbers by what they are."""
 
     def __init__(self) -> None:
@@ -141,17 +141,17 @@ class Collector(Observer):
         client: returns the statistics of the client.
     """
 
-    def __init__(self, client: Callable[[], _ClientNumbers]) -> None:
+    def __init__(self, client: Callable[[], _ClientPort]) -> None:
         self._client = client
         self._began = self._window_began = self._before_began = now()
         self._started_ms = wall_ms()
-        self._nodes: defaultdict[int, _Node] = defaultdict(_Node)
-        self._written: defaultdict[str, _Written] = defaultdict(_Written)
-        self._read: defaultdict[str, _Read] = defaultdict(_Read)
+        self._nodes: defaultdict[int, _NodeSamples] = defaultdict(_NodeSamples)
+        self._written: defaultdict[str, _WrittenSamples] = defaultdict(_WrittenSamples)
+        self._read: defaultdict[str, _ReadSamples] = defaultdict(_ReadSamples)
         # Answers and throttles by API, and all that is neither of a node nor a topic.
-        self._answers = _Groups()
-        self._throttles = _Groups()
-        self._other = _Groups()
+        self._answers = _SamplesByName()
+        self._throttles = _SamplesByName()
+        self._other = _SamplesByName()
         self._heartbeat_at: float | None = None
         # How long reads had waited in all at the last push, and when that was.
         self._idle = 0.0, self._began
@@ -424,7 +424,7 @@ class Collector(Observer):
     def _of_consumer(
         self, prefix: str, span: float, sources: Sequence[object], at: float
     ) -> Iterator[Point]:
-        numbers = [one for one in sources if isinstance(one, _ConsumerNumbers)]
+        numbers = [one for one in sources if isinstance(one, _ConsumerPort)]
         yield Point(f"{prefix}.poll.idle.ratio.avg", self._idle_ratio(numbers, at))
         yield from self._of_group(Naming(f"{prefix}.coordinator", span), numbers, at)
         name = Naming(f"{prefix}.fetch.manager", span)
@@ -445,7 +445,7 @@ class Collector(Observer):
             yield name.gauge("records.lead.min", min(leads))
 
     def _of_group(
-        self, name: Naming, numbers: Sequence[_ConsumerNumbers], at: float
+        self, name: Naming, numbers: Sequence[_ConsumerPort], at: float
     ) -> Iterator[Point]:
         other = self._other
         assigned = sum(one.assigned for one in numbers)
@@ -464,7 +464,7 @@ class Collector(Observer):
         ago = -1.0 if last is None else at - last
         yield name.gauge("last.heartbeat.seconds.ago", ago)
 
-    def _idle_ratio(self, numbers: Sequence[_ConsumerNumbers], at: float) -> float:
+    def _idle_ratio(self, numbers: Sequence[_ConsumerPort], at: float) -> float:
         idle = sum(one.idle_seconds for one in numbers)
         before, since = self._idle
         self._idle = idle, at
@@ -503,7 +503,7 @@ def _ratio(wire: Samples, raw: Samples) -> float:
 
 
 def _room(name: Naming, sources: Sequence[object], seconds: float) -> Iterator[Point]:
-    numbers = [one for one in sources if isinstance(one, _ProducerNumbers)]
+    numbers = [one for one in sources if isinstance(one, _ProducerPort)]
     memory = sum(one.buffer_memory for one in numbers)
     used = sum(one.buffer.used_bytes for one in numbers)
     waited = sum(one.waited_for_room for one in numbers)
@@ -519,7 +519,7 @@ def _room(name: Naming, sources: Sequence[object], seconds: float) -> Iterator[P
 
 def _of_partitions(prefix: str, sources: Sequence[object]) -> Iterator[Point]:
     for one in sources:
-        if not isinstance(one, _ConsumerNumbers):
+        if not isinstance(one, _ConsumerPort):
             continue
         for tp, place in one.partitions.items():
             about = ("partition", str(tp.partition)), ("topic", tp.topic)

@@ -21,7 +21,12 @@ import anyio
 from kafkaio._client.nodes import Nodes
 from kafkaio._config import ClientConfig
 from kafkaio._machines.bounds import seconds
-from kafkaio._machines.telemetry import Ledger, Step, Subscription, TelemetryMachine
+from kafkaio._machines.telemetry import (
+    PushedSums,
+    TelemetryMachine,
+    TelemetryStep,
+    TelemetrySubscription,
+)
 from kafkaio._net.connection import Connection
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll, wall_clock
@@ -59,7 +64,7 @@ def _nothing() -> None:
     pass
 
 
-class Telemetry:
+class TelemetryPusher:
     """The metrics of one client, and the task that pushes them.
 
     Args:
@@ -84,7 +89,7 @@ class Telemetry:
         # Tells what the request for a subscription waits for.
         self._late: Callable[[], str] = nodes.why_late
         self._machine = TelemetryMachine()
-        self._ledger = Ledger()
+        self._ledger = PushedSums()
         self._collector: Collector | None = None
         self._stop_observing: Callable[[], None] = _nothing
         self._registered: dict[tuple[str, Attributes], Metric] = {}
@@ -263,7 +268,7 @@ class Telemetry:
 
     async def _step(self) -> None:
         try:
-            if self._machine.step is Step.PUSH:
+            if self._machine.step is TelemetryStep.PUSH:
                 await self._push(is_last=False)
             else:
                 await self._subscribe()
@@ -305,7 +310,7 @@ class Telemetry:
             prefixes=answer.requested_metrics,
         )
         self._known.tell()
-        if self._machine.step is not Step.PUSH:
+        if self._machine.step is not TelemetryStep.PUSH:
             self._detach()
         elif self._collector is None:
             self._attach()
@@ -315,20 +320,20 @@ class Telemetry:
 
         self._collector = Collector(self._statistics)  # type: ignore[arg-type]
         self._started_ns = self._pushed_ns = wall_clock()()
-        self._ledger = Ledger()  # the sums of a new collector begin at 0
+        self._ledger = PushedSums()  # the sums of a new collector begin at 0
         self._stop_observing = add_observer(self._observer, self._collector)
-        self._tell_listeners()
+        self._notify_listeners()
 
     def _detach(self) -> None:
         """Observe nothing any more: no broker asks for metrics."""
         if self._collector is not None:
             self._collector = None
             self._stop_observing()
-            self._tell_listeners()
+            self._notify_listeners()
 
-    def _tell_listeners(self) -> None:
-        for tell in [*self._listeners.values()]:
-            tell()
+    def _notify_listeners(self) -> None:
+        for notify in [*self._listeners.values()]:
+            notify()
 
     def _refused(self, code: int, api: int) -> None:
         self._machine.refused(code, now())
@@ -383,7 +388,7 @@ class Telemetry:
             metrics=data,
         )
 
-    def _points(self, wanted: Subscription) -> list[Point]:
+    def _points(self, wanted: TelemetrySubscription) -> list[Point]:
         collector = self._collector
         assert collector is not None  # attached with the first subscription
         collector.turn()
@@ -397,7 +402,7 @@ class Telemetry:
         found[1:1] = self._own_points(wanted)
         return found
 
-    def _own_points(self, wanted: Subscription) -> list[Point]:
+    def _own_points(self, wanted: TelemetrySubscription) -> list[Point]:
         from kafkaio._client.telemetry.otlp import Point
 
         found = []
@@ -413,7 +418,7 @@ class Telemetry:
             found.append(Point(name, value, about, is_sum=metric.kind == "sum"))
         return found
 
-    def _encode(self, wanted: Subscription, points: list[Point]) -> bytes:
+    def _encode(self, wanted: TelemetrySubscription, points: list[Point]) -> bytes:
         from kafkaio._client.telemetry.otlp import Times, encode
 
         start = self._pushed_ns if wanted.is_delta else self._started_ns

@@ -8,7 +8,7 @@ from typing import Protocol
 from kafkaio.types import Header, Record
 
 
-class Sends(Protocol):
+class SendPort(Protocol):
     """What writes a record and returns when it is acknowledged: a `Producer`."""
 
     async def send(
@@ -37,11 +37,11 @@ class DeadLetter:
         topic: name of the topic.
     """
 
-    def __init__(self, producer: Sends, topic: str) -> None:
+    def __init__(self, producer: SendPort, topic: str) -> None:
         self._producer = producer
         self._topic = topic
 
-    def through(self, producer: Sends) -> DeadLetter:
+    def through(self, producer: SendPort) -> DeadLetter:
         """Return one that writes to the same topic by another way: a transaction."""
         return DeadLetter(producer, self._topic)
 

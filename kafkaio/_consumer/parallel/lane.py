@@ -25,7 +25,7 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from kafkaio._arguments import count_of, seconds_of
 from kafkaio._consumer.batch import Batch, Piece, size_of
-from kafkaio._consumer.parallel.ports import Dividing
+from kafkaio._consumer.parallel.ports import DividingPort
 from kafkaio._consumer.reading.progress import HandedOut
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._runtime.clock import now
@@ -41,7 +41,7 @@ T = TypeVar("T")
 LaneCommit: TypeAlias = Record | Batch | int | OffsetAndMetadata
 
 
-class LaneOwner(Protocol):
+class LaneOwnerPort(Protocol):
     """What a lane needs of what divides the partitions among lanes.
 
     Attributes:
@@ -97,8 +97,8 @@ class Track:
 
     def __init__(
         self,
-        owner: LaneOwner,
-        consumer: Dividing,
+        owner: LaneOwnerPort,
+        consumer: DividingPort,
         tp: TopicPartition,
         number: int | None,
     ) -> None:

@@ -110,7 +110,7 @@ class Lanes:
         for track in self._tracks.values():
             track.wake()
 
-    # The reader tells (see `kafkaio._consumer.reading.divider.Divider`)
+    # The reader tells (see `kafkaio._consumer.reading.divider.DividerPort`)
 
     def assigned(self, tp: TopicPartition) -> None:
         """Make a new lane. If one is at work, the log was cut, and it goes on."""
@@ -176,7 +176,7 @@ class Lanes:
         while any(self._is_busy(track) for track in tracks):
             await self._changed.wait()
 
-    def left(self, task: asyncio.Task[object] | None) -> None:
+    def leave(self, task: asyncio.Task[object] | None) -> None:
         """End the lanes that this task is in: it closes the consumer."""
         self._is_draining = True
         self._gone.add(task)

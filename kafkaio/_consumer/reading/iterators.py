@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class RecordSource(Protocol):
+class RecordSourcePort(Protocol):
     """What records are taken from without waiting."""
 
     def take(self) -> Record | None:
@@ -61,7 +61,7 @@ class PlainStream:
 
     def __init__(
         self,
-        source: RecordSource,
+        source: RecordSourcePort,
         wait: Callable[[], Coroutine[Any, Any, Record]],
         time_slice: TimeSlice | None = None,
     ) -> None:
@@ -105,7 +105,7 @@ class Poll:
     lost: frozenset[TopicPartition] = frozenset()
 
 
-class Closable(Protocol):
+class ClosablePort(Protocol):
     """What is closed by its user, perhaps while it is iterated over."""
 
     @property
@@ -114,7 +114,7 @@ class Closable(Protocol):
         ...
 
 
-async def until_closed(it: Closable, step: Callable[[], Awaitable[T]]) -> T:
+async def until_closed(it: ClosablePort, step: Callable[[], Awaitable[T]]) -> T:
     """Take a step of a loop, which ends when the consumer is closed.
 
     Raises:
@@ -128,7 +128,7 @@ async def until_closed(it: Closable, step: Callable[[], Awaitable[T]]) -> T:
         raise
 
 
-class Reads(Closable, Protocol):
+class ReadPort(ClosablePort, Protocol):
     """Runs reads one at a time, for iterators that wait."""
 
     async def read(
@@ -143,7 +143,7 @@ class _Gathering(Generic[T]):
 
     def __init__(
         self,
-        core: Reads,
+        core: ReadPort,
         reader: Reader,
         max_records: int,
         max_wait: float,
@@ -210,7 +210,7 @@ class BatchIterator(_Gathering[Batch]):
 
     def __init__(
         self,
-        core: Reads,
+        core: ReadPort,
         reader: Reader,
         max_records: int,
         max_wait: float,
@@ -258,7 +258,7 @@ class TableIterator(_Gathering["pa.Table"]):
 
     def __init__(
         self,
-        core: Reads,
+        core: ReadPort,
         reader: Reader,
         max_records: int,
         max_wait: float,

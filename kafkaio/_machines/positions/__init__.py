@@ -6,7 +6,7 @@ from kafkaio._machines.positions.new_partitions import (
     KnownTopic as KnownTopic,
 )
 from kafkaio._machines.positions.new_partitions import (
-    NewPartitions as NewPartitions,
+    NewPartitionDetector as NewPartitionDetector,
 )
 from kafkaio._machines.positions.new_partitions import (
     follows_committed as follows_committed,
@@ -18,25 +18,25 @@ from kafkaio._machines.positions.stages import (
     TRANSITIONS as TRANSITIONS,
 )
 from kafkaio._machines.positions.stages import (
-    Event as Event,
-)
-from kafkaio._machines.positions.stages import (
     FetchPoint as FetchPoint,
 )
 from kafkaio._machines.positions.stages import (
     PartitionPosition as PartitionPosition,
 )
 from kafkaio._machines.positions.stages import (
+    PositionEvent as PositionEvent,
+)
+from kafkaio._machines.positions.stages import (
+    PositionStage as PositionStage,
+)
+from kafkaio._machines.positions.stages import (
+    PositionToken as PositionToken,
+)
+from kafkaio._machines.positions.stages import (
     Reset as Reset,
 )
 from kafkaio._machines.positions.stages import (
     ResetTo as ResetTo,
-)
-from kafkaio._machines.positions.stages import (
-    Stage as Stage,
-)
-from kafkaio._machines.positions.stages import (
-    Token as Token,
 )
 from kafkaio._machines.positions.stages import (
     Truncation as Truncation,

@@ -229,7 +229,9 @@ def make_again(servers: str, counts: Mapping[int, int]) -> UUID:
                 for n in range(count):
                     await producer.send("t", b"new %d" % n, partition=partition)
         async with Client(servers) as client:
-            return (await client.topic_ids("t"))["t"]
+            topic_id = (await client.find_topics("t"))["t"].topic_id
+            assert topic_id is not None
+            return topic_id
 
     return asyncio.run(work())
 
