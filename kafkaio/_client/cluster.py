@@ -781,6 +781,18 @@ class Cluster:
         """
         self._finder.expect(kind, keys)
 
+    def ready_coordinator(
+        self, kind: CoordinatorKind, key: str, connection_class: ConnectionClass
+    ) -> Connection | None:
+        """Return an open connection to the coordinator, as far as both are known.
+
+        None while the client does not run: `coordinator` and `connection` say why.
+        """
+        node_id = self._finder.cache.get(kind, key)
+        if node_id is None or self.life.state is not State.RUNNING:
+            return None
+        return self._pool.ready(node_id, connection_class)
+
     async def coordinator(
         self,
         kind: CoordinatorKind,
