@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kafkaio._cli.command import YES, Group, asynchronous
-from kafkaio._cli.exits import CommandFailed, Exit, usage
-from kafkaio._cli.named import by_name
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session
+from kafkaio._cli.shell.command import YES, Group, asynchronous
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, Exit, usage
+from kafkaio._cli.text.named import by_name
+from kafkaio._cli.text.output import Table
 
 if TYPE_CHECKING:
-    from kafkaio._cli.acl_arguments import Grant, Resource
+    from kafkaio._cli.access.acl_arguments import Grant, Resource
     from kafkaio.admin import AclBinding, AclBindingFilter
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -156,7 +156,7 @@ def _filter_named(it: AclBindingFilter) -> str:
 
 
 def _resources(chosen: Mapping[str, Any]) -> list[Resource]:
-    from kafkaio._cli.acl_arguments import CLUSTER
+    from kafkaio._cli.access.acl_arguments import CLUSTER
     from kafkaio.admin import AclResourceType
 
     found = [
@@ -168,7 +168,7 @@ def _resources(chosen: Mapping[str, Any]) -> list[Resource]:
 
 
 def _filters(chosen: Mapping[str, Any]) -> list[AclBindingFilter]:
-    from kafkaio._cli.acl_arguments import (
+    from kafkaio._cli.access.acl_arguments import (
         BadAcl,
         Who,
         filters_of,
@@ -193,7 +193,7 @@ def _filters(chosen: Mapping[str, Any]) -> list[AclBindingFilter]:
 
 
 def _bindings(chosen: Mapping[str, Any]) -> list[AclBinding]:
-    from kafkaio._cli.acl_arguments import BadAcl, Who, bindings_of, principal_of
+    from kafkaio._cli.access.acl_arguments import BadAcl, Who, bindings_of, principal_of
     from kafkaio.admin import AclPatternType
 
     with usage(BadAcl):
@@ -216,7 +216,7 @@ def _bindings(chosen: Mapping[str, Any]) -> list[AclBinding]:
 
 
 def _grants(chosen: Mapping[str, Any]) -> list[Grant]:
-    from kafkaio._cli.acl_arguments import (
+    from kafkaio._cli.access.acl_arguments import (
         consumer_grants,
         operation_of,
         producer_grants,

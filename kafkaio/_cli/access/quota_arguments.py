@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from kafkaio._cli.sizes import BadSize, size_of
+from kafkaio._cli.text.sizes import BadSize, size_of
 from kafkaio.admin._types import QuotaEntity, QuotaFilter, QuotaName
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from kafkaio._cli.command import DRY_RUN, Group, asynchronous
-from kafkaio._cli.exits import usage
-from kafkaio._cli.named import by_name
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session
+from kafkaio._cli.shell.command import DRY_RUN, Group, asynchronous
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import usage
+from kafkaio._cli.text.named import by_name
+from kafkaio._cli.text.output import Table
 
 if TYPE_CHECKING:
     from kafkaio.admin import QuotaEntity, QuotaName
@@ -51,7 +51,7 @@ def _entity(*, with_any: bool) -> Callable[[F], F]:
 @asynchronous
 async def _describe(session: Session, /, *, strict: bool, **chosen: Any) -> None:
     """Show quotas: all, or those that match the options."""
-    from kafkaio._cli.quota_arguments import BadQuota, filter_of
+    from kafkaio._cli.access.quota_arguments import BadQuota, filter_of
 
     with usage(BadQuota):
         user, client_id, ip = (_name(kind, chosen) for kind in _KINDS)
@@ -75,7 +75,7 @@ async def _set(
 
     Example: kafkaio quotas set --user alice producer_byte_rate=10MB
     """
-    from kafkaio._cli.quota_arguments import BadQuota, quotas_of
+    from kafkaio._cli.access.quota_arguments import BadQuota, quotas_of
 
     with usage(BadQuota):
         who, wanted = _who(chosen), quotas_of(quota)
@@ -94,7 +94,7 @@ async def _unset(
 
     Example: kafkaio quotas unset --user alice producer_byte_rate
     """
-    from kafkaio._cli.quota_arguments import BadQuota
+    from kafkaio._cli.access.quota_arguments import BadQuota
 
     with usage(BadQuota):
         who = _who(chosen)
@@ -142,7 +142,7 @@ def _named(who: QuotaEntity) -> str:
 
 def _name(kind: str, chosen: Mapping[str, Any]) -> str | QuotaName | None:
     """A name, or what stands in its place."""
-    from kafkaio._cli.quota_arguments import BadQuota
+    from kafkaio._cli.access.quota_arguments import BadQuota
     from kafkaio.admin import QuotaName
 
     given: list[str | QuotaName] = []
@@ -159,7 +159,7 @@ def _name(kind: str, chosen: Mapping[str, Any]) -> str | QuotaName | None:
 
 
 def _who(chosen: Mapping[str, Any]) -> QuotaEntity:
-    from kafkaio._cli.quota_arguments import entity_of
+    from kafkaio._cli.access.quota_arguments import entity_of
     from kafkaio.admin import QuotaName
 
     names = [_name(kind, chosen) for kind in _KINDS]

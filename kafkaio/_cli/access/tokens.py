@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio._cli.command import YES, Group, asynchronous
-from kafkaio._cli.exits import CommandFailed, usage
-from kafkaio._cli.ids import Id
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session
-from kafkaio._cli.values import duration_of
+from kafkaio._cli.shell.command import YES, Group, asynchronous
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, usage
+from kafkaio._cli.text.ids import Id
+from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.values import duration_of
 
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, DelegationToken
@@ -125,7 +125,7 @@ def _show_time(session: Session, token: DelegationToken, expires: datetime) -> N
 
 
 def _principals(texts: Iterable[str]) -> list[str]:
-    from kafkaio._cli.acl_arguments import BadAcl, principal_of
+    from kafkaio._cli.access.acl_arguments import BadAcl, principal_of
 
     with usage(BadAcl):
         return list(dict.fromkeys(principal_of(text) for text in texts))

@@ -8,10 +8,10 @@ from typing import Final
 
 import click
 
-from kafkaio._cli.command import YES, Group, asynchronous
-from kafkaio._cli.exits import CommandFailed, Exit
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session, ask_secret
+from kafkaio._cli.shell.command import YES, Group, asynchronous
+from kafkaio._cli.shell.session import Session, ask_secret
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.output import Table
 
 _VARIABLE: Final = "KAFKAIO_NEW_PASSWORD"
 #: Kafka's limit. Hashing for longer would only delay its answer.

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio._cli.command import asynchronous, command
-from kafkaio._cli.exits import CommandFailed, Exit
-from kafkaio._cli.named import by_name, known_brokers
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.named import by_name, known_brokers
+from kafkaio._cli.text.output import Table
 from kafkaio.errors import KafkaError, ProtocolError
 from kafkaio.protocol._api_keys import ApiKey, request_type
 from kafkaio.types import Broker

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio._cli.command import YES, Group, asynchronous
-from kafkaio._cli.exits import CommandFailed, Exit
-from kafkaio._cli.named import by_name
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session
+from kafkaio._cli.shell.command import YES, Group, asynchronous
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.named import by_name
+from kafkaio._cli.text.output import Table
 
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, ConfigEntry, ConfigResource

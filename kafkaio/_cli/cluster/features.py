@@ -6,10 +6,10 @@ from typing import Final, Literal, TypeAlias
 
 import click
 
-from kafkaio._cli.command import DRY_RUN, YES, Group, asynchronous
-from kafkaio._cli.exits import CommandFailed, Exit
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session
+from kafkaio._cli.shell.command import DRY_RUN, YES, Group, asynchronous
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.output import Table
 
 _COLUMNS: Final = ("feature", "level", "supported_min", "supported_max")
 _Kind: TypeAlias = Literal["UPGRADE", "SAFE_DOWNGRADE", "UNSAFE_DOWNGRADE"]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio._cli.command import asynchronous, command
-from kafkaio._cli.named import brokers_there, by_name
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session
-from kafkaio._cli.values import partition_row
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.named import brokers_there, by_name
+from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.values import partition_row
 
 if TYPE_CHECKING:
     from kafkaio.admin import LogDirectory

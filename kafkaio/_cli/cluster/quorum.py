@@ -7,11 +7,11 @@ from uuid import UUID
 
 import click
 
-from kafkaio._cli.command import YES, Group, asynchronous
-from kafkaio._cli.exits import CommandFailed, Exit
-from kafkaio._cli.ids import DirectoryId
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session
+from kafkaio._cli.shell.command import YES, Group, asynchronous
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.ids import DirectoryId
+from kafkaio._cli.text.output import Table
 
 if TYPE_CHECKING:
     from kafkaio.admin import QuorumDescription, QuorumReplica, RaftEndpoint

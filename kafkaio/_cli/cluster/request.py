@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from kafkaio._cli.command import asynchronous, command
-from kafkaio._cli.exits import CommandFailed, Exit
-from kafkaio._cli.output import Table
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.output import Table
 
 if TYPE_CHECKING:
-    from kafkaio._cli.session import Session
+    from kafkaio._cli.shell.session import Session
     from kafkaio._client import Destination
     from kafkaio.protocol._message import Request, Response, Struct
 
@@ -50,7 +50,12 @@ async def request(
 
     The answer is printed as JSON. An error in it does not fail the command.
     """
-    from kafkaio._cli.messages import MessageError, find_request, from_json, to_json
+    from kafkaio._cli.cluster.messages import (
+        MessageError,
+        find_request,
+        from_json,
+        to_json,
+    )
 
     if options["is_list"]:
         _show_list(session)
@@ -80,7 +85,7 @@ def _checked(made: Struct) -> Request[Response]:
 
 
 def _document(body: str | None) -> object:
-    from kafkaio._cli.source import text_of
+    from kafkaio._cli.text.source import text_of
 
     if body is None:
         return {}
@@ -140,7 +145,7 @@ def _destination(text: str) -> Destination:
 
 
 def _show_list(session: Session) -> None:
-    from kafkaio._cli.messages import requests
+    from kafkaio._cli.cluster.messages import requests
 
     rows = [
         {
@@ -157,7 +162,7 @@ def _show_list(session: Session) -> None:
 
 
 def _show_schema(session: Session, kind: type[Request[Response]]) -> None:
-    from kafkaio._cli.messages import describe
+    from kafkaio._cli.cluster.messages import describe
 
     messages = {"request": kind, "response": kind.response_type()}
     document = {name: describe(each) for name, each in messages.items()}

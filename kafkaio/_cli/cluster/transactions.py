@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio._cli.command import YES, Group, asynchronous
-from kafkaio._cli.named import brokers_there, partition_name, partition_of
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session
-from kafkaio._cli.values import duration_of, partition_row, time_at
+from kafkaio._cli.shell.command import YES, Group, asynchronous
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.named import brokers_there, partition_name, partition_of
+from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.values import duration_of, partition_row, time_at
 
 if TYPE_CHECKING:
     from kafkaio.admin import (

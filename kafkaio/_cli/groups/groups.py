@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkaio._cli.command import YES, Group, asynchronous
-from kafkaio._cli.completion import complete_groups
-from kafkaio._cli.lag import watching
-from kafkaio._cli.named import no_group, not_of_consumers, partition_name
-from kafkaio._cli.output import Column, Table
-from kafkaio._cli.reset import add_reset
-from kafkaio._cli.session import Session
-from kafkaio._cli.values import chosen, has_pattern, partition_row
-from kafkaio._cli.watch import Look, watch
+from kafkaio._cli.groups.lag import watching
+from kafkaio._cli.groups.reset import add_reset
+from kafkaio._cli.shell.command import YES, Group, asynchronous
+from kafkaio._cli.shell.completion import complete_groups
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.watch import Look, watch
+from kafkaio._cli.text.named import no_group, not_of_consumers, partition_name
+from kafkaio._cli.text.output import Column, Table
+from kafkaio._cli.text.values import chosen, has_pattern, partition_row
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -347,7 +347,7 @@ async def delete_offsets(
     session: Session, group: str, topics: tuple[str, ...], *, yes: bool
 ) -> None:
     """Delete what a group has committed for topics that it does not read."""
-    from kafkaio._cli.offsets import partitions_of
+    from kafkaio._cli.topics.offsets import partitions_of
 
     async with session.admin() as admin:
         wanted = await partitions_of(session, admin, topics)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkaio._cli.command import asynchronous, command
-from kafkaio._cli.completion import complete_groups
-from kafkaio._cli.exits import Exit, short
-from kafkaio._cli.named import not_of_consumers
-from kafkaio._cli.output import Column, Row, Table
-from kafkaio._cli.session import Session
-from kafkaio._cli.values import Seconds, chosen, has_pattern, partition_row
-from kafkaio._cli.watch import Look, watch
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.completion import complete_groups
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.watch import Look, watch
+from kafkaio._cli.text.exits import Exit, short
+from kafkaio._cli.text.named import not_of_consumers
+from kafkaio._cli.text.output import Column, Row, Table
+from kafkaio._cli.text.values import Seconds, chosen, has_pattern, partition_row
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class _View:
     ) -> dict[tuple[str, TopicPartition], float]:
         if not self.options["with_time"]:
             return {}
-        from kafkaio._cli.next_records import ages
+        from kafkaio._cli.groups.next_records import ages
 
         wanted: dict[tuple[str, TopicPartition], int] = {}
         behind: dict[tuple[str, TopicPartition], float] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from kafkaio._cli.session import Session
+from kafkaio._cli.shell.session import Session
 from kafkaio.types import TopicPartition
 
 #: How long to wait for the records. Partitions without one then have no age.

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkaio._cli.command import Group, asynchronous
-from kafkaio._cli.completion import complete_groups
-from kafkaio._cli.exits import CommandFailed, Exit
-from kafkaio._cli.offsets import partitions_of
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session
-from kafkaio._cli.source import text_of
-from kafkaio._cli.values import duration_of, partition_row, time_of
+from kafkaio._cli.shell.command import Group, asynchronous
+from kafkaio._cli.shell.completion import complete_groups
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.source import text_of
+from kafkaio._cli.text.values import duration_of, partition_row, time_of
+from kafkaio._cli.topics.offsets import partitions_of
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from kafkaio._cli.command import YES, Group, asynchronous
-from kafkaio._cli.exits import CommandFailed, Exit
-from kafkaio._cli.named import by_name, partition_name, partitions_meant
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session
-from kafkaio._cli.values import partition_row, time_of
+from kafkaio._cli.shell.command import YES, Group, asynchronous
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.named import by_name, partition_name, partitions_meant
+from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.values import partition_row, time_of
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:

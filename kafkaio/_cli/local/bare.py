@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from kafkaio._cli.exits import CommandFailed, Exit
-from kafkaio._cli.parsing import Parser, add_formats
+from kafkaio._cli.local.parsing import Parser, add_formats
+from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._version import __version__
 
 
@@ -23,7 +23,7 @@ def run_bare(arguments: Sequence[str], output_format: str = "") -> int:
     Raises:
         SystemExit: after ``--help`` or ``--version``, or for invalid arguments.
     """
-    from kafkaio._cli import broker, log
+    from kafkaio._cli.local import broker, log
 
     parser = Parser(
         prog="kafkaio",

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TextIO
 
-from kafkaio._cli.exits import CommandFailed
-from kafkaio._cli.output import Output
-from kafkaio._cli.parsing import add_formats
+from kafkaio._cli.local.parsing import add_formats
+from kafkaio._cli.text.exits import CommandFailed
+from kafkaio._cli.text.output import Output
 from kafkaio.errors import ConfigurationError
 from kafkaio.security._loopback import is_loopback
 from kafkaio.security._references import resolve
@@ -28,7 +28,7 @@ from kafkaio.testing._security.config import AUTHORIZER_CONFIGS
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from kafkaio._cli.parsing import Parser
+    from kafkaio._cli.local.parsing import Parser
 
 _COMMAND: Final = "kafkaio broker"
 _HOST: Final = "127.0.0.1"

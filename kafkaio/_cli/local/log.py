@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
-from kafkaio._cli.exits import CommandFailed, Exit, short
-from kafkaio._cli.output import Output, error_row
-from kafkaio._cli.parsing import add_formats
+from kafkaio._cli.local.parsing import add_formats
+from kafkaio._cli.text.exits import CommandFailed, Exit, short
+from kafkaio._cli.text.output import Output, error_row
 from kafkaio.errors import CorruptRecord
 from kafkaio.testing._log.epochs import EPOCH_FILE, read_epochs
 from kafkaio.testing._log.formats import read_producer_snapshot, read_transaction_index
@@ -27,7 +27,7 @@ from kafkaio.testing._log.inspect import (
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from kafkaio._cli.parsing import Parser
+    from kafkaio._cli.local.parsing import Parser
 
 Row = Mapping[str, Any]
 

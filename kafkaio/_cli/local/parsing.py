@@ -31,7 +31,7 @@ def _unknown(words: Sequence[str], command: str) -> str:
     if not names:
         return f"{len(words)} words too many"
     # Loaded for mistakes alone.
-    from kafkaio._cli.habits import option_hint
+    from kafkaio._cli.text.habits import option_hint
 
     hint = option_hint(command.split()[1:], names[0])
     return f"No such option {names[0]!r}{f': {hint}' if hint else ''}"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 
-from kafkaio._cli.progress import Progress
-from kafkaio._cli.reassignment_files import (
+from kafkaio._cli.reassignment.files import (
     BROKER_THROTTLES,
     TOPIC_THROTTLES,
     throttled_replicas,
 )
+from kafkaio._cli.shell.progress import Progress
 from kafkaio.admin import (
     ConfigChange,
     ConfigChangeType,

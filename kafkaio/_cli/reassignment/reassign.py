@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio._cli.command import Group, asynchronous
-from kafkaio._cli.exits import CommandFailed, Exit, usage
-from kafkaio._cli.named import by_name, known_brokers, partition_name
-from kafkaio._cli.output import Table
-from kafkaio._cli.reassignment_files import (
+from kafkaio._cli.reassignment.files import (
     BadFile,
     assignment_document,
     read_assignment,
     read_topics,
 )
-from kafkaio._cli.replica_plan import Impossible, moved_replicas, plan
-from kafkaio._cli.session import Session
-from kafkaio._cli.sizes import BadSize, size_of
-from kafkaio._cli.source import text_of
-from kafkaio._cli.values import partition_row
+from kafkaio._cli.reassignment.plan import Impossible, moved_replicas, plan
+from kafkaio._cli.shell.command import Group, asynchronous
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, Exit, usage
+from kafkaio._cli.text.named import by_name, known_brokers, partition_name
+from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.sizes import BadSize, size_of
+from kafkaio._cli.text.source import text_of
+from kafkaio._cli.text.values import partition_row
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio._cli.moves import Replicas
+    from kafkaio._cli.reassignment.moves import Replicas
     from kafkaio.admin import Admin
 
 _MOVES: Final = ("topic", "partition", "before", "after")
@@ -88,7 +88,7 @@ async def _plan(  # noqa: PLR0913 - an argument for each option
 
     Example: kafkaio reassign plan orders --without 3 --json > moves.json
     """
-    from kafkaio._cli.moves import replicas_of
+    from kafkaio._cli.reassignment.moves import replicas_of
 
     if sum(map(bool, (topic, everything, topics_file))) != 1:
         message = "name topics, or give --all or --topics-to-move-json-file"
@@ -149,7 +149,7 @@ async def _execute(
     A throttle is removed when all have moved; with --no-wait, or if it is interrupted,
     ``verify --clear-throttle`` removes it.
     """
-    from kafkaio._cli.moves import (
+    from kafkaio._cli.reassignment.moves import (
         clear_throttle,
         set_throttle,
         wait_until_moved,
@@ -202,7 +202,11 @@ async def _verify(session: Session, file: str, *, wait: bool, clear: bool) -> No
 
     The exit code is 1 unless all replicas are where the file wants them.
     """
-    from kafkaio._cli.moves import clear_throttle, wait_until_moved, wait_until_seen
+    from kafkaio._cli.reassignment.moves import (
+        clear_throttle,
+        wait_until_moved,
+        wait_until_seen,
+    )
 
     wanted = _read(file)
     async with session.admin() as admin:
@@ -266,7 +270,7 @@ async def _current(
     admin: Admin, wanted: Replicas
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """The replicas of the partitions; a partition that does not exist is refused."""
-    from kafkaio._cli.moves import replicas_of
+    from kafkaio._cli.reassignment.moves import replicas_of
 
     found = await replicas_of(admin, sorted({tp.topic for tp in wanted}))
     for tp in wanted:

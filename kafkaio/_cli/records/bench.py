@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import click
 
-from kafkaio._cli.command import Group, asynchronous
-from kafkaio._cli.output import Column, Table
-from kafkaio._cli.places import PLACES, Places
-from kafkaio._cli.progress import Progress
+from kafkaio._cli.records.places import PLACES, Places
+from kafkaio._cli.shell.command import Group, asynchronous
+from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.text.output import Column, Table
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.errors import AuthorizationError, BrokerError, UnknownTopicOrPartition
 from kafkaio.protocol._error_codes import ErrorCode
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         MemoryObjectSendStream,
     )
 
-    from kafkaio._cli.session import Session
+    from kafkaio._cli.shell.session import Session
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Delivery, Producer
 
@@ -165,7 +165,7 @@ async def bench_consume(
 
     It stops at the end as it is now.
     """
-    from kafkaio._cli.reader import NO_GROUP, Reading, begin
+    from kafkaio._cli.records.ranges import NO_GROUP, Reading, begin
 
     settings = {**NO_GROUP, "auto_offset_reset": "earliest"}
     async with session.consumer(forced=settings) as consumer:
@@ -196,8 +196,8 @@ async def bench_both(
     session: Session, topic: str, records: int, size: int, rate: float, keys: int
 ) -> None:
     """Produce and consume at once; latencies of consume are from end to end."""
-    from kafkaio._cli.places import Place
-    from kafkaio._cli.reader import NO_GROUP, Reading, begin
+    from kafkaio._cli.records.places import Place
+    from kafkaio._cli.records.ranges import NO_GROUP, Reading, begin
 
     load = _Load(topic, records, size, rate, keys)
     settings = {**NO_GROUP, "auto_offset_reset": "latest"}

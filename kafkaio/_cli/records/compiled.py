@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import click
 
-from kafkaio._cli.format import FormatError
+from kafkaio._cli.records.format import FormatError
 
 T = TypeVar("T")
 

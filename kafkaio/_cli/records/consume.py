@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import anyio
 import click
 
-from kafkaio._cli.command import asynchronous, command
-from kafkaio._cli.compiled import Compiled
-from kafkaio._cli.filters import Filter, compile_filter
-from kafkaio._cli.places import BEGINNING, PLACES, Place, Places
-from kafkaio._cli.progress import Progress
-from kafkaio._cli.record_json import envelope_of, json_of
-from kafkaio._cli.rendering import Renderer, compile_format, compile_kcat_format
-from kafkaio._cli.values import has_pattern
+from kafkaio._cli.records.compiled import Compiled
+from kafkaio._cli.records.filters import Filter, compile_filter
+from kafkaio._cli.records.places import BEGINNING, PLACES, Place, Places
+from kafkaio._cli.records.record_json import envelope_of, json_of
+from kafkaio._cli.records.rendering import Renderer, compile_format, compile_kcat_format
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.text.values import has_pattern
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kafkaio._cli.session import Session
-    from kafkaio._cli.sinks import Sink
+    from kafkaio._cli.records.sinks import Sink
+    from kafkaio._cli.shell.session import Session
     from kafkaio._consumer import Batch, Consumer
     from kafkaio.types import Record, TopicPartition
 
@@ -94,7 +94,7 @@ async def consume(
     session: Session, topics: tuple[str, ...], **options: Unpack[_Options]
 ) -> None:
     """Print records until Ctrl+C, a number of them, or the end."""
-    from kafkaio._cli.reader import Reading, begin
+    from kafkaio._cli.records.ranges import Reading, begin
 
     _check(session, topics, options)
     group = options["group"]
@@ -167,7 +167,7 @@ def _check(session: Session, topics: Iterable[str], options: _Options) -> None:
 
 
 def _sink(session: Session, options: _Options) -> Sink:
-    from kafkaio._cli.sinks import ArrowSink, JsonSink, TextSink, line_of
+    from kafkaio._cli.records.sinks import ArrowSink, JsonSink, TextSink, line_of
 
     if (path := _file(options)) is not None:
         return ArrowSink(path, is_parquet=options["to_parquet"] is not None)

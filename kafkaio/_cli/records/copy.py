@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import anyio
 import click
 
-from kafkaio._cli.command import asynchronous, command
-from kafkaio._cli.compiled import Compiled
-from kafkaio._cli.filters import Filter, compile_filter
-from kafkaio._cli.places import PLACES, Places
-from kafkaio._cli.progress import Progress
+from kafkaio._cli.records.compiled import Compiled
+from kafkaio._cli.records.filters import Filter, compile_filter
+from kafkaio._cli.records.places import PLACES, Places
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.progress import Progress
 from kafkaio._runtime.clock import now
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from kafkaio._cli.reader import Until
-    from kafkaio._cli.sending import Sending, Sent
-    from kafkaio._cli.session import Session
+    from kafkaio._cli.records.ranges import Until
+    from kafkaio._cli.records.sending import Sending, Sent
+    from kafkaio._cli.shell.session import Session
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Producer, ProducerStatistics, Transaction
     from kafkaio.types import Record, TopicPartition
@@ -75,8 +75,8 @@ async def copy(
     With --group, offsets are committed after the copies are acknowledged: what was
     copied since the last commit may be copied again. With --exactly-once nothing is.
     """
-    from kafkaio._cli.reader import Reading, begin
-    from kafkaio._cli.sending import show_sent
+    from kafkaio._cli.records.ranges import Reading, begin
+    from kafkaio._cli.records.sending import show_sent
 
     group = options["group"]
     _check(source, destination, options)
@@ -130,7 +130,7 @@ def _producer(
 
     An address alone is reached by the options of the source, a profile by its own.
     """
-    from kafkaio._cli.connection import Connection
+    from kafkaio._cli.shell.connection import Connection
     from kafkaio._config import ProducerConfig
     from kafkaio._producer import Producer
 
@@ -173,7 +173,7 @@ class _Copying:
 
         The first failure ends it, so that the group's place is before the record.
         """
-        from kafkaio._cli.sending import Sending
+        from kafkaio._cli.records.sending import Sending
 
         sending = Sending(self._producer)
         due = now() + _COMMIT_SECONDS
@@ -220,7 +220,7 @@ class _Copying:
     async def exactly_once(self, until: Until) -> Sent:
         """Copy in transactions, which commit the group's offsets, too."""
         from kafkaio import exactly_once
-        from kafkaio._cli.sending import Sent
+        from kafkaio._cli.records.sending import Sent
 
         producer = _Noting(self._producer)
 

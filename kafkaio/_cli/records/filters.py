@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from kafkaio._cli.format import FormatError
+from kafkaio._cli.records.format import FormatError
 from kafkaio.types import Record
 
 Filter: TypeAlias = Callable[[Record], bool]

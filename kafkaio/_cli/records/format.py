@@ -20,8 +20,8 @@ are cut. Text takes ``{hex}``, ``{base64}``, ``{base64raw}``, ``{unpack[...]}`` 
 to write), ``{re[...]}`` (only to read). An argument is enclosed in any number of
 ``[``, ``{`` or ``#``, and as many of their counterparts: ``re##[a-z]##``.
 
-`scan` turns a format into parts; `kafkaio._cli.rendering` and `kafkaio._cli.reading`
-make functions of them.
+`scan` turns a format into parts; `kafkaio._cli.records.rendering` and
+`kafkaio._cli.records.input` make functions of them.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from kafkaio._cli.format import (
+from kafkaio._cli.records.format import (
     FormatError,
     Headers,
     Literal,
@@ -101,7 +101,7 @@ class FormatReader:
     """Reads records by a format; implements `Reader`.
 
     Args:
-        layout: the format, in the language of `kafkaio._cli.format`.
+        layout: the format, in the language of `kafkaio._cli.records.format`.
 
     Raises:
         FormatError: the format is wrong, or a record could not be told from the next.

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkaio._cli.values import duration_of, time_of
+from kafkaio._cli.text.values import duration_of, time_of
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.types import TopicPartition
 

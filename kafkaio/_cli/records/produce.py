@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from kafkaio._cli.command import asynchronous, command
-from kafkaio._cli.compiled import Compiled
-from kafkaio._cli.exits import CommandFailed
-from kafkaio._cli.output import Table
-from kafkaio._cli.progress import Progress
-from kafkaio._cli.reading import FormatReader, InputError, Reader, Written
-from kafkaio._cli.record_json import JsonReader
+from kafkaio._cli.records.compiled import Compiled
+from kafkaio._cli.records.input import FormatReader, InputError, Reader, Written
+from kafkaio._cli.records.record_json import JsonReader
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.text.exits import CommandFailed
+from kafkaio._cli.text.output import Table
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kafkaio._cli.sending import Sending
-    from kafkaio._cli.session import Session
+    from kafkaio._cli.records.sending import Sending
+    from kafkaio._cli.shell.session import Session
 
 
 class _Options(TypedDict):
@@ -81,8 +81,8 @@ async def produce(
     session: Session, topic: str | None, **options: Unpack[_Options]
 ) -> None:
     """Send records as they are read; with --jsonl the input is lines of JSON."""
-    from kafkaio._cli.sending import Sending, failures
-    from kafkaio._cli.source import pieces
+    from kafkaio._cli.records.sending import Sending, failures
+    from kafkaio._cli.text.source import pieces
 
     is_json = session.out.format == "jsonl"
     if is_json and options["reader"] is not None:

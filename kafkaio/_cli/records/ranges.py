@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from kafkaio._cli.places import Place, Places, find_places, partitions_of
+from kafkaio._cli.records.places import Place, Places, find_places, partitions_of
 from kafkaio._runtime.clock import now
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kafkaio._cli.session import Session
+    from kafkaio._cli.shell.session import Session
     from kafkaio._consumer import Batch, Consumer
 
 #: Options of a consumer that commits nothing, whatever a profile says.

@@ -10,7 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
-from kafkaio._cli.reading import InputError, Written
+from kafkaio._cli.records.input import InputError, Written
 from kafkaio.types import Record, TimestampType
 
 _TYPES: Final = {

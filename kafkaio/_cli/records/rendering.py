@@ -16,7 +16,7 @@ from itertools import count
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
-from kafkaio._cli.format import (
+from kafkaio._cli.records.format import (
     FormatError,
     Headers,
     Literal,

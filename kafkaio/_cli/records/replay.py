@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import anyio
 import click
 
-from kafkaio._cli.command import asynchronous, command
-from kafkaio._cli.compiled import Compiled
-from kafkaio._cli.filters import Filter, compile_filter
-from kafkaio._cli.places import PLACES, Places
-from kafkaio._cli.progress import Progress
+from kafkaio._cli.records.compiled import Compiled
+from kafkaio._cli.records.filters import Filter, compile_filter
+from kafkaio._cli.records.places import PLACES, Places
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.progress import Progress
 from kafkaio._runtime.clock import now
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from kafkaio._cli.reader import Until
-    from kafkaio._cli.sending import Sending
-    from kafkaio._cli.session import Session
+    from kafkaio._cli.records.ranges import Until
+    from kafkaio._cli.records.sending import Sending
+    from kafkaio._cli.shell.session import Session
     from kafkaio._consumer import Batch, Consumer
     from kafkaio.types import Record, TopicPartition
 
@@ -75,8 +75,8 @@ async def replay(
     their timestamps. The records of all partitions are sent in the order of their
     timestamps, those of one partition in the order of their offsets.
     """
-    from kafkaio._cli.reader import NO_GROUP, Reading, begin
-    from kafkaio._cli.sending import Sending, show_sent
+    from kafkaio._cli.records.ranges import NO_GROUP, Reading, begin
+    from kafkaio._cli.records.sending import Sending, show_sent
 
     settings = {**NO_GROUP, "auto_offset_reset": "earliest"}
     reading = Reading([source], options["partition"], options["offset"], stops=True)

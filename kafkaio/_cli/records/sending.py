@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from kafkaio._cli.exits import Exit, short
-from kafkaio._cli.output import Table, error_row
+from kafkaio._cli.text.exits import Exit, short
+from kafkaio._cli.text.output import Table, error_row
 from kafkaio.errors import KafkaError, RecordTooLarge
 
 if TYPE_CHECKING:
-    from kafkaio._cli.session import Session
+    from kafkaio._cli.shell.session import Session
     from kafkaio._producer import Delivery, Producer
 
 #: How many deliveries wait to be looked at, before those that are done are.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from kafkaio._cli.exits import CommandFailed, Exit
-from kafkaio._cli.record_json import json_of
-from kafkaio._cli.rendering import Renderer
+from kafkaio._cli.records.record_json import json_of
+from kafkaio._cli.records.rendering import Renderer
+from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._consumer.batch import Batch
 from kafkaio.types import Record
 

@@ -10,22 +10,22 @@ import re
 import sys
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkaio._cli.given import Given
-from kafkaio._cli.ids import Id
-from kafkaio._cli.registry import BARE, COMMANDS
-from kafkaio._cli.values import Seconds
+from kafkaio._cli.shell.given import Given
+from kafkaio._cli.text.ids import Id
+from kafkaio._cli.text.values import Seconds
 
 if TYPE_CHECKING or not sys.stdout.isatty():
-    from click import Command as _Command
-    from click import Group as _Group
+    BaseCommand = click.Command
+    BaseGroup = click.Group
 else:
-    from rich_click import RichCommand as _Command
-    from rich_click import RichGroup as _Group
+    import rich_click
+
+    BaseCommand = rich_click.RichCommand
+    BaseGroup = rich_click.RichGroup
 
 #: Options of every command, which no command may use for something else.
 COMMON: Final = frozenset(
@@ -34,7 +34,6 @@ COMMON: Final = frozenset(
         *("--json", "--jsonl", "-v", "--verbose", "-h", "--help"),
     }
 )
-_WITHOUT: Final = "Without a cluster"
 #: Commands behind whose arguments people write a password.
 _SECRETIVE: Final = frozenset({"kafkaio users set"})
 _EXTRA: Final = "Got unexpected extra argument"
@@ -117,7 +116,7 @@ DRY_RUN: Final = click.option(
 )
 
 
-class Command(_Command):
+class Command(BaseCommand):
     """A command with the options that all commands have."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -133,7 +132,7 @@ class Command(_Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            error = _advised(error, ctx)
+            error = advised(error, ctx)
             name = self._name_like_an_option(error, words)
             if not name:
                 raise error from None
@@ -182,7 +181,7 @@ class Command(_Command):
         }
 
 
-class Group(_Group):
+class Group(BaseGroup):
     """A command with subcommands; takes the common options before their names."""
 
     command_class: type[click.Command] | None = Command
@@ -197,94 +196,26 @@ class Group(_Group):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            raise _advised(error, ctx) from None
+            raise advised(error, ctx) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the subcommand; a word for one that other tools have is told apart."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
-            from kafkaio._cli.habits import subcommand_for
+            from kafkaio._cli.text.habits import subcommand_for
 
             meant = subcommand_for(str(self.name), args[0], self.commands)
-            raise _no_command(ctx, args[0], meant)
+            raise no_command(ctx, args[0], meant)
         return super().resolve_command(ctx, args)
 
 
-class Root(_Group):
-    """Finds commands in `kafkaio._cli.registry`."""
-
-    _is_helping = False
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the help without importing any command."""
-        self._is_helping = True
-        super().format_help(ctx, formatter)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names, in the order of the help."""
-        del ctx
-        return [*(n for section in COMMANDS.values() for n in section), *BARE]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of a command."""
-        if self._is_helping:
-            return _outline(cmd_name)
-        if cmd_name in BARE:
-            return _bare(cmd_name)
-        for section in COMMANDS.values():
-            if cmd_name in section:
-                module = import_module(section[cmd_name].module)
-                found = getattr(module, cmd_name.replace("-", "_"))
-                assert isinstance(found, click.Command)
-                return found
-        return None
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words up to the name of the command."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            raise _advised(error, ctx) from None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; a word for one that other tools have is told apart."""
-        if args and not args[0].startswith("-"):
-            found = self.get_command(ctx, args[0])
-            if found is None:
-                raise _no_command(ctx, args[0], self._meant(ctx, args))
-        return super().resolve_command(ctx, args)
-
-    def _meant(self, ctx: click.Context, args: list[str]) -> str:
-        from kafkaio._cli.habits import command_for, subcommand_for
-
-        meant = command_for(args[0], self.list_commands(ctx))
-        found = self.get_command(ctx, meant)
-        if isinstance(found, click.Group) and len(args) > 1:
-            return subcommand_for(meant, args[1], found.commands) or meant
-        return meant
-
-    def format_commands(
-        self, ctx: click.Context, formatter: click.HelpFormatter
-    ) -> None:
-        """Write the list of commands, by section."""
-        del ctx
-        for title, section in COMMANDS.items():
-            if section:
-                with formatter.section(title):
-                    formatter.write_dl([(n, each.help) for n, each in section.items()])
-        with formatter.section(_WITHOUT):
-            formatter.write_dl(list(BARE.items()))
-
-
-def _no_command(ctx: click.Context, word: str, meant: str) -> click.UsageError:
+def no_command(ctx: click.Context, word: str, meant: str) -> click.UsageError:
     hint = f" Did you mean kafkaio {meant}?" if meant else ""
     return click.UsageError(f"No such command {word!r}.{hint}", ctx)
 
 
-def _advised(error: click.UsageError, ctx: click.Context) -> click.UsageError:
+def advised(error: click.UsageError, ctx: click.Context) -> click.UsageError:
     """Return the error, with what is typed here in place of other tools' options."""
     error.ctx = error.ctx or ctx
     if ctx.command_path in _SECRETIVE and error.message.startswith(_EXTRA):
@@ -292,7 +223,7 @@ def _advised(error: click.UsageError, ctx: click.Context) -> click.UsageError:
         return click.UsageError(_EXTRA, ctx)
     if not isinstance(error, click.NoSuchOption):
         return error
-    from kafkaio._cli.habits import option_hint
+    from kafkaio._cli.text.habits import option_hint
 
     path = ctx.command_path.split()[1:]
     above = ctx.command if isinstance(ctx.command, click.Group) else None
@@ -303,39 +234,6 @@ def _advised(error: click.UsageError, ctx: click.Context) -> click.UsageError:
     if not hint:
         return error
     return click.UsageError(f"No such option {error.option_name!r}: {hint}", ctx)
-
-
-def _outline(name: str) -> click.Command:
-    """Return a command that only has a help, in its panel of rich-click's."""
-    made = _Command(name, help=BARE.get(name))
-    made.panel = _WITHOUT  # type: ignore[attr-defined]  # rich-click's
-    for title, section in COMMANDS.items():
-        if name in section:
-            made.help = section[name].help
-            made.panel = title  # type: ignore[attr-defined]
-    return made
-
-
-def _bare(name: str) -> click.Command:
-    """Return a command that hands its arguments to its own parser."""
-
-    def run(words: tuple[str, ...]) -> None:
-        from kafkaio._cli.bare import run_bare
-
-        context = click.get_current_context()
-        given = context.find_root().ensure_object(Given)
-        code = run_bare([name, *words], given.format)
-        if code:
-            context.exit(code)
-
-    return _Command(
-        name,
-        callback=run,
-        params=[click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)],
-        help=BARE[name] + ".",
-        add_help_option=False,
-        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-    )
 
 
 def command(name: str, **more: Any) -> Callable[[Callable[..., None]], Command]:
@@ -369,7 +267,7 @@ def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None
         # Loaded when a command runs: a help needs no client.
         import asyncio
 
-        from kafkaio._cli.session import Session
+        from kafkaio._cli.shell.session import Session
 
         context = click.get_current_context()
         given = context.find_root().ensure_object(Given)

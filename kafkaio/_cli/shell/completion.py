@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from kafkaio._cli.command import command
-from kafkaio._cli.connection import Connection
-from kafkaio._cli.exits import CommandFailed
-from kafkaio._cli.given import Given
-from kafkaio._cli.session import Session
+from kafkaio._cli.shell.command import command
+from kafkaio._cli.shell.connection import Connection
+from kafkaio._cli.shell.given import Given
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:

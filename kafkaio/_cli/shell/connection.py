@@ -28,10 +28,10 @@ from typing import Final
 
 import click
 
-from kafkaio._cli.exits import CommandFailed, Exit
-from kafkaio._cli.given import Given
-from kafkaio._cli.source import text_of
-from kafkaio._cli.values import Seconds
+from kafkaio._cli.shell.given import Given
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.source import text_of
+from kafkaio._cli.text.values import Seconds
 from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio._config.declaration import option_of
 from kafkaio.security._references import has_reference, parse_properties, resolve

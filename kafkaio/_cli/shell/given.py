@@ -22,7 +22,7 @@ class Given:
         format: ``--json``, ``--jsonl``, or neither.
         verbose: ``-v``.
         command: the name of the command that runs, such as ``kafkaio topics list``.
-        names: what is typed for each of its parameters, for `kafkaio._cli.terms`.
+        names: what is typed for each of its parameters, for `kafkaio._cli.text.terms`.
     """
 
     bootstrap_server: str | None = None

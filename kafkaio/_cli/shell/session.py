@@ -15,10 +15,16 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import click
 
-from kafkaio._cli.connection import Connection
-from kafkaio._cli.exits import CommandFailed, Exit, code_of_items, lines_of, visible
-from kafkaio._cli.given import Given
-from kafkaio._cli.output import Output, Row, Table, error_row
+from kafkaio._cli.shell.connection import Connection
+from kafkaio._cli.shell.given import Given
+from kafkaio._cli.text.exits import (
+    CommandFailed,
+    Exit,
+    code_of_items,
+    lines_of,
+    visible,
+)
+from kafkaio._cli.text.output import Output, Row, Table, error_row
 from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio.errors import KafkaError
 

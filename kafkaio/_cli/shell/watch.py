@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 
 import anyio
 
-from kafkaio._cli.exits import lines_of
-from kafkaio._cli.output import Row, Table, drawn
-from kafkaio._cli.session import Session
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import lines_of
+from kafkaio._cli.text.output import Row, Table, drawn
 from kafkaio.errors import KafkaError, UsageError
 
 #: How long a look may take before the watch says that there is no answer. The first one

@@ -18,7 +18,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
-from kafkaio._cli.terms import as_typed
+from kafkaio._cli.text.terms import as_typed
 from kafkaio.errors import AdminErrors, KafkaError, UnsupportedVersion, UsageError
 
 

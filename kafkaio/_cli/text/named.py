@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kafkaio._cli.exits import CommandFailed, Exit
-from kafkaio._cli.values import partitions_of_topic
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.values import partitions_of_topic
 from kafkaio.errors import KafkaError, UsageError
 from kafkaio.types import TopicPartition
 

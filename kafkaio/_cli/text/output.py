@@ -18,7 +18,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TextIO
 from uuid import UUID
 
-from kafkaio._cli.exits import short, visible
+from kafkaio._cli.text.exits import short, visible
 from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:

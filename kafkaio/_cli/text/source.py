@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 
 import anyio
 
-from kafkaio._cli.exits import CommandFailed, Exit
+from kafkaio._cli.text.exits import CommandFailed, Exit
 
 _SIZE: Final = 256 * 1024
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from kafkaio._cli.exits import CommandFailed
+from kafkaio._cli.text.exits import CommandFailed
 from kafkaio.types import TopicPartition
 
 #: What a request can carry as milliseconds, which is 24 days.

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkaio._cli.command import DRY_RUN, Group, asynchronous, pairs
-from kafkaio._cli.named import brokers_there
-from kafkaio._cli.output import Column, Table
-from kafkaio._cli.session import Session
+from kafkaio._cli.shell.command import DRY_RUN, Group, asynchronous, pairs
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.named import brokers_there
+from kafkaio._cli.text.output import Column, Table
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkaio._cli.command import asynchronous, command
-from kafkaio._cli.completion import complete_topics
-from kafkaio._cli.output import Table
-from kafkaio._cli.session import Session
-from kafkaio._cli.values import (
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.completion import complete_topics
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.values import (
     chosen,
     moment_of,
     partition_row,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkaio._cli.command import DRY_RUN, YES, Group, asynchronous, pairs
-from kafkaio._cli.completion import complete_topics
-from kafkaio._cli.configs import config_changes
-from kafkaio._cli.offsets import ends_of
-from kafkaio._cli.output import Column, Table
-from kafkaio._cli.session import Session
-from kafkaio._cli.values import chosen, has_pattern
+from kafkaio._cli.shell.command import DRY_RUN, YES, Group, asynchronous, pairs
+from kafkaio._cli.shell.completion import complete_topics
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.output import Column, Table
+from kafkaio._cli.text.values import chosen, has_pattern
+from kafkaio._cli.topics.configs import config_changes
+from kafkaio._cli.topics.offsets import ends_of
 from kafkaio.errors import BrokerError, KafkaError, UnknownTopicOrPartition
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaio._cli.messages import (
+from kafkaio._cli.cluster.messages import (
     MessageError,
     describe,
     find_request,

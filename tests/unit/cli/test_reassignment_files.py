@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkaio._cli.reassignment_files import (
+from kafkaio._cli.reassignment.files import (
     BadFile,
     assignment_document,
     read_assignment,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkaio._cli.replica_plan import Impossible, moved_replicas, plan
+from kafkaio._cli.reassignment.plan import Impossible, moved_replicas, plan
 from kafkaio.types import TopicPartition
 
 few = settings(
