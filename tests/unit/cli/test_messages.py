@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kafkaio._cli.messages import (
+from kafkaio._cli.cluster.messages import (
     MessageError,
     describe,
     find_request,
