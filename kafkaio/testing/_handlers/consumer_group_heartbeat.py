@@ -6,40 +6,33 @@ from functools import partial
 
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatResponseTopicPartitions,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._groups.assignors import ASSIGNORS, Slot
 from kafkaio.testing._groups.coordinator import coordinator_of
 from kafkaio.testing._groups.describe import by_topic
 from kafkaio.testing._groups.kip848_member import LEAVE_STATIC, Kip848Heartbeat
-from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
+@handler(ConsumerGroupHeartbeatRequest)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
+    context: RequestContext[ConsumerGroupHeartbeatRequest],
 ) -> ConsumerGroupHeartbeatResponse:
     """Serve one request; the answer comes at once."""
-    assert isinstance(request, ConsumerGroupHeartbeatRequest)
-    if not node.cluster.has_consumer_groups:
+    request = context.request
+    if not context.cluster.has_consumer_groups:
         return _failed(ErrorCode.UNSUPPORTED_VERSION)
-    coordinator = coordinator_of(node.cluster)
-    rights = rights_of(node, connection)
-    denied = _denied(rights, request)
+    coordinator = coordinator_of(context.cluster)
+    denied = _denied(context)
     if denied:
         return _failed(denied)
-    invalid = _invalid(request, header.request_api_version)
+    invalid = _invalid(request, context.version)
     if invalid is not None:
         return _failed(ErrorCode.INVALID_REQUEST, invalid)
     if request.server_assignor is not None and request.server_assignor not in ASSIGNORS:
@@ -49,10 +42,10 @@ async def handle(
             f"ServerAssignor {request.server_assignor} is not supported."
             f" Supported assignors: {known}.",
         )
-    error = coordinator.refuse(node.node_id, request.group_id)
+    error = coordinator.refuse(context.node.node_id, request.group_id)
     if error:
         return _failed(error)
-    beat = _beat(request, header, connection, rights)
+    beat = _beat(context)
     reply = coordinator.kip848_heartbeat(request.group_id, beat)
     if reply.error:
         return _failed(reply.error, reply.message)
@@ -68,11 +61,15 @@ async def handle(
     return answer
 
 
-def _denied(rights: Rights, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+def _denied(context: RequestContext[ConsumerGroupHeartbeatRequest]) -> ErrorCode:
     """The error for a client that may not use the group or see a topic of it."""
-    denied = rights.denied(Operation.READ, ResourceType.GROUP, request.group_id)
-    for name in request.subscribed_topic_names or ():
-        denied = denied or rights.denied(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    denied = context.rights.denied(
+        Operation.READ, ResourceType.GROUP, context.request.group_id
+    )
+    for name in context.request.subscribed_topic_names or ():
+        denied = denied or context.rights.denied(
+            Operation.DESCRIBE, ResourceType.TOPIC, name
+        )
     return denied
 
 
@@ -114,11 +111,9 @@ def _invalid_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
 
 
 def _beat(
-    request: ConsumerGroupHeartbeatRequest,
-    header: RequestHeader,
-    connection: ServerConnection,
-    rights: Rights,
+    context: RequestContext[ConsumerGroupHeartbeatRequest],
 ) -> Kip848Heartbeat:
+    request = context.request
     owned: frozenset[Slot] | None = None
     if request.topic_partitions is not None:
         owned = frozenset(
@@ -126,7 +121,10 @@ def _beat(
             for topic in request.topic_partitions
             for partition in topic.partitions
         )
-    timeout, names = request.rebalance_timeout_ms, request.subscribed_topic_names
+    timeout, names = (
+        request.rebalance_timeout_ms,
+        request.subscribed_topic_names,
+    )
     return Kip848Heartbeat(
         member_id=request.member_id or str(random_uuid()),
         epoch=request.member_epoch,
@@ -137,9 +135,9 @@ def _beat(
         regex=request.subscribed_topic_regex,
         assignor=request.server_assignor,
         owned=owned,
-        client_id=header.client_id or "",
-        client_host=f"/{connection.client_host}",
-        sees=partial(rights.may, Operation.DESCRIBE, ResourceType.TOPIC),
+        client_id=context.header.client_id or "",
+        client_host=f"/{context.connection.client_host}",
+        sees=partial(context.rights.may, Operation.DESCRIBE, ResourceType.TOPIC),
     )
 
 

@@ -9,10 +9,7 @@ from kafkaio.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._tokens import principal_of, refusal_of
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._security.tokens import Principal
@@ -20,21 +17,23 @@ from kafkaio.testing._security.tokens import Principal
 _FIRST_WITH_REQUESTER: Final = 3
 
 
+@handler(CreateDelegationTokenRequest)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: CreateDelegationTokenRequest,
-    connection: ServerConnection,
+    context: RequestContext[CreateDelegationTokenRequest],
 ) -> CreateDelegationTokenResponse:
     """Make a token for the client, or for another owner."""
-    requester = principal_of(connection)
+    request = context.request
+    requester = principal_of(context.connection)
     owner = requester
     if request.owner_principal_name:
-        owner = (request.owner_principal_type or "", request.owner_principal_name)
-    response = _answer(owner, requester, header.request_api_version)
-    code = refusal_of(node, connection)
+        owner = (
+            request.owner_principal_type or "",
+            request.owner_principal_name,
+        )
+    response = _answer(owner, requester, context.version)
+    code = refusal_of(context.node, context.connection)
     if not code and owner != requester:
-        code = rights_of(node, connection).denied(
+        code = context.rights.denied(
             Operation.CREATE_TOKENS, ResourceType.USER, ":".join(owner)
         )
     renewers = [(one.principal_type, one.principal_name) for one in request.renewers]
@@ -43,7 +42,7 @@ async def handle(
     if code:
         response.error_code = code
         return response
-    token = node.broker.security.tokens.create(
+    token = context.node.broker.security.tokens.create(
         owner, requester, renewers, request.max_lifetime_ms
     )
     response.issue_timestamp_ms = token.issued

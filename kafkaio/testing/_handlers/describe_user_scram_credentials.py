@@ -12,25 +12,18 @@ from kafkaio.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._security.credentials import MECHANISM_NUMBERS
 
 
+@handler(DescribeUserScramCredentialsRequest)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeUserScramCredentialsRequest,
-    connection: ServerConnection,
+    context: RequestContext[DescribeUserScramCredentialsRequest],
 ) -> DescribeUserScramCredentialsResponse | None:
     """List the kinds of SCRAM of some users, or of all."""
-    del header
-    denied = rights_of(node, connection).denied(
-        Operation.DESCRIBE, ResourceType.CLUSTER
-    )
+    request = context.request
+    denied = context.rights.denied(Operation.DESCRIBE, ResourceType.CLUSTER)
     if denied and request.users is None:
         return None  # Kafka fails as it makes the answer, and sends none
     if denied:
@@ -44,7 +37,7 @@ async def handle(
                 for _ in request.users or ()
             ],
         )
-    known = dict(node.broker.security.credentials.scram_users())
+    known = dict(context.node.broker.security.credentials.scram_users())
     asked = Counter(user.name for user in request.users or ()) or Counter(known.keys())
     return DescribeUserScramCredentialsResponse(
         error_message="",

@@ -12,12 +12,10 @@ from kafkaio.protocol.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.cluster import Topic
-from kafkaio.testing._broker.connection import ServerConnection
 from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.partition import NO_LEADER, Partition
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _PREFERRED: Final = 0
@@ -31,20 +29,16 @@ _TEXTS: Final = {
 }
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: ElectLeadersRequest,
-    connection: ServerConnection,
-) -> ElectLeadersResponse:
+@handler(ElectLeadersRequest, by_partition=True)
+async def handle(context: RequestContext[ElectLeadersRequest]) -> ElectLeadersResponse:
     """Elect the preferred leaders of partitions, or any replicas that are up."""
-    del header
-    denied = rights_of(node, connection).denied(Operation.ALTER, ResourceType.CLUSTER)
+    request = context.request
+    denied = context.rights.denied(Operation.ALTER, ResourceType.CLUSTER)
     if denied:
         return ElectLeadersResponse(error_code=denied)
     kind = request.election_type
     if request.topic_partitions is None:
-        return _all(node, kind)
+        return _all(context.node, kind)
     is_known = kind in {_PREFERRED, _UNCLEAN} or not request.topic_partitions
     return ElectLeadersResponse(
         error_code=ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST,
@@ -52,7 +46,8 @@ async def handle(
             ReplicaElectionResult(
                 topic=asked.topic,
                 partition_result=[
-                    _one(node, kind, asked.topic, number) for number in asked.partitions
+                    _one(context.node, kind, asked.topic, number)
+                    for number in asked.partitions
                 ],
             )
             for asked in request.topic_partitions

@@ -6,27 +6,24 @@ from kafkaio.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._tokens import principal_of, refusal_of
 from kafkaio.testing._security.tokens import TokenRefused
 
 
+@handler(ExpireDelegationTokenRequest)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: ExpireDelegationTokenRequest,
-    connection: ServerConnection,
+    context: RequestContext[ExpireDelegationTokenRequest],
 ) -> ExpireDelegationTokenResponse:
     """Set when a token ends."""
-    del header
-    code = refusal_of(node, connection)
+    code = refusal_of(context.node, context.connection)
     if code:
         return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
     try:
-        ends = node.broker.security.tokens.expire(
-            request.hmac, principal_of(connection), request.expiry_time_period_ms
+        ends = context.node.broker.security.tokens.expire(
+            context.request.hmac,
+            principal_of(context.connection),
+            context.request.expiry_time_period_ms,
         )
     except TokenRefused as refused:
         return ExpireDelegationTokenResponse(error_code=refused.code)

@@ -24,7 +24,6 @@ from kafkaio.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.batches import batches_of
 from kafkaio.testing._broker.connection import ServerConnection
 from kafkaio.testing._broker.node import Node
@@ -35,6 +34,7 @@ from kafkaio.testing._broker.sessions import (
     PartitionKey,
     SessionPartition,
 )
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._rights import rights_of
 from kafkaio.testing._security.acls import Operation, ResourceType
 
@@ -46,18 +46,15 @@ _FIRST_WITH_HINTS: Final = 16
 _HINTED: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: FetchRequest,
-    connection: ServerConnection,
-) -> FetchResponse:
+@handler(FetchRequest, by_partition=True)
+async def handle(context: RequestContext[FetchRequest]) -> FetchResponse:
     """Read; if there are fewer than min_bytes, wait for them or for max_wait_ms."""
-    version = header.request_api_version
+    request = context.request
+    version = context.version
     by_id = version >= _FIRST_WITH_IDS
     epoch = request.session_epoch if version >= _FIRST_WITH_SESSIONS else -1
     try:
-        session = node.fetch_sessions.find(
+        session = context.node.fetch_sessions.find(
             request.session_id,
             epoch,
             _changed(request, by_id=by_id),
@@ -66,7 +63,7 @@ async def handle(
         )
     except Refusal as refusal:
         return FetchResponse(error_code=refusal.code)
-    call = _Call(node, version, request, session, connection)
+    call = _Call(context.node, version, request, session, context.connection)
     return await call.serve()
 
 

@@ -4,38 +4,28 @@ from __future__ import annotations
 
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.classic_member import JoinRequest
 from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
-) -> JoinGroupResponse:
+@handler(JoinGroupRequest)
+async def handle(context: RequestContext[JoinGroupRequest]) -> JoinGroupResponse:
     """Serve one request; the answer waits until the other members have joined."""
-    assert isinstance(request, JoinGroupRequest)
-    version = header.request_api_version
-    coordinator = coordinator_of(node.cluster)
-    denied = rights_of(node, connection).denied(
-        Operation.READ, ResourceType.GROUP, request.group_id
-    )
-    error = _refuse(coordinator, node.node_id, request)
+    request = context.request
+    version = context.version
+    coordinator = coordinator_of(context.cluster)
+    denied = context.rights.denied(Operation.READ, ResourceType.GROUP, request.group_id)
+    error = _refuse(coordinator, context.node.node_id, request)
     if denied:
         answer = _failed(denied, "")
     elif error:
         answer = _failed(error, request.member_id)
     else:
-        joining = _joining(request, header, connection)
+        joining = _joining(context)
         try:
             answer = await coordinator.join(request.group_id, joining)
         except Refusal as refusal:
@@ -65,10 +55,9 @@ def _refuse(
     return ErrorCode.NONE
 
 
-def _joining(
-    request: JoinGroupRequest, header: RequestHeader, connection: ServerConnection
-) -> JoinRequest:
-    version = header.request_api_version
+def _joining(context: RequestContext[JoinGroupRequest]) -> JoinRequest:
+    request = context.request
+    version = context.version
     # In version 0 the session timeout is also the rebalance timeout.
     rebalance_ms = request.rebalance_timeout_ms if version else -1
     if rebalance_ms < 0:
@@ -76,8 +65,8 @@ def _joining(
     return JoinRequest(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
-        client_id=header.client_id or "",
-        client_host=f"/{connection.client_host}",
+        client_id=context.header.client_id or "",
+        client_host=f"/{context.connection.client_host}",
         session_timeout=request.session_timeout_ms / 1000,
         rebalance_timeout=rebalance_ms / 1000,
         protocol_type=request.protocol_type,

@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._groups.classic import ClassicGroup
 from kafkaio.testing._groups.coordinator import coordinator_of
 from kafkaio.testing._groups.describe import subscribed_topics
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
-) -> OffsetDeleteResponse:
+@handler(OffsetDeleteRequest)
+async def handle(context: RequestContext[OffsetDeleteRequest]) -> OffsetDeleteResponse:
     """Serve one request; offsets of topics that members subscribe to stay."""
-    del header
-    assert isinstance(request, OffsetDeleteRequest)
-    coordinator = coordinator_of(node.cluster)
-    rights = rights_of(node, connection)
+    request = context.request
+    coordinator = coordinator_of(context.cluster)
+    rights = context.rights
     denied = rights.denied(Operation.DELETE, ResourceType.GROUP, request.group_id)
     if denied:
         return OffsetDeleteResponse(error_code=denied)
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    error = coordinator.refuse(node.node_id, request.group_id)
+    error = coordinator.refuse(context.node.node_id, request.group_id)
     group = coordinator.find(request.group_id)
     if not error and group is None:
         error = ErrorCode.GROUP_ID_NOT_FOUND

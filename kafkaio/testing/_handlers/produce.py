@@ -22,7 +22,6 @@ from kafkaio.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.batches import batch_of, only_batch
 from kafkaio.testing._broker.cluster import Topic
 from kafkaio.testing._broker.connection import ServerConnection
@@ -30,6 +29,7 @@ from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.partition import NO_LEADER, Partition
 from kafkaio.testing._broker.producers import ProducerBatch
 from kafkaio.testing._broker.refusal import Malformed, Refusal
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._rights import rights_of
 from kafkaio.testing._security.acls import Operation, ResourceType
 
@@ -221,19 +221,16 @@ def _records_of(part: PartitionProduceData) -> Buffer:
     return records
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: ProduceRequest,
-    connection: ServerConnection,
-) -> ProduceResponse | None:
+@handler(ProduceRequest, by_partition=True)
+async def handle(context: RequestContext[ProduceRequest]) -> ProduceResponse | None:
     """Append batches. With acks=0 there is no answer; errors close the connection."""
-    call = _Call(node, header.request_api_version, request.acks, connection)
+    request = context.request
+    call = _Call(context.node, context.version, request.acks, context.connection)
     await call.admit(request)
     for data in request.topic_data:
         call.topic(data)
     if request.acks == 0:
         if call.failed:
-            connection.abort()
+            context.connection.abort()
         return None
     return call.response

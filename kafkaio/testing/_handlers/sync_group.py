@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kafkaio.testing._broker.connection import ServerConnection
 from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.classic_member import SyncRequest
 from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._rights import rights_of
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _FIRST_WITH_PROTOCOL = 5
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
-) -> SyncGroupResponse:
+@handler(SyncGroupRequest)
+async def handle(context: RequestContext[SyncGroupRequest]) -> SyncGroupResponse:
     """Serve one request; a follower's answer waits for the leader's request."""
-    assert isinstance(request, SyncGroupRequest)
-    coordinator = coordinator_of(node.cluster)
-    error = _refuse(coordinator, (node, connection), header, request)
+    request = context.request
+    coordinator = coordinator_of(context.cluster)
+    error = _refuse(context, coordinator, (context.node, context.connection))
     if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         # As Kafka: a member that joined before the coordinator moved has to join again.
         error = ErrorCode.REBALANCE_IN_PROGRESS
@@ -49,13 +44,13 @@ async def handle(
 
 
 def _refuse(
+    context: RequestContext[SyncGroupRequest],
     coordinator: GroupCoordinator,
     asked: tuple[Node, ServerConnection],
-    header: RequestHeader,
-    request: SyncGroupRequest,
 ) -> ErrorCode:
+    request = context.request
     names = request.protocol_type, request.protocol_name
-    if header.request_api_version >= _FIRST_WITH_PROTOCOL and None in names:
+    if context.version >= _FIRST_WITH_PROTOCOL and None in names:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     denied = rights_of(*asked).denied(
         Operation.READ, ResourceType.GROUP, request.group_id
