@@ -150,7 +150,7 @@ class _Exchange:
 
 
 def response_with(kind: type[Request[Response]], code: ErrorCode) -> Response:
-    """The response to a kind of request, with an error code if it has a field for it."""
+    """A response to a kind of request, with an error code if it has that field."""
     response = kind.response_type()()
     if hasattr(response, "error_code"):
         response.error_code = code

@@ -154,6 +154,16 @@ def _with_code(
     return response_with(type(context.request), refusal.code)
 
 
+def with_message(
+    context: RequestContext[Request[Response]], refusal: Refusal
+) -> Response:
+    """Make a response with the code and the message of a refusal."""
+    response = response_with(type(context.request), refusal.code)
+    if hasattr(response, "error_message"):
+        response.error_message = refusal.message
+    return response
+
+
 # ---- checks --------------------------------------------------------------------------
 
 
@@ -194,9 +204,21 @@ def coordinated(
     """
 
     def check(context: RequestContext[Request[Response]]) -> None:
-        coordinator = coordinator_of(context.cluster)
-        name: str = getattr(context.request, field)
-        if code := coordinator.refuse(context.node.node_id, name):
-            raise Refusal(code)
+        name = getattr(context.request, field)
+        check_coordinator(context, coordinator_of(context.cluster), name)
 
     return check
+
+
+def check_coordinator(
+    context: RequestContext[Request[Response]],
+    coordinator: CoordinatorPort,
+    name: str,
+) -> None:
+    """Check that this node coordinates a group or an id.
+
+    Raises:
+        Refusal: with the error of the coordinator.
+    """
+    if code := coordinator.refuse(context.node.node_id, name):
+        raise Refusal(code)

@@ -19,7 +19,7 @@ from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._handlers._transactions import fencing_code
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._transactions.coordinator import coordinator_of
@@ -28,19 +28,22 @@ from kafkaio.testing._transactions.transaction import BUMPING, TopicPartition
 _FIRST_WITH_FENCED: Final = 2
 _FIRST_OF_BROKERS: Final = 4
 _FIRST_WITH_BUMP: Final = 5
+_is_broker = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 
 
-@handler(AddPartitionsToTxnRequest, by_partition=True)
+def _check_right(context: RequestContext[AddPartitionsToTxnRequest]) -> None:
+    """Check that the client is a broker, in the versions that are for brokers."""
+    if context.version >= _FIRST_OF_BROKERS:
+        _is_broker(context)
+
+
+@handler(AddPartitionsToTxnRequest, _check_right, by_partition=True)
 async def handle(
     context: RequestContext[AddPartitionsToTxnRequest],
 ) -> AddPartitionsToTxnResponse:
     """Add partitions: all of a transaction's or, if one is refused, none."""
     request = context.request
-    version = context.version
-    if version >= _FIRST_OF_BROKERS:
-        denied = context.rights.denied(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
-        if denied:
-            return AddPartitionsToTxnResponse(error_code=denied)
+    if context.version >= _FIRST_OF_BROKERS:
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
                 AddPartitionsToTxnResult(
@@ -86,7 +89,7 @@ def _results(
                 AddPartitionsToTxnPartitionResult(
                     partition_index=index,
                     partition_error_code=fencing_code(
-                        codes[topic.name, index], context.header, _FIRST_WITH_FENCED
+                        codes[topic.name, index], context.version, _FIRST_WITH_FENCED
                     ),
                 )
                 for index in topic.partitions

@@ -28,7 +28,7 @@ async def handle(context: RequestContext[AlterConfigsRequest]) -> AlterConfigsRe
             context.connection.check(asked.resource_name)
             names = {config.name for config in asked.configs}
             check_asked(node, asked, request.resources, names)
-            check_right(node, context.connection, asked, Operation.ALTER_CONFIGS)
+            check_right(context, asked, Operation.ALTER_CONFIGS)
             values = {one.name: one.value or "" for one in asked.configs}
             change(node, asked, values, validate_only=request.validate_only)
         except Refusal as refusal:

@@ -19,18 +19,19 @@ from kafkaio.protocol.messages.alter_partition_reassignments import (
 from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.partition import Partition
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
-@handler(AlterPartitionReassignmentsRequest, by_partition=True)
+@handler(
+    AlterPartitionReassignmentsRequest,
+    right(Operation.ALTER, ResourceType.CLUSTER),
+    by_partition=True,
+)
 async def handle(
     context: RequestContext[AlterPartitionReassignmentsRequest],
 ) -> AlterPartitionReassignmentsResponse:
     """Move the replicas of partitions."""
-    denied = context.rights.denied(Operation.ALTER, ResourceType.CLUSTER)
-    if denied:
-        return AlterPartitionReassignmentsResponse(error_code=denied)
     may_change = context.version == 0 or context.request.allow_replication_factor_change
     return AlterPartitionReassignmentsResponse(
         error_message=None,

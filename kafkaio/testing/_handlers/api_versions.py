@@ -13,6 +13,7 @@ from kafkaio.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 from kafkaio.testing._broker.cluster import FEATURES
+from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -28,7 +29,7 @@ async def handle(context: RequestContext[ApiVersionsRequest]) -> ApiVersionsResp
         _SOFTWARE.fullmatch(context.request.client_software_name)
         and _SOFTWARE.fullmatch(context.request.client_software_version)
     ):
-        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        raise Refusal(ErrorCode.INVALID_REQUEST)
     response = ApiVersionsResponse(api_keys=context.node.advertised())
     if context.node.broker.release >= "4.0" and version >= _FIRST_WITH_SOFTWARE:
         # Version 3 cannot express a feature whose lowest level is 0.

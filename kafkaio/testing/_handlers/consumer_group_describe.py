@@ -26,7 +26,7 @@ _UNSEEN: Final = "The group has topics that the client is not authorized to desc
 async def handle(
     context: RequestContext[ConsumerGroupDescribeRequest],
 ) -> ConsumerGroupDescribeResponse:
-    """Serve one request."""
+    """Describe groups and their members."""
     request = context.request
     coordinator = coordinator_of(context.cluster)
     rights = context.rights

@@ -12,71 +12,38 @@ from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatResponseTopicPartitions,
 )
+from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.assignors import ASSIGNORS, Slot
 from kafkaio.testing._groups.coordinator import coordinator_of
 from kafkaio.testing._groups.describe import by_topic
 from kafkaio.testing._groups.kip848_member import LEAVE_STATIC, Kip848Heartbeat
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._handler import (
+    RequestContext,
+    coordinated,
+    handler,
+    right,
+    with_message,
+)
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
-@handler(ConsumerGroupHeartbeatRequest)
-async def handle(
-    context: RequestContext[ConsumerGroupHeartbeatRequest],
-) -> ConsumerGroupHeartbeatResponse:
-    """Serve one request; the answer comes at once."""
-    request = context.request
+def _check_protocol(context: RequestContext[ConsumerGroupHeartbeatRequest]) -> None:
     if not context.cluster.has_consumer_groups:
-        return _failed(ErrorCode.UNSUPPORTED_VERSION)
-    coordinator = coordinator_of(context.cluster)
-    denied = _denied(context)
-    if denied:
-        return _failed(denied)
-    invalid = _invalid(request, context.version)
-    if invalid is not None:
-        return _failed(ErrorCode.INVALID_REQUEST, invalid)
-    if request.server_assignor is not None and request.server_assignor not in ASSIGNORS:
-        known = ", ".join(sorted(ASSIGNORS))
-        return _failed(
-            ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {request.server_assignor} is not supported."
-            f" Supported assignors: {known}.",
-        )
-    error = coordinator.refuse(context.node.node_id, request.group_id)
-    if error:
-        return _failed(error)
-    beat = _beat(context)
-    reply = coordinator.kip848_heartbeat(request.group_id, beat)
-    if reply.error:
-        return _failed(reply.error, reply.message)
-    answer = ConsumerGroupHeartbeatResponse(
-        member_id=beat.member_id, member_epoch=reply.epoch
-    )
-    if reply.epoch >= 0:
-        config = coordinator.config_of(request.group_id)
-        interval = config.consumer_heartbeat_interval
-        answer.heartbeat_interval_ms = round(interval * 1000)
-    if reply.assignment is not None:
-        answer.assignment = _assignment(reply.assignment)
-    return answer
+        raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
 
 
-def _denied(context: RequestContext[ConsumerGroupHeartbeatRequest]) -> ErrorCode:
-    """The error for a client that may not use the group or see a topic of it."""
-    denied = context.rights.denied(
-        Operation.READ, ResourceType.GROUP, context.request.group_id
-    )
+def _check_topics(context: RequestContext[ConsumerGroupHeartbeatRequest]) -> None:
+    """Check that the client may see each topic that it subscribes to by name."""
     for name in context.request.subscribed_topic_names or ():
-        denied = denied or context.rights.denied(
-            Operation.DESCRIBE, ResourceType.TOPIC, name
-        )
-    return denied
+        if code := context.rights.denied(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            raise Refusal(code)
 
 
-def _failed(
-    error: ErrorCode, message: str | None = None
-) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
+def _check_fields(context: RequestContext[ConsumerGroupHeartbeatRequest]) -> None:
+    """Check that the fields of the request agree with one another."""
+    invalid = _invalid(context.request, context.version)
+    if invalid is not None:
+        raise Refusal(ErrorCode.INVALID_REQUEST, invalid)
 
 
 def _invalid(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
@@ -94,6 +61,48 @@ def _invalid(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None
     if request.member_epoch < LEAVE_STATIC:
         return "MemberEpoch is invalid."
     return _invalid_join(request) if request.member_epoch == 0 else None
+
+
+def _check_assignor(context: RequestContext[ConsumerGroupHeartbeatRequest]) -> None:
+    assignor = context.request.server_assignor
+    if assignor is not None and assignor not in ASSIGNORS:
+        known = ", ".join(sorted(ASSIGNORS))
+        raise Refusal(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {assignor} is not supported."
+            f" Supported assignors: {known}.",
+        )
+
+
+@handler(
+    ConsumerGroupHeartbeatRequest,
+    _check_protocol,
+    right(Operation.READ, ResourceType.GROUP, "group_id"),
+    _check_topics,
+    _check_fields,
+    _check_assignor,
+    coordinated(coordinator_of, "group_id"),
+    refused=with_message,
+)
+async def handle(
+    context: RequestContext[ConsumerGroupHeartbeatRequest],
+) -> ConsumerGroupHeartbeatResponse:
+    """Serve a heartbeat: of a member that joins, stays or leaves. Never waits."""
+    group_id = context.request.group_id
+    coordinator = coordinator_of(context.cluster)
+    beat = _beat(context)
+    reply = coordinator.kip848_heartbeat(group_id, beat)
+    if reply.error:
+        raise Refusal(reply.error, reply.message)
+    answer = ConsumerGroupHeartbeatResponse(
+        member_id=beat.member_id, member_epoch=reply.epoch
+    )
+    if reply.epoch >= 0:
+        interval = coordinator.config_of(group_id).consumer_heartbeat_interval
+        answer.heartbeat_interval_ms = round(interval * 1000)
+    if reply.assignment is not None:
+        answer.assignment = _assignment(reply.assignment)
+    return answer
 
 
 def _invalid_join(request: ConsumerGroupHeartbeatRequest) -> str | None:

@@ -23,21 +23,23 @@ from kafkaio.testing._security.acls import (
 )
 
 
-@handler(CreateAclsRequest, by_partition=True)
+def _refused(
+    context: RequestContext[CreateAclsRequest], refusal: Refusal
+) -> CreateAclsResponse:
+    failed = _failed(refusal.code, refusal.message)
+    return CreateAclsResponse(results=[failed] * len(context.request.creations))
+
+
+@handler(CreateAclsRequest, refused=_refused, by_partition=True)
 async def handle(context: RequestContext[CreateAclsRequest]) -> CreateAclsResponse:
     """Add ACLs, each by itself. All nodes apply them when this is answered.
 
     As in Kafka, what only a filter can have fails the whole request.
     """
     wanted = [_acl(asked) for asked in context.request.creations]
-    try:
-        acls = acls_for(context.node, context.connection, Operation.ALTER)
-    except Refusal as refusal:
-        results = [_refused(refusal.code, refusal.message) for _ in wanted]
-        return CreateAclsResponse(results=results)
+    acls = acls_for(context, Operation.ALTER)
     if any(_is_for_filters(acl) for acl in wanted):
-        results = [_refused(ErrorCode.UNKNOWN_SERVER_ERROR, None) for _ in wanted]
-        return CreateAclsResponse(results=results)
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
     return CreateAclsResponse(results=[_add(context, acls, acl) for acl in wanted])
 
 
@@ -69,11 +71,11 @@ def _add(
         context.connection.check(acl.name)
         acls.add(acl)
     except Refusal as refusal:
-        return _refused(refusal.code, refusal.message)
+        return _failed(refusal.code, refusal.message)
     except InvalidAcl as invalid:
-        return _refused(ErrorCode.INVALID_REQUEST, str(invalid))
+        return _failed(ErrorCode.INVALID_REQUEST, str(invalid))
     return AclCreationResult(error_message="")
 
 
-def _refused(code: ErrorCode, message: str | None) -> AclCreationResult:
+def _failed(code: ErrorCode, message: str | None) -> AclCreationResult:
     return AclCreationResult(error_code=code, error_message=message)

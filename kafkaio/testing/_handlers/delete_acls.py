@@ -14,7 +14,16 @@ from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Acl, Operation
 
 
-@handler(DeleteAclsRequest, by_partition=True)
+def _refused(
+    context: RequestContext[DeleteAclsRequest], refusal: Refusal
+) -> DeleteAclsResponse:
+    failed = DeleteAclsFilterResult(
+        error_code=refusal.code, error_message=refusal.message
+    )
+    return DeleteAclsResponse(filter_results=[failed] * len(context.request.filters))
+
+
+@handler(DeleteAclsRequest, refused=_refused, by_partition=True)
 async def handle(
     context: RequestContext[DeleteAclsRequest],
 ) -> DeleteAclsResponse | None:
@@ -23,17 +32,7 @@ async def handle(
     if any(chosen.is_unknown for chosen in filters):
         context.connection.abort()
         return None
-    try:
-        acls = acls_for(context.node, context.connection, Operation.ALTER)
-    except Refusal as refusal:
-        return DeleteAclsResponse(
-            filter_results=[
-                DeleteAclsFilterResult(
-                    error_code=refusal.code, error_message=refusal.message
-                )
-                for _ in filters
-            ]
-        )
+    acls = acls_for(context, Operation.ALTER)
     faults = [context.connection.error_for(one.name or "") for one in filters]
     passed = [one for one, fault in zip(filters, faults, strict=True) if fault is None]
     deleted = iter(acls.remove(passed))

@@ -15,7 +15,7 @@ from kafkaio.testing._security.acls import Operation, ResourceType
 
 @handler(DeleteGroupsRequest)
 async def handle(context: RequestContext[DeleteGroupsRequest]) -> DeleteGroupsResponse:
-    """Serve one request."""
+    """Delete groups; each succeeds or fails for itself."""
     rights = context.rights
     coordinator = coordinator_of(context.cluster)
     return DeleteGroupsResponse(

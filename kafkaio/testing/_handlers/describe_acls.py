@@ -8,24 +8,17 @@ from kafkaio.protocol.messages.describe_acls import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
-from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._acls import acls_for, filter_of
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._handler import RequestContext, handler, with_message
 from kafkaio.testing._security.acls import Acl, Operation
 
 
-@handler(DescribeAclsRequest)
+@handler(DescribeAclsRequest, refused=with_message)
 async def handle(context: RequestContext[DescribeAclsRequest]) -> DescribeAclsResponse:
     """List ACLs by resource."""
-    try:
-        acls = acls_for(context.node, context.connection, Operation.DESCRIBE)
-    except Refusal as refusal:
-        return DescribeAclsResponse(
-            error_code=refusal.code, error_message=refusal.message
-        )
-    return DescribeAclsResponse(
-        resources=_by_resource(acls.find(filter_of(context.request)))
-    )
+    acls = acls_for(context, Operation.DESCRIBE)
+    found = acls.find(filter_of(context.request))
+    return DescribeAclsResponse(resources=_by_resource(found))
 
 
 def _by_resource(acls: list[Acl]) -> list[DescribeAclsResource]:

@@ -10,11 +10,24 @@ from kafkaio.protocol.messages.describe_client_quotas import (
     ValueData,
 )
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
-@handler(DescribeClientQuotasRequest)
+def _refused(
+    context: RequestContext[DescribeClientQuotasRequest], refusal: Refusal
+) -> DescribeClientQuotasResponse:
+    del context
+    return DescribeClientQuotasResponse(
+        error_code=refusal.code, error_message=refusal.message, entries=None
+    )
+
+
+@handler(
+    DescribeClientQuotasRequest,
+    right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
+    refused=_refused,
+)
 async def handle(
     context: RequestContext[DescribeClientQuotasRequest],
 ) -> DescribeClientQuotasResponse:
@@ -23,19 +36,7 @@ async def handle(
         (one.entity_type, one.match_type, one.match)
         for one in context.request.components
     ]
-    denied = context.rights.denied(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
-    if denied:
-        return DescribeClientQuotasResponse(
-            error_code=denied, error_message=None, entries=None
-        )
-    try:
-        found = context.cluster.quotas.matching(
-            components, strict=context.request.strict
-        )
-    except Refusal as refusal:
-        return DescribeClientQuotasResponse(
-            error_code=refusal.code, error_message=refusal.message, entries=None
-        )
+    found = context.cluster.quotas.matching(components, strict=context.request.strict)
     return DescribeClientQuotasResponse(
         entries=[
             EntryData(

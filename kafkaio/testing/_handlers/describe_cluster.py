@@ -11,13 +11,14 @@ from kafkaio.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import RequestContext, handler, with_message
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 
 
-@handler(DescribeClusterRequest)
+@handler(DescribeClusterRequest, refused=with_message)
 async def handle(
     context: RequestContext[DescribeClusterRequest],
 ) -> DescribeClusterResponse:
@@ -26,13 +27,13 @@ async def handle(
     cluster = context.cluster
     if request.endpoint_type != _BROKERS:
         is_known = request.endpoint_type == _CONTROLLERS
-        return DescribeClusterResponse(
-            error_code=(
+        raise Refusal(
+            (
                 ErrorCode.MISMATCHED_ENDPOINT_TYPE
                 if is_known
                 else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
             ),
-            error_message="The request was sent to an endpoint of type BROKER",
+            "The request was sent to an endpoint of type BROKER",
         )
     known = context.node.broker.nodes.keys() - cluster.unregistered
     ids = sorted(known if request.include_fenced_brokers else cluster.live)

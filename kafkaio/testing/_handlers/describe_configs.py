@@ -80,7 +80,7 @@ def _one(
         unknown.write_to(result)
         return result
     try:
-        check_right(node, context.connection, asked, Operation.DESCRIBE_CONFIGS)
+        check_right(context, asked, Operation.DESCRIBE_CONFIGS)
         context.connection.check(asked.resource_name)
         check_name(node, asked.resource_type, asked.resource_name)
         configured(node, asked.resource_type, asked.resource_name)

@@ -11,27 +11,24 @@ from kafkaio.protocol.messages.describe_delegation_token import (
     DescribeDelegationTokenResponse,
 )
 from kafkaio.testing._handlers._handler import RequestContext, handler
-from kafkaio.testing._handlers._tokens import principal_of, refusal_of
+from kafkaio.testing._handlers._tokens import check_tokens, principal_of
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._security.tokens import DelegationToken
 
 _FIRST_WITH_REQUESTER: Final = 3
 
 
-@handler(DescribeDelegationTokenRequest)
+@handler(DescribeDelegationTokenRequest, check_tokens)
 async def handle(
     context: RequestContext[DescribeDelegationTokenRequest],
 ) -> DescribeDelegationTokenResponse:
     """List the tokens of some owners and renewers, or all."""
-    code = refusal_of(context.node, context.connection)
-    if code:
-        return DescribeDelegationTokenResponse(error_code=code)
     owners = None
     if context.request.owners is not None:
         owners = [
             (one.principal_type, one.principal_name) for one in context.request.owners
         ]
-    rights, requester = context.rights, principal_of(context.connection)
+    rights, requester = context.rights, principal_of(context)
     tokens = [
         token
         for token in context.node.broker.security.tokens.of(owners)

@@ -20,7 +20,7 @@ from kafkaio.testing._security.acls import Operation, ResourceType
 async def handle(
     context: RequestContext[DescribeGroupsRequest],
 ) -> DescribeGroupsResponse:
-    """Serve one request; before version 6, an unknown group is in state Dead."""
+    """Describe groups; before version 6, an unknown group is in state Dead."""
     coordinator = coordinator_of(context.cluster)
     rights = context.rights
     answer = DescribeGroupsResponse()

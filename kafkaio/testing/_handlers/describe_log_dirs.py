@@ -14,18 +14,18 @@ from kafkaio.protocol.messages.describe_log_dirs import (
 )
 from kafkaio.testing._broker.cluster import Topic
 from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
-@handler(DescribeLogDirsRequest)
+@handler(
+    DescribeLogDirsRequest,
+    right(Operation.DESCRIBE, ResourceType.CLUSTER),
+)
 async def handle(
     context: RequestContext[DescribeLogDirsRequest],
 ) -> DescribeLogDirsResponse:
     """Report the sizes of the node's partitions, in bytes."""
-    denied = context.rights.denied(Operation.DESCRIBE, ResourceType.CLUSTER)
-    if denied:
-        return DescribeLogDirsResponse(error_code=denied)
     topics = context.cluster.visible()
     wanted: dict[str, set[int]] | None = None
     if context.request.topics is not None:

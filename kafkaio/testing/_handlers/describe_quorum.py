@@ -20,7 +20,12 @@ from kafkaio.protocol.messages.describe_quorum import (
 from kafkaio.protocol.messages.describe_quorum import Node as Voter
 from kafkaio.testing._broker.cluster import Cluster
 from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._handler import (
+    RequestContext,
+    handler,
+    right,
+    with_message,
+)
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _METADATA: Final = ("__cluster_metadata", 0)
@@ -29,17 +34,16 @@ _WITH_TIMES, _WITH_NODES = 1, 2
 _LISTENER: Final = "CONTROLLER"
 
 
-@handler(DescribeQuorumRequest)
+@handler(
+    DescribeQuorumRequest,
+    right(Operation.DESCRIBE, ResourceType.CLUSTER, explained=True),
+    refused=with_message,
+)
 async def handle(
     context: RequestContext[DescribeQuorumRequest],
 ) -> DescribeQuorumResponse:
     """Tell who keeps the metadata."""
     version = context.version
-    denied = context.rights.denied(Operation.DESCRIBE, ResourceType.CLUSTER)
-    if denied:
-        return DescribeQuorumResponse(
-            error_code=denied, error_message="Cluster authorization failed."
-        )
     asked = [
         (topic.topic_name, partition.partition_index)
         for topic in context.request.topics

@@ -12,33 +12,38 @@ from kafkaio.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._security.credentials import MECHANISM_NUMBERS
 
 
-@handler(DescribeUserScramCredentialsRequest)
+def _refused(
+    context: RequestContext[DescribeUserScramCredentialsRequest], refusal: Refusal
+) -> DescribeUserScramCredentialsResponse | None:
+    users = context.request.users
+    if users is None:
+        return None  # Kafka fails as it makes the answer, and sends none
+    failed = DescribeUserScramCredentialsResult(
+        error_code=refusal.code, error_message=None
+    )
+    return DescribeUserScramCredentialsResponse(
+        error_code=refusal.code, error_message=None, results=[failed] * len(users)
+    )
+
+
+@handler(
+    DescribeUserScramCredentialsRequest,
+    right(Operation.DESCRIBE, ResourceType.CLUSTER),
+    refused=_refused,
+)
 async def handle(
     context: RequestContext[DescribeUserScramCredentialsRequest],
-) -> DescribeUserScramCredentialsResponse | None:
+) -> DescribeUserScramCredentialsResponse:
     """List the kinds of SCRAM of some users, or of all."""
-    request = context.request
-    denied = context.rights.denied(Operation.DESCRIBE, ResourceType.CLUSTER)
-    if denied and request.users is None:
-        return None  # Kafka fails as it makes the answer, and sends none
-    if denied:
-        return DescribeUserScramCredentialsResponse(
-            error_code=denied,
-            error_message=None,
-            results=[
-                DescribeUserScramCredentialsResult(
-                    error_code=denied, error_message=None
-                )
-                for _ in request.users or ()
-            ],
-        )
+    users = context.request.users or ()
     known = dict(context.node.broker.security.credentials.scram_users())
-    asked = Counter(user.name for user in request.users or ()) or Counter(known.keys())
+    asked = Counter(user.name for user in users) or Counter(known.keys())
     return DescribeUserScramCredentialsResponse(
         error_message="",
         results=[_one(name, count, known) for name, count in asked.items()],

@@ -15,7 +15,8 @@ from kafkaio.protocol.messages.elect_leaders import (
 from kafkaio.testing._broker.cluster import Topic
 from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.partition import NO_LEADER, Partition
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _PREFERRED: Final = 0
@@ -29,13 +30,14 @@ _TEXTS: Final = {
 }
 
 
-@handler(ElectLeadersRequest, by_partition=True)
+@handler(
+    ElectLeadersRequest,
+    right(Operation.ALTER, ResourceType.CLUSTER),
+    by_partition=True,
+)
 async def handle(context: RequestContext[ElectLeadersRequest]) -> ElectLeadersResponse:
     """Elect the preferred leaders of partitions, or any replicas that are up."""
     request = context.request
-    denied = context.rights.denied(Operation.ALTER, ResourceType.CLUSTER)
-    if denied:
-        return ElectLeadersResponse(error_code=denied)
     kind = request.election_type
     if request.topic_partitions is None:
         return _all(context.node, kind)
@@ -58,7 +60,7 @@ async def handle(context: RequestContext[ElectLeadersRequest]) -> ElectLeadersRe
 def _all(node: Node, kind: int) -> ElectLeadersResponse:
     """Elect leaders of all partitions; those that need none are not answered for."""
     if kind not in {_PREFERRED, _UNCLEAN}:
-        return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
+        raise Refusal(ErrorCode.INVALID_REQUEST)
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(

@@ -6,24 +6,30 @@ from kafkaio.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
 )
+from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
-from kafkaio.testing._handlers._tokens import principal_of, refusal_of
+from kafkaio.testing._handlers._tokens import check_tokens, principal_of
 from kafkaio.testing._security.tokens import TokenRefused
 
 
-@handler(ExpireDelegationTokenRequest)
+def _refused(
+    context: RequestContext[ExpireDelegationTokenRequest], refusal: Refusal
+) -> ExpireDelegationTokenResponse:
+    del context
+    return ExpireDelegationTokenResponse(
+        error_code=refusal.code, expiry_timestamp_ms=-1
+    )
+
+
+@handler(ExpireDelegationTokenRequest, check_tokens, refused=_refused)
 async def handle(
     context: RequestContext[ExpireDelegationTokenRequest],
 ) -> ExpireDelegationTokenResponse:
     """Set when a token ends."""
-    code = refusal_of(context.node, context.connection)
-    if code:
-        return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
+    request = context.request
     try:
         ends = context.node.broker.security.tokens.expire(
-            context.request.hmac,
-            principal_of(context.connection),
-            context.request.expiry_time_period_ms,
+            request.hmac, principal_of(context), request.expiry_time_period_ms
         )
     except TokenRefused as refused:
         return ExpireDelegationTokenResponse(error_code=refused.code)

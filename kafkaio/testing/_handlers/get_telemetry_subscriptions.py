@@ -6,7 +6,6 @@ from kafkaio.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
 )
-from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._telemetry import client_of
 
@@ -16,10 +15,6 @@ async def handle(
     context: RequestContext[GetTelemetrySubscriptionsRequest],
 ) -> GetTelemetrySubscriptionsResponse:
     """Answer which metrics are wanted."""
-    try:
-        return context.node.broker.telemetry.get(
-            context.request.client_instance_id,
-            client_of(context.header, context.connection),
-        )
-    except Refusal as refusal:
-        return GetTelemetrySubscriptionsResponse(error_code=refusal.code)
+    return context.node.broker.telemetry.get(
+        context.request.client_instance_id, client_of(context)
+    )

@@ -49,7 +49,7 @@ async def handle(
             context.connection.check(asked.resource_name)
             check_asked(node, asked, request.resources, given)
             _check_before(node, asked)
-            check_right(node, context.connection, asked, Operation.ALTER_CONFIGS)
+            check_right(context, asked, Operation.ALTER_CONFIGS)
         except Refusal as refusal:
             refused[number] = refusal
     passed = [n for n in range(len(request.resources)) if n not in refused]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kafkaio.protocol._error_codes import ErrorCode
+from typing import Final
+
 from kafkaio.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -10,31 +11,24 @@ from kafkaio.protocol.messages.leave_group import (
     MemberResponse,
 )
 from kafkaio.testing._groups.coordinator import coordinator_of
+from kafkaio.testing._handlers._groups import for_group
 from kafkaio.testing._handlers._handler import RequestContext, handler
-from kafkaio.testing._security.acls import Operation, ResourceType
+from kafkaio.testing._security.acls import Operation
+
+_FIRST_WITH_SEVERAL: Final = 3
 
 
-@handler(LeaveGroupRequest)
+@handler(LeaveGroupRequest, for_group(Operation.READ))
 async def handle(context: RequestContext[LeaveGroupRequest]) -> LeaveGroupResponse:
-    """Serve one request; before version 3 it is for one member."""
+    """Remove members; before version 3 the request names one."""
     request = context.request
-    coordinator = coordinator_of(context.cluster)
-    denied = context.rights.denied(Operation.READ, ResourceType.GROUP, request.group_id)
-    if denied:
-        return LeaveGroupResponse(error_code=denied)
-    if not request.group_id:
-        return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    error = coordinator.refuse(context.node.node_id, request.group_id)
-    if error:
-        return LeaveGroupResponse(error_code=error)
     leavers = request.members
-    if context.version < 3:
+    if context.version < _FIRST_WITH_SEVERAL:
         leavers = [MemberIdentity(member_id=request.member_id)]
-    errors = coordinator.leave(
-        request.group_id,
-        [(one.member_id, one.group_instance_id) for one in leavers],
+    errors = coordinator_of(context.cluster).leave(
+        request.group_id, [(one.member_id, one.group_instance_id) for one in leavers]
     )
-    if context.version < 3:
+    if context.version < _FIRST_WITH_SEVERAL:
         return LeaveGroupResponse(error_code=errors[0])
     return LeaveGroupResponse(
         members=[

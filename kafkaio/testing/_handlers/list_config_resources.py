@@ -15,7 +15,8 @@ from kafkaio.protocol.messages.list_config_resources import (
 )
 from kafkaio.testing._broker.configs import BROKER, CLIENT_METRICS, GROUP
 from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _TOPIC: Final = 2
@@ -23,20 +24,20 @@ _LOGGER: Final = 8
 _TYPES: Final = (_TOPIC, BROKER, _LOGGER, CLIENT_METRICS, GROUP)
 
 
-@handler(ListConfigResourcesRequest)
+@handler(
+    ListConfigResourcesRequest,
+    right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
+)
 async def handle(
     context: RequestContext[ListConfigResourcesRequest],
 ) -> ListConfigResourcesResponse:
     """List what has configs."""
     node = context.node
-    denied = context.rights.denied(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
-    if denied:
-        return ListConfigResourcesResponse(error_code=denied)
     types = set(context.request.resource_types) or set(_TYPES)
     if context.version == 0:
         types = {CLIENT_METRICS}
     if not types <= set(_TYPES):
-        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
     nodes = [str(node_id) for node_id in node.broker.nodes]
     names = {
         _TOPIC: [topic.name for topic in context.cluster.visible()],

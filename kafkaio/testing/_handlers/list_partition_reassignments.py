@@ -6,14 +6,23 @@ from kafkaio.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._handler import (
+    RequestContext,
+    handler,
+    right,
+    with_message,
+)
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
-@handler(ListPartitionReassignmentsRequest)
+@handler(
+    ListPartitionReassignmentsRequest,
+    right(Operation.DESCRIBE, ResourceType.CLUSTER),
+    refused=with_message,
+)
 async def handle(
     context: RequestContext[ListPartitionReassignmentsRequest],
 ) -> ListPartitionReassignmentsResponse:
     """Answer that no replica is being moved."""
-    denied = context.rights.denied(Operation.DESCRIBE, ResourceType.CLUSTER)
-    return ListPartitionReassignmentsResponse(error_code=denied, error_message=None)
+    del context
+    return ListPartitionReassignmentsResponse(error_message=None)

@@ -24,17 +24,12 @@ async def handle(
     request = context.request
     rights = context.rights
     known = {one.label for one in transaction.TransactionState}
+    found = coordinator_of(context.cluster).led_by(context.node.node_id)
     try:
-        found = coordinator_of(context.cluster).led_by(context.node.node_id)
         pattern = compile_re2(request.transactional_id_pattern or ".*")
-    except Refusal as refusal:
-        return ListTransactionsResponse(error_code=refusal.code)
     except InvalidPatternError:
-        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-    states, ids = (
-        set(request.state_filters),
-        set(request.producer_id_filters),
-    )
+        raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION) from None
+    states, ids = set(request.state_filters), set(request.producer_id_filters)
     now_ms, longer_than = context.node.clock.wall_ms(), request.duration_filter
     return ListTransactionsResponse(
         unknown_state_filters=[

@@ -20,7 +20,7 @@ from kafkaio.testing._security.acls import Operation, ResourceType
 
 @handler(OffsetCommitRequest, by_partition=True)
 async def handle(context: RequestContext[OffsetCommitRequest]) -> OffsetCommitResponse:
-    """Serve one request; an error of the whole request goes to every partition."""
+    """Commit offsets; an error of the whole request goes to every partition."""
     request = context.request
     version = context.version
     coordinator = coordinator_of(context.cluster)

@@ -29,7 +29,7 @@ _NOTHING = Committed(-1, -1, "", 0)
 
 @handler(OffsetFetchRequest, by_partition=True)
 async def handle(context: RequestContext[OffsetFetchRequest]) -> OffsetFetchResponse:
-    """Serve one request; before version 8 it is for one group."""
+    """Return committed offsets; before version 8 of one group."""
     request = context.request
     version = context.version
     coordinator = coordinator_of(context.cluster)

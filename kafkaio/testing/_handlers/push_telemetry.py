@@ -6,7 +6,6 @@ from kafkaio.protocol.messages.push_telemetry import (
     PushTelemetryRequest,
     PushTelemetryResponse,
 )
-from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers._telemetry import client_of
 
@@ -16,10 +15,5 @@ async def handle(
     context: RequestContext[PushTelemetryRequest],
 ) -> PushTelemetryResponse:
     """Keep the metrics that a client pushes."""
-    try:
-        context.node.broker.telemetry.push(
-            context.request, client_of(context.header, context.connection)
-        )
-    except Refusal as refusal:
-        return PushTelemetryResponse(error_code=refusal.code)
+    context.node.broker.telemetry.push(context.request, client_of(context))
     return PushTelemetryResponse()

@@ -6,24 +6,28 @@ from kafkaio.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
+from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._handler import RequestContext, handler
-from kafkaio.testing._handlers._tokens import principal_of, refusal_of
+from kafkaio.testing._handlers._tokens import check_tokens, principal_of
 from kafkaio.testing._security.tokens import TokenRefused
 
 
-@handler(RenewDelegationTokenRequest)
+def _refused(
+    context: RequestContext[RenewDelegationTokenRequest], refusal: Refusal
+) -> RenewDelegationTokenResponse:
+    del context
+    return RenewDelegationTokenResponse(error_code=refusal.code, expiry_timestamp_ms=-1)
+
+
+@handler(RenewDelegationTokenRequest, check_tokens, refused=_refused)
 async def handle(
     context: RequestContext[RenewDelegationTokenRequest],
 ) -> RenewDelegationTokenResponse:
     """Let a token live on."""
-    code = refusal_of(context.node, context.connection)
-    if code:
-        return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
+    request = context.request
     try:
         ends = context.node.broker.security.tokens.renew(
-            context.request.hmac,
-            principal_of(context.connection),
-            context.request.renew_period_ms,
+            request.hmac, principal_of(context), request.renew_period_ms
         )
     except TokenRefused as refused:
         return RenewDelegationTokenResponse(error_code=refused.code)

@@ -40,7 +40,7 @@ _COORDINATOR_CODES: Final = {
 async def handle(
     context: RequestContext[TxnOffsetCommitRequest],
 ) -> TxnOffsetCommitResponse:
-    """Serve one request; an error of the whole request goes to every partition."""
+    """Commit offsets; an error of the whole request goes to every partition."""
     request = context.request
     coordinator = coordinator_of(context.cluster)
     cluster = coordinator.cluster

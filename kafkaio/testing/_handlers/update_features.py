@@ -14,7 +14,12 @@ from kafkaio.protocol.messages.update_features import (
 )
 from kafkaio.testing._broker.cluster import FEATURES, Cluster
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._handler import (
+    RequestContext,
+    handler,
+    right,
+    with_message,
+)
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
@@ -22,24 +27,19 @@ _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
 _WITH_RESULTS: Final = 1
 
 
-@handler(UpdateFeaturesRequest, by_partition=True)
+@handler(
+    UpdateFeaturesRequest,
+    right(Operation.ALTER, ResourceType.CLUSTER, explained=True),
+    refused=with_message,
+    by_partition=True,
+)
 async def handle(
     context: RequestContext[UpdateFeaturesRequest],
 ) -> UpdateFeaturesResponse:
     """Put levels of features in force."""
-    denied = context.rights.denied(Operation.ALTER, ResourceType.CLUSTER)
-    if denied:
-        return UpdateFeaturesResponse(
-            error_code=denied, error_message="Cluster authorization failed."
-        )
     updates = context.request.feature_updates
-    try:
-        for update in updates:
-            _check(context.cluster, update)
-    except Refusal as refusal:
-        return UpdateFeaturesResponse(
-            error_code=refusal.code, error_message=refusal.message
-        )
+    for update in updates:
+        _check(context.cluster, update)
     if not context.request.validate_only:
         for update in updates:
             context.cluster.set_feature(update.feature, update.max_version_level)
