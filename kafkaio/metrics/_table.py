@@ -36,17 +36,15 @@ class Row(NamedTuple):
         labels: the names of the values that ``read`` returns. ``partition`` is a
             `TopicPartition`, of which an exporter uses the topic, and the number if
             the user asked for labels of partitions.
-        amounts: the names of the amounts that ``read`` returns.
-        prometheus: the amount that each metric of Prometheus gets.
-        opentelemetry: the amount that each metric of OpenTelemetry gets.
+        prometheus: the metric of Prometheus that gets each amount; empty for none.
+        opentelemetry: likewise for OpenTelemetry.
         operation: the operation of OpenTelemetry's conventions; empty if it is none.
     """
 
     read: Callable[..., Figures]
     labels: tuple[str, ...]
-    amounts: tuple[str, ...]
-    prometheus: Mapping[str, str]
-    opentelemetry: Mapping[str, str] = {}
+    prometheus: tuple[str, ...]
+    opentelemetry: tuple[str, ...] = ()
     operation: Literal["send", "poll", "commit", ""] = ""
 
 
@@ -89,8 +87,7 @@ EVENTS: Final[Mapping[str, Row]] = {
     "connection_opened": Row(
         lambda node_id, connection_class, host, port: ((node_id,), (1,)),
         ("node",),
-        ("count",),
-        {"connections_opened": "count"},
+        ("connections_opened",),
     ),
     "connection_lost": Row(
         lambda node_id, connection_class, cause: (
@@ -98,8 +95,7 @@ EVENTS: Final[Mapping[str, Row]] = {
             (1,),
         ),
         ("node", "cause"),
-        ("count",),
-        {"connections_lost": "count"},
+        ("connections_lost",),
     ),
     "authenticated": Row(
         lambda node_id, connection_class, mechanism, lifetime, seconds, *, is_renewal: (
@@ -107,8 +103,7 @@ EVENTS: Final[Mapping[str, Row]] = {
             (1, seconds),
         ),
         ("mechanism", "kind", "outcome"),
-        ("count", "seconds"),
-        {"authentications": "count", "authentication_seconds": "seconds"},
+        ("authentications", "authentication_seconds"),
     ),
     "authentication_failed": Row(
         lambda node_id, connection_class, mechanism, error, *, is_renewal: (
@@ -116,41 +111,35 @@ EVENTS: Final[Mapping[str, Row]] = {
             (1,),
         ),
         ("mechanism", "kind", "outcome"),
-        ("count",),
-        {"authentications": "count"},
-        {"failed_authentications": "count"},
+        ("authentications",),
+        ("failed_authentications",),
     ),
     "request_sent": Row(
         lambda api, version, node_id, size: ((api, node_id), (1, size)),
         ("api", "node"),
-        ("count", "size"),
-        {"requests": "count", "request_bytes": "size"},
+        ("requests", "request_bytes"),
     ),
     "request_answered": Row(
         lambda api, version, node_id, seconds, size: ((api, node_id), (seconds, size)),
         ("api", "node"),
-        ("seconds", "size"),
-        {"request_seconds": "seconds", "response_bytes": "size"},
-        {"request": "seconds"},
+        ("request_seconds", "response_bytes"),
+        ("request", ""),
     ),
     "throttled": Row(
         lambda node_id, seconds, api: ((api, node_id), (seconds,)),
         ("api", "node"),
-        ("seconds",),
-        {"throttle_seconds": "seconds"},
+        ("throttle_seconds",),
     ),
     "metadata_updated": Row(
         lambda brokers, topics: ((), (1,)),
         (),
-        ("count",),
-        {"metadata_refreshes": "count"},
+        ("metadata_refreshes",),
     ),
     "retrying": Row(
         lambda what, attempt, delay, cause: ((_class_of(cause),), (1,)),
         ("error",),
-        ("count",),
-        {"retries": "count"},
-        {"retries": "count"},
+        ("retries",),
+        ("retries",),
     ),
     "batch_acknowledged": Row(
         lambda batch: (
@@ -165,117 +154,97 @@ EVENTS: Final[Mapping[str, Row]] = {
             ),
         ),
         ("partition",),
-        ("count", "records", "wire_size", "size", "queue_seconds", "seconds"),
-        {
-            "produced_batches": "count",
-            "produced_records": "records",
-            "produced_bytes": "wire_size",
-            "produced_uncompressed_bytes": "size",
-            "produce_queue_seconds": "queue_seconds",
-            "produce_seconds": "seconds",
-        },
-        {
-            "batches": "count",
-            "sent": "records",
-            "queue": "queue_seconds",
-            "operation": "seconds",
-        },
+        (
+            "produced_batches",
+            "produced_records",
+            "produced_bytes",
+            "produced_uncompressed_bytes",
+            "produce_queue_seconds",
+            "produce_seconds",
+        ),
+        ("batches", "sent", "", "", "queue", "operation"),
         "send",
     ),
     "batch_retried": Row(
         lambda partition, records, attempts, error: ((partition,), (records,)),
         ("partition",),
-        ("records",),
-        {"produce_retried_records": "records"},
+        ("produce_retried_records",),
     ),
     "batch_split": Row(
         lambda partition, records: ((partition,), (1,)),
         ("partition",),
-        ("count",),
-        {"produce_split_batches": "count"},
+        ("produce_split_batches",),
     ),
     "record_failed": Row(
         lambda partition, error, count: ((partition, _class_of(error)), (count,)),
         ("partition", "error"),
-        ("records",),
-        {"produce_failed_records": "records"},
-        {"sent": "records"},
+        ("produce_failed_records",),
+        ("sent",),
         "send",
     ),
     "delivery_lost": Row(
         lambda partition, error, count: ((partition,), (count,)),
         ("partition",),
-        ("records",),
-        {"produce_unawaited_failures": "records"},
+        ("produce_unawaited_failures",),
     ),
     "transaction_step": Row(
         lambda transactional_id, step, seconds: ((step,), (seconds,)),
         ("step",),
-        ("seconds",),
-        {"transaction_seconds": "seconds"},
-        {"transaction": "seconds"},
+        ("transaction_seconds",),
+        ("transaction",),
     ),
     "fetch_answered": Row(
         lambda node_id, seconds, parts: ((node_id, topic_of(parts)), (seconds,)),
         ("node", "topic"),
-        ("seconds",),
-        {"fetch_seconds": "seconds"},
-        {"operation": "seconds"},
+        ("fetch_seconds",),
+        ("operation",),
         "poll",
     ),
     "fetched_part": Row(
         lambda partition, part: ((partition,), part),
         ("partition",),
-        ("records", "size"),
-        {"fetched_records": "records", "fetched_bytes": "size"},
+        ("fetched_records", "fetched_bytes"),
     ),
     "records_handed_out": Row(
         lambda partition, records: ((partition,), (records,)),
         ("partition",),
-        ("records",),
-        {"consumed_records": "records"},
-        {"consumed": "records"},
+        ("consumed_records",),
+        ("consumed",),
         "poll",
     ),
     "offsets_committed": Row(
         lambda offsets, seconds: ((), (len(offsets), seconds)),
         (),
-        ("partitions", "seconds"),
-        {"committed_partitions": "partitions", "commit_seconds": "seconds"},
-        {"operation": "seconds"},
+        ("committed_partitions", "commit_seconds"),
+        ("", "operation"),
         "commit",
     ),
     "commit_failed": Row(
         lambda group, error: ((group,), (1,)),
         ("group",),
-        ("count",),
-        {"failed_commits": "count"},
+        ("failed_commits",),
     ),
     "heartbeat_answered": Row(
         lambda group, seconds: ((group,), (seconds,)),
         ("group",),
-        ("seconds",),
-        {"heartbeat_seconds": "seconds"},
+        ("heartbeat_seconds",),
     ),
     "rebalance_completed": Row(
         lambda group, seconds: ((group,), (seconds,)),
         ("group",),
-        ("seconds",),
-        {"rebalance_seconds": "seconds"},
-        {"rebalance": "seconds"},
+        ("rebalance_seconds",),
+        ("rebalance",),
     ),
     "rebalance_failed": Row(
         lambda group, error: ((group,), (1,)),
         ("group",),
-        ("count",),
-        {"failed_rebalances": "count"},
-        {"failed_rebalances": "count"},
+        ("failed_rebalances",),
+        ("failed_rebalances",),
     ),
     "rebalance": Row(
         lambda state, assigned, revoked, lost: ((), (len(lost),)),
         (),
-        ("lost",),
-        {"lost_partitions": "lost"},
+        ("lost_partitions",),
     ),
 }
 

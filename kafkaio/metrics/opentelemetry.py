@@ -193,16 +193,18 @@ class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
 
     def _make_adders(self, row: Row, labels: Mapping[str, object]) -> Adders:
         found = self._attributes_of(row, labels)
-        adders: list[tuple[Callable[[float], object], int]] = []
-        for key, amount in row.opentelemetry.items():
-            if key in _COUNTED:
-                # Other labels may have the same attributes.
-                key_of = frozenset(found.items())
-                add = self._totals[key].setdefault(key_of, _Total(found)).add
-            else:
-                add = partial(self._histograms[key].record, attributes=found)
-            adders.append((add, row.amounts.index(amount)))
-        return adders
+        return [
+            (self._adder(name, found), index)
+            for index, name in enumerate(row.opentelemetry)
+            if name
+        ]
+
+    def _adder(self, key: str, found: dict[str, Any]) -> Callable[[float], object]:
+        if key not in _COUNTED:
+            return partial(self._histograms[key].record, attributes=found)
+        # Other labels, or another event, may have the same attributes.
+        totals = self._totals[key]
+        return totals.setdefault(frozenset(found.items()), _Total(found)).add
 
     def _attributes_of(self, row: Row, labels: Mapping[str, object]) -> dict[str, Any]:
         facts: dict[str, Any] = {

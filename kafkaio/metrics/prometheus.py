@@ -329,14 +329,12 @@ class PrometheusObserver(MeasuringObserver, exporter="prometheus"):
         self._families.add(self)
 
     def _make_adders(self, row: Row, labels: Mapping[str, object]) -> Adders:
-        families = self._families
         texts = {name: str(value) for name, value in labels.items()}
         texts["client_id"] = self.client_id
-        adders: list[tuple[Callable[[float], object], int]] = []
-        for name, amount in row.prometheus.items():
-            add = families.adder(name, texts)
-            adders.append((add, row.amounts.index(amount)))
-        return adders
+        return [
+            (self._families.adder(name, texts), index)
+            for index, name in enumerate(row.prometheus)
+        ]
 
     def closed(self, kind: str, name: str, source: Observed) -> None:
         """Read its gauges no longer."""
