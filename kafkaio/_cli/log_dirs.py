@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.command import asynchronous, command
-from kafkaio._cli.named import brokers_there, by_name
+from kafkaio._cli.named import brokers_there, by_name, outcomes
 from kafkaio._cli.output import Table
 from kafkaio._cli.session import Session
 from kafkaio._cli.values import partition_row
@@ -43,7 +43,7 @@ async def log_dirs(
     """
     async with session.admin() as admin:
         node_ids = await brokers_there(admin, broker)
-        results = await admin.describe_log_dirs(node_ids, return_errors=True)
+        results = await outcomes(admin.describe_log_dirs(node_ids))
     found = session.good(by_name(results, lambda node: f"broker {node}"))
     documents = [
         _document(node, it, topic)

@@ -10,7 +10,7 @@ import click
 
 from kafkaio._cli.command import DRY_RUN, Group, asynchronous
 from kafkaio._cli.exits import usage
-from kafkaio._cli.named import by_name
+from kafkaio._cli.named import by_name, outcomes
 from kafkaio._cli.output import Table
 from kafkaio._cli.session import Session
 
@@ -109,8 +109,8 @@ async def _alter(
     dry_run: bool,
 ) -> None:
     async with session.admin() as admin:
-        results = await admin.alter_client_quotas(
-            {who: wanted}, validate_only=dry_run, return_errors=True
+        results = await outcomes(
+            admin.alter_client_quotas({who: wanted}, validate_only=dry_run)
         )
     done = session.good(by_name(results, _named))
     _show(session, dict.fromkeys(done, wanted))

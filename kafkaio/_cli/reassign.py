@@ -13,7 +13,7 @@ import click
 
 from kafkaio._cli.command import Group, asynchronous
 from kafkaio._cli.exits import CommandFailed, Exit, usage
-from kafkaio._cli.named import by_name, known_brokers, partition_name
+from kafkaio._cli.named import by_name, known_brokers, outcomes, partition_name
 from kafkaio._cli.output import Table
 from kafkaio._cli.reassignment_files import (
     BadFile,
@@ -186,7 +186,7 @@ async def _start(
     admin: Admin,
     wanted: Mapping[TopicPartition, tuple[int, ...] | None],
 ) -> list[TopicPartition]:
-    results = await admin.alter_partition_reassignments(wanted, return_errors=True)
+    results = await outcomes(admin.alter_partition_reassignments(wanted))
     return list(session.good(by_name(results, partition_name)))
 
 
