@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Hashable, Mapping
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Awaitable, Hashable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
 from kafkaio._dataclass import dataclass
 from kafkaio.errors import AdminErrors, KafkaError
@@ -49,10 +49,13 @@ async def settled(
     try:
         return Settled(dict(await operation), {})
     except AdminErrors as errors:
-        found: Mapping[Any, Any] = errors.results
-        failures = cast("tuple[KafkaError, ...]", errors.exceptions)
+        return _sorted(errors.results, errors.exceptions)
     except KafkaError as error:
+        # Only an error that stands for one item of many names it.
         if error.item is None:
             raise
-        found, failures = error.results, (error,)
-    return Settled(dict(found), {cast("ItemT", it.item): it for it in failures})
+        return _sorted(error.results, [error])
+
+
+def _sorted(found: Mapping[Any, Any], failures: Iterable[Any]) -> Settled[Any, Any]:
+    return Settled(dict(found), {each.item: each for each in failures})
