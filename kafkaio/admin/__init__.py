@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafkaio.admin._admin import Admin, AdminStatistics
+from kafkaio.admin._settled import Settled, settled
 from kafkaio.admin._types import (
     AclBinding,
     AclBindingFilter,
@@ -122,6 +123,7 @@ __all__ = [
     "ScramDeletion",
     "ScramMechanism",
     "ScramUpsertion",
+    "Settled",
     "ShareGroupDescription",
     "ShareGroupMember",
     "ShareOffset",
@@ -135,4 +137,5 @@ __all__ = [
     "TransactionDescription",
     "TransactionListing",
     "TransactionState",
+    "settled",
 ]

@@ -11,7 +11,7 @@ import click
 from kafkaio._cli.shell.command import DRY_RUN, Group, asynchronous
 from kafkaio._cli.shell.session import Session
 from kafkaio._cli.text.exits import usage
-from kafkaio._cli.text.named import by_name
+from kafkaio._cli.text.named import by_name, outcomes
 from kafkaio._cli.text.output import Table
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ async def _alter(
     dry_run: bool,
 ) -> None:
     async with session.admin() as admin:
-        results = await admin.alter_client_quotas(
-            {who: wanted}, validate_only=dry_run, return_errors=True
+        results = await outcomes(
+            admin.alter_client_quotas({who: wanted}, validate_only=dry_run)
         )
     done = session.good(by_name(results, _named))
     _show(session, dict.fromkeys(done, wanted))

@@ -9,7 +9,7 @@ import click
 from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session
 from kafkaio._cli.text.exits import CommandFailed, Exit
-from kafkaio._cli.text.named import by_name
+from kafkaio._cli.text.named import by_name, outcomes
 from kafkaio._cli.text.output import Table
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ async def _names(admin: Admin) -> list[str]:
 
 
 async def _show(session: Session, admin: Admin, names: list[str]) -> None:
-    results = await admin.describe_configs(
-        [_resource(name) for name in names], return_errors=True
+    results = await outcomes(
+        admin.describe_configs([_resource(name) for name in names])
     )
     found = session.good(by_name(results, lambda it: it.name))
     rows = []

@@ -9,7 +9,7 @@ import click
 from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session
 from kafkaio._cli.text.exits import CommandFailed, Exit
-from kafkaio._cli.text.named import by_name, partition_name, partitions_meant
+from kafkaio._cli.text.named import by_name, outcomes, partition_name, partitions_meant
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import partition_row
 from kafkaio.types import TopicPartition
@@ -55,7 +55,7 @@ async def _elect(
     election: str,
     partitions: list[TopicPartition] | None,
 ) -> None:
-    results = await admin.elect_leaders(election, partitions, return_errors=True)
+    results = await outcomes(admin.elect_leaders(election, partitions))
     done = session.good(by_name(results, partition_name))
     rows = [{**partition_row(tp), "elected": new} for tp, new in sorted(done.items())]
     session.show({"elections": rows}, Table(rows, ("topic", "partition", "elected")))

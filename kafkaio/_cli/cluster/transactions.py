@@ -8,7 +8,12 @@ import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session
-from kafkaio._cli.text.named import brokers_there, partition_name, partition_of
+from kafkaio._cli.text.named import (
+    brokers_there,
+    outcomes,
+    partition_name,
+    partition_of,
+)
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import duration_of, partition_row, time_at
 
@@ -80,8 +85,8 @@ async def _list(
 async def _describe(session: Session, transactional_id: tuple[str, ...]) -> None:
     """Describe transactional ids: how far the transaction is, and where it wrote."""
     async with session.admin() as admin:
-        results = await admin.describe_transactions(
-            list(dict.fromkeys(transactional_id)), return_errors=True
+        results = await outcomes(
+            admin.describe_transactions(list(dict.fromkeys(transactional_id)))
         )
     found = session.good(results).values()
     rows = [_described(it) for it in found]
@@ -154,7 +159,7 @@ async def _fence(
     ids = list(dict.fromkeys(transactional_id))
     async with session.admin() as admin:
         session.confirm([f"fence: the producer of {each}" for each in ids], yes=yes)
-        results = await admin.fence_producers(ids, return_errors=True)
+        results = await outcomes(admin.fence_producers(ids))
     _show_fenced(session, session.good(results))
 
 

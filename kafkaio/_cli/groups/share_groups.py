@@ -11,7 +11,7 @@ import click
 from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session
 from kafkaio._cli.text.exits import CommandFailed, Exit
-from kafkaio._cli.text.named import by_name, partition_name, partitions_meant
+from kafkaio._cli.text.named import by_name, outcomes, partition_name, partitions_meant
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import partition_row, time_of
 from kafkaio.types import TopicPartition
@@ -52,7 +52,7 @@ async def _describe(session: Session, group: tuple[str, ...]) -> None:
     """Describe groups and their members."""
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
-        results = await admin.describe_share_groups(names, return_errors=True)
+        results = await outcomes(admin.describe_share_groups(names))
     found = session.good(results).values()
     rows = [row for it in found for row in _member_rows(it)]
     session.show({"groups": [_document(it) for it in found]}, Table(rows, _MEMBERS))
@@ -107,11 +107,11 @@ async def _delete(session: Session, group: tuple[str, ...], *, yes: bool) -> Non
     async with session.admin() as admin:
         # Brokers delete groups of any kind by this request: these have to be shared.
         known = session.good(
-            await admin.describe_share_groups(names, return_errors=True), is_lookup=True
+            await outcomes(admin.describe_share_groups(names)), is_lookup=True
         )
         if known:
             session.confirm([f"delete: share group {name}" for name in known], yes=yes)
-        results = await admin.delete_share_groups(known, return_errors=True)
+        results = await outcomes(admin.delete_share_groups(known))
     rows = [{"group": name} for name in session.good(results)]
     session.show({"groups": rows}, Table(rows, ("group",)))
 
@@ -123,7 +123,7 @@ async def _offsets(session: Session, group: tuple[str, ...]) -> None:
     """Show the first offset that is not finished in each partition, and the lag."""
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
-        results = await admin.list_share_group_offsets(names, return_errors=True)
+        results = await outcomes(admin.list_share_group_offsets(names))
     rows = [
         {"group": name, **partition_row(tp)}
         | {"start_offset": None if it is None else it.start_offset}
@@ -168,9 +168,7 @@ async def _reset(  # noqa: PLR0913 - an argument for each option
         targets = await _targets(session, admin, list(before), moment)
         done: Mapping[TopicPartition, object] = targets
         if execute:
-            results = await admin.alter_share_group_offsets(
-                group, targets, return_errors=True
-            )
+            results = await outcomes(admin.alter_share_group_offsets(group, targets))
             done = session.good(by_name(results, partition_name))
     rows = [
         {**partition_row(tp), "before": before[tp], "after": targets[tp]}
@@ -201,9 +199,7 @@ async def _targets(
     moment: Literal["earliest", "latest"] | datetime,
 ) -> dict[TopicPartition, int]:
     """The offsets at a moment; the end, where there is no record after it."""
-    results = await admin.list_offsets(
-        dict.fromkeys(partitions, moment), return_errors=True
-    )
+    results = await outcomes(admin.list_offsets(dict.fromkeys(partitions, moment)))
     found = session.good(by_name(results, partition_name), is_lookup=True)
     without = [tp for tp, it in found.items() if it is None]
     ends = await admin.list_offsets(dict.fromkeys(without, "latest"))

@@ -21,7 +21,7 @@ from kafkaio._cli.reassignment.plan import Impossible, moved_replicas, plan
 from kafkaio._cli.shell.command import Group, asynchronous
 from kafkaio._cli.shell.session import Session
 from kafkaio._cli.text.exits import CommandFailed, Exit, usage
-from kafkaio._cli.text.named import by_name, known_brokers, partition_name
+from kafkaio._cli.text.named import by_name, known_brokers, outcomes, partition_name
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.sizes import BadSize, size_of
 from kafkaio._cli.text.source import text_of
@@ -186,7 +186,7 @@ async def _start(
     admin: Admin,
     wanted: Mapping[TopicPartition, tuple[int, ...] | None],
 ) -> list[TopicPartition]:
-    results = await admin.alter_partition_reassignments(wanted, return_errors=True)
+    results = await outcomes(admin.alter_partition_reassignments(wanted))
     return list(session.good(by_name(results, partition_name)))
 
 

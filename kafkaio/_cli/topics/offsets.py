@@ -10,6 +10,7 @@ import click
 from kafkaio._cli.shell.command import asynchronous, command
 from kafkaio._cli.shell.completion import complete_topics
 from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.named import outcomes
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import (
     chosen,
@@ -61,12 +62,15 @@ async def offsets(
         rows = []
         for text, moment in moments.items():
             asked: Any = dict.fromkeys(wanted, moment)
-            found = await admin.list_offsets(
-                asked,
-                isolation_level=(
-                    "read_committed" if more["read_committed"] else "read_uncommitted"
-                ),
-                return_errors=True,
+            found = await outcomes(
+                admin.list_offsets(
+                    asked,
+                    isolation_level=(
+                        "read_committed"
+                        if more["read_committed"]
+                        else "read_uncommitted"
+                    ),
+                )
             )
             rows += [
                 {
@@ -117,7 +121,7 @@ async def partitions_of(
             else:
                 numbers[name] = [*before, *given]
     described = session.good(
-        await admin.describe_topics(numbers, return_errors=True), is_lookup=True
+        await outcomes(admin.describe_topics(numbers)), is_lookup=True
     )
     return [
         TopicPartition(each.name, number)
@@ -138,11 +142,11 @@ async def ends_of(
         for each in topic.partitions
     ]
     starts = session.good(
-        await admin.list_offsets(dict.fromkeys(wanted, "earliest"), return_errors=True),
+        await outcomes(admin.list_offsets(dict.fromkeys(wanted, "earliest"))),
         is_lookup=True,
     )
     ends = session.good(
-        await admin.list_offsets(dict.fromkeys(starts, "latest"), return_errors=True)
+        await outcomes(admin.list_offsets(dict.fromkeys(starts, "latest")))
     )
     rows = []
     for partition, end in ends.items():

@@ -15,9 +15,9 @@ from kafkaio.protocol.messages.describe_quorum import (
     DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseTopicData,
     Listener,
+    Node as Voter,
     ReplicaState,
 )
-from kafkaio.protocol.messages.describe_quorum import Node as Voter
 from kafkaio.testing._broker.cluster import Cluster
 from kafkaio.testing._broker.node import Node
 from kafkaio.testing._handlers._handler import (

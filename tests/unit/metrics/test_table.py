@@ -10,8 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observer, observes
 from kafkaio.metrics._semconv import METRICS
-from kafkaio.metrics._table import EVENTS as ROWS
-from kafkaio.metrics._table import WITHOUT_METRIC, topic_of
+from kafkaio.metrics._table import EVENTS as ROWS, WITHOUT_METRIC, topic_of
 from kafkaio.metrics.opentelemetry import OpenTelemetryObserver
 from kafkaio.metrics.prometheus import COUNTERS, HISTOGRAMS, PrometheusObserver
 from kafkaio.types import TopicPartition

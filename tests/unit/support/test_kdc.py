@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from kafkaio.testing.kafka._kdc import Kdc
 
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._embedded import EmbeddedCluster
 from kafkaio.testing.kafka._guard import Guard
-from kafkaio.testing.kafka._kdc import Kdc
 from kafkaio.testing.kafka._launcher import Launcher
 from kafkaio.testing.kafka._nodes import Node
 from kafkaio.testing.kafka._options import ClusterOptions

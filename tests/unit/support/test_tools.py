@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from kafkaio.testing.kafka._tools import run_program
 
 
