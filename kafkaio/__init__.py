@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     from kafkaio._records._impl import ACCELERATED as accelerated
     from kafkaio._records._impl import Record
     from kafkaio._runtime.observer import Observer
+    from kafkaio._transactional import TransactionalConsumer
     from kafkaio.admin import (
         AclBinding,
         AclBindingFilter,
@@ -323,6 +324,7 @@ __all__ = [
     "TransactionListing",
     "TransactionOutcome",
     "TransactionState",
+    "TransactionalConsumer",
     "UnknownTopicOrPartition",
     "UnsupportedVersion",
     "UsageError",
@@ -441,6 +443,7 @@ _HOMES = {
     "TableDelivery": ("kafkaio._producer", "TableDelivery"),
     "Transaction": ("kafkaio._producer", "Transaction"),
     "TransactionOutcome": ("kafkaio._producer", "TransactionOutcome"),
+    "TransactionalConsumer": ("kafkaio._transactional", "TransactionalConsumer"),
     "exactly_once": ("kafkaio._exactly_once", "exactly_once"),
     "messages": ("kafkaio.protocol.messages", ""),
     "ErrorCode": ("kafkaio.protocol._error_codes", "ErrorCode"),

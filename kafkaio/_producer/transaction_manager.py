@@ -66,7 +66,6 @@ from kafkaio._machines.transaction import (
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.outcomes import forgotten, in_doubt
-from kafkaio._producer.ports import ConsumerInTransaction, GroupOffsets
 from kafkaio._producer.repeating import (
     ASK_AGAIN,
     END_TV2,
@@ -83,6 +82,7 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.supervisor import Child, start_detached
 from kafkaio._runtime.timer import Timer
+from kafkaio._transactional import GroupOffsetsPort, JoinedConsumerPort
 from kafkaio.errors import (
     ClosedError,
     CommitFailed,
@@ -217,7 +217,7 @@ class Run:
         self.outcome: TransactionOutcome | None = None
         self.cause: KafkaError | None = None
         self.reason: str = ""
-        self.consumer: ConsumerInTransaction | None = None
+        self.consumer: JoinedConsumerPort | None = None
         self.on_closed: Callable[[], None] = on_closed
         self.is_detached: bool = False
         self.ended: Broadcast = Broadcast()
@@ -230,7 +230,7 @@ class Run:
         # Commits of offsets under way, and those that were accepted.
         self.commits: int = 0
         self.is_commit_lost: bool = False
-        self.offsets: list[GroupOffsets] = []
+        self.offsets: list[GroupOffsetsPort] = []
 
 
 class TransactionManager:
@@ -951,7 +951,7 @@ class TransactionManager:
         else:
             self._start_rewind(run, consumer)
 
-    def _start_rewind(self, run: Run, consumer: ConsumerInTransaction) -> None:
+    def _start_rewind(self, run: Run, consumer: JoinedConsumerPort) -> None:
         async def rewind() -> None:
             try:
                 is_unknown = run.outcome is TransactionOutcome.UNKNOWN
@@ -1458,7 +1458,7 @@ class TransactionManager:
 
     # ---- offsets ---------------------------------------------------------------------
 
-    async def commit_offsets(self, run: Run, offsets: GroupOffsets) -> None:
+    async def commit_offsets(self, run: Run, offsets: GroupOffsetsPort) -> None:
         """Commit the offsets of a group with the run.
 
         If the call is cancelled after the request was sent, the run is doomed.
@@ -1512,7 +1512,7 @@ class TransactionManager:
         self,
         run: Run,
         rpc: CoordinatorRpc,
-        offsets: GroupOffsets,
+        offsets: GroupOffsetsPort,
         unanswered: Unanswered,
     ) -> None:
         # In the order of the calls: in a transaction the last one counts.
@@ -1526,7 +1526,7 @@ class TransactionManager:
             await self._commit_offsets(run, rpc, offsets, unanswered)
 
     async def _check_fencing(
-        self, run: Run, rpc: CoordinatorRpc, offsets: GroupOffsets
+        self, run: Run, rpc: CoordinatorRpc, offsets: GroupOffsetsPort
     ) -> None:
         # Without a member there is nothing to check. But from here on the coordinator
         # counts as knowing the transaction: a call that is cancelled while it looks for
@@ -1616,7 +1616,7 @@ class TransactionManager:
         self,
         run: Run,
         rpc: CoordinatorRpc,
-        offsets: GroupOffsets,
+        offsets: GroupOffsetsPort,
         unanswered: Unanswered,
     ) -> None:
         machine = self._machine
@@ -1661,7 +1661,7 @@ class TransactionManager:
     def _may_pass(
         self,
         rpc: CoordinatorRpc,
-        offsets: GroupOffsets,
+        offsets: GroupOffsetsPort,
         code: int,
         place: GroupMetadata,
     ) -> KafkaError:
@@ -1683,7 +1683,7 @@ class TransactionManager:
     def _check_topics(
         self,
         answer: TxnOffsetCommitResponse,
-        offsets: GroupOffsets,
+        offsets: GroupOffsetsPort,
         doubt: Doubt,
     ) -> None:
         """Raise if the group's coordinator does not know a topic, and will not soon.

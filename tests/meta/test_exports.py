@@ -16,7 +16,7 @@ OTHERS = {
     *("Consumer", "Batch", "Poll", "Observer", "ErrorCode", "accelerated", "messages"),
     *("Assigned", "RevokeRequested", "Revoked", "Lost"),
     *("DeadLetter", "Lane", "Retry", "exactly_once"),
-    *("Transaction", "TransactionOutcome"),
+    *("Transaction", "TransactionOutcome", "TransactionalConsumer"),
     *("Assignor", "Layout", "Subscription"),
     *("OffsetStore", "DualOffsetStore", "FileOffsetStore"),
     *("KafkaOffsetStore", "SQLiteOffsetStore", "ZooKeeperOffsetStore"),
