@@ -75,7 +75,7 @@ TransactionT = TypeVar("TransactionT", bound=TransactionAtWork)
 TransactionT_co = TypeVar("TransactionT_co", bound=TransactionAtWork, covariant=True)
 
 
-class ProducerState(Protocol):
+class ProducerLifePort(Protocol):
     """A snapshot of a producer."""
 
     @property
@@ -93,7 +93,7 @@ class TransactionalProducer(Protocol[TransactionT_co]):
         """Return a transaction that works on a consumer's records."""
         ...
 
-    def statistics(self) -> ProducerState:
+    def statistics(self) -> ProducerLifePort:
         """Return a snapshot."""
         ...
 
