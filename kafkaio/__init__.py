@@ -48,6 +48,7 @@ __all__, __getattr__, __dir__ = lazy(
             *("TableDelivery", "Transaction", "TransactionOutcome"),
         ),
         "kafkaio._records._impl": ("Places", "Record", "accelerated"),
+        "kafkaio._transactional": ("TransactionalConsumer",),
         "kafkaio._runtime.observer": (
             *("AcknowledgedBatch", "FetchedPart", "Observed", "Observer"),
         ),

@@ -93,6 +93,7 @@ from kafkaio._runtime.observer import (
     Observed as Observed,
     Observer as Observer,
 )
+from kafkaio._transactional import TransactionalConsumer as TransactionalConsumer
 from kafkaio._version import (
     __version__ as __version__,
 )

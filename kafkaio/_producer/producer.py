@@ -42,7 +42,6 @@ from kafkaio._producer.bulk import TableArguments, TableDelivery
 from kafkaio._producer.delivery import Delivery, settled, waiting_at
 from kafkaio._producer.intake import TURN_BYTES, Intake
 from kafkaio._producer.lost import LostRecords
-from kafkaio._producer.ports import TransactionalConsumer
 from kafkaio._producer.sender import Sender
 from kafkaio._public import public
 from kafkaio._records._impl import OpenBatches, open_batch_first
@@ -50,6 +49,7 @@ from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
 from kafkaio._runtime.clock import now, roll, wall_clock
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle, State, weakly
+from kafkaio._transactional import TransactionalConsumer
 from kafkaio.errors import (
     ArgumentTypeError,
     ClosedError,

@@ -1,19 +1,21 @@
 """What a transaction of a producer needs of a consumer.
 
-A producer never imports the consumer: `kafkaio.Consumer` has the two methods of
-`TransactionalConsumer`, and a transaction uses nothing else of it.
+Producer and consumer do not import each other, not for types either (ADR 21, ADR 49).
+They meet here, in a layer below both: `kafkaio.Consumer` is a `TransactionalConsumer`,
+and a transaction uses nothing else of it.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from kafkaio.errors import KafkaError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 
-class GroupOffsets(Protocol):
+class GroupOffsetsPort(Protocol):
     """Offsets that a transaction commits for the group of one consumer."""
 
     @property
@@ -63,14 +65,14 @@ class GroupOffsets(Protocol):
         ...
 
 
-class ConsumerInTransaction(Protocol):
+class JoinedConsumerPort(Protocol):
     """A consumer whose records one transaction works on, from its begin to its end.
 
     No partition is revoked while the transaction works on its records, that is, from
     the first record handed out until `end` or `rewind`.
     """
 
-    def handed_out(self) -> GroupOffsets | None:
+    def handed_out(self) -> GroupOffsetsPort | None:
         """What was handed out and is not committed; None if there is nothing.
 
         Raises:
@@ -104,35 +106,54 @@ class ConsumerInTransaction(Protocol):
         ...
 
 
-@runtime_checkable
-class TransactionalConsumer(Protocol):
-    """A consumer, as far as transactions need it."""
+class TransactionalConsumer(ABC):
+    """A consumer whose records a transaction can work on: a `kafkaio.Consumer`.
 
-    def offsets_in_transaction(self, what: object = None) -> GroupOffsets | None:
-        """What ``commit(what)`` would commit, for a transaction; None for nothing.
+    `Producer.transaction` and `Transaction.commit_offsets` take one. It is the part of
+    `kafkaio.Consumer` that a producer knows, and it has no public methods: a program
+    that only produces does not load the consumer. Programs do not derive from it.
+    """
+
+    @abstractmethod
+    def _offsets_in_transaction(self, what: object = None) -> GroupOffsetsPort | None:
+        """Return what ``commit(what)`` would commit; None if there is nothing.
+
+        Args:
+            what: as for `Consumer.commit`; None for all that was handed out so far.
 
         Raises:
             UsageError: the consumer commits automatically, keeps its offsets outside
-                Kafka, or has no group.
+                Kafka, or has no group; or as in `Consumer.commit`.
             PartitionLost: a partition is not assigned (any more).
+            ArgumentTypeError: ``what`` cannot be committed.
+            ArgumentValueError: an offset is negative.
+            ClosedError: the consumer is not running.
         """
-        ...
 
-    def join_transaction(
+    @abstractmethod
+    def _join_transaction(
         self,
         on_revoke: Callable[[], None],
         on_lost: Callable[[KafkaError], None],
-    ) -> ConsumerInTransaction:
-        """Begin to hold what is handed out, for one transaction.
+    ) -> JoinedConsumerPort:
+        """Hold what is handed out from now on, for one transaction.
+
+        A partition is held from the first record that is handed out until the
+        transaction has ended, or until the group's deadline. What was handed out before
+        and is not finished is held as well. Until then, `Consumer.commit` of such a
+        partition raises UsageError. A task that closes the consumer thereby leaves the
+        transaction that it began.
 
         Args:
             on_revoke: called, perhaps within this call, when a partition that the
                 transaction works on is to be revoked: the transaction should end soon.
-            on_lost: called, perhaps within this call, when such a partition was lost:
-                its offsets cannot be committed any more.
+                With ``io_thread`` it is called a little later, in the user's event
+                loop, and so is the other one.
+            on_lost: called, perhaps within this call, with a `PartitionLost` when such
+                a partition was lost: its offsets cannot be committed any more.
 
         Raises:
-            UsageError: as `offsets_in_transaction`; or another transaction has the
+            UsageError: as `_offsets_in_transaction`; or another transaction has the
                 consumer.
+            ClosedError: the consumer is not running.
         """
-        ...
