@@ -135,7 +135,7 @@ def offset_of(offset: object) -> OffsetAndMetadata:
         or not _is_int(where.leader_epoch)
     ):
         raise ArgumentTypeError(
-            f"{offset!r} is not an offset: give an int, or an OffsetAndMetadata of an int"
+            f"{offset!r} is not an offset: give an int or an OffsetAndMetadata"
         )
     return where
 
