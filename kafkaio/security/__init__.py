@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         JwtBearer,
         MskToken,
         SignedAssertion,
+        TokenEndpointOptions,
         UnsecuredToken,
     )
 
@@ -30,6 +31,7 @@ __all__ = [
     "MskToken",
     "SignedAssertion",
     "Token",
+    "TokenEndpointOptions",
     "UnsecuredToken",
 ]
 

@@ -26,7 +26,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -64,6 +64,26 @@ _MSK_MODULE: Final = "aws_msk_iam_sasl_signer"
 Assertion = str | os.PathLike[str] | Callable[[], Awaitable[str]]
 
 
+class TokenEndpointOptions(TypedDict, total=False):
+    """The keyword arguments that every provider with a token endpoint takes.
+
+    Attributes:
+        scope: the scopes to ask for, with spaces between them.
+        extensions: the SASL extensions of the tokens (RFC 7628).
+        ca_file: certificates to trust, in PEM; None, the default, for those of the
+            system.
+        timeout: the seconds for one token, with all attempts; 10 by default.
+        allow_http: whether ``http`` to another machine is allowed. Everybody on the way
+            can read the secret and the token.
+    """
+
+    scope: str
+    extensions: Mapping[str, str] | None
+    ca_file: str | os.PathLike[str] | None
+    timeout: float
+    allow_http: bool
+
+
 class ClientCredentials:
     """Gets tokens by the client's id and secret (RFC 6749, 4.4; KIP-768).
 
@@ -75,40 +95,24 @@ class ClientCredentials:
         token_url: the token endpoint. ``https``, or ``http`` to this machine.
         client_id: the client's id.
         client_secret: the client's secret.
-        scope: the scopes to ask for, with spaces between them.
-        extensions: the SASL extensions of the tokens (RFC 7628).
-        ca_file: certificates to trust, in PEM; None for those of the system.
-        timeout: the seconds for one token, with all attempts.
-        allow_http: whether ``http`` to another machine is allowed. Everybody on the way
-            can read the secret and the token.
+        endpoint: ``scope``, ``extensions``, ``ca_file``, ``timeout`` and
+            ``allow_http``; see `TokenEndpointOptions`.
 
     Raises:
         ConfigurationError: an argument cannot be used, or the extra ``oauth`` is not
             installed.
     """
 
-    def __init__(  # noqa: PLR0913 - each of them is an option of its own
+    def __init__(
         self,
         token_url: str,
         client_id: str,
         client_secret: str,
-        *,
-        scope: str = "",
-        extensions: Mapping[str, str] | None = None,
-        ca_file: str | os.PathLike[str] | None = None,
-        timeout: float = 10.0,
-        allow_http: bool = False,
+        **endpoint: Unpack[TokenEndpointOptions],
     ) -> None:
         if not client_id or not client_secret:
             raise ConfigurationError("client_id and client_secret may not be empty")
-        self._endpoint = _Endpoint(
-            token_url,
-            scope=scope,
-            extensions=extensions,
-            ca_file=ca_file,
-            timeout=timeout,
-            allow_http=allow_http,
-        )
+        self._endpoint = _Endpoint(token_url, **endpoint)
         self._client_id = client_id
         self._client_secret = client_secret
 
@@ -135,33 +139,22 @@ class JwtBearer:
     """Exchanges a signed JWT for tokens (RFC 7523, 2.1; KIP-1139).
 
     Args:
-        token_url: as in `ClientCredentials`, as are the arguments not named here.
+        token_url: as in `ClientCredentials`, as is ``endpoint``.
         assertion: a file with the JWT, which is read for each token, or an async
             callable that returns one.
+        endpoint: keyword arguments.
 
     Raises:
         ConfigurationError: as in `ClientCredentials`.
     """
 
-    def __init__(  # noqa: PLR0913 - each of them is an option of its own
+    def __init__(
         self,
         token_url: str,
         assertion: Assertion,
-        *,
-        scope: str = "",
-        extensions: Mapping[str, str] | None = None,
-        ca_file: str | os.PathLike[str] | None = None,
-        timeout: float = 10.0,
-        allow_http: bool = False,
+        **endpoint: Unpack[TokenEndpointOptions],
     ) -> None:
-        self._endpoint = _Endpoint(
-            token_url,
-            scope=scope,
-            extensions=extensions,
-            ca_file=ca_file,
-            timeout=timeout,
-            allow_http=allow_http,
-        )
+        self._endpoint = _Endpoint(token_url, **endpoint)
         self._assertion = assertion
 
     def __repr__(self) -> str:
@@ -184,36 +177,25 @@ class ClientAssertion:
     """Gets tokens by the client's id and a signed JWT (RFC 7523, 2.2; KIP-1258).
 
     Args:
-        token_url: as in `ClientCredentials`, as are the arguments not named here.
+        token_url: as in `ClientCredentials`, as is ``endpoint``.
         client_id: the client's id.
         assertion: as in `JwtBearer`.
+        endpoint: keyword arguments.
 
     Raises:
         ConfigurationError: as in `ClientCredentials`.
     """
 
-    def __init__(  # noqa: PLR0913 - each of them is an option of its own
+    def __init__(
         self,
         token_url: str,
         client_id: str,
         assertion: Assertion,
-        *,
-        scope: str = "",
-        extensions: Mapping[str, str] | None = None,
-        ca_file: str | os.PathLike[str] | None = None,
-        timeout: float = 10.0,
-        allow_http: bool = False,
+        **endpoint: Unpack[TokenEndpointOptions],
     ) -> None:
         if not client_id:
             raise ConfigurationError("client_id may not be empty")
-        self._endpoint = _Endpoint(
-            token_url,
-            scope=scope,
-            extensions=extensions,
-            ca_file=ca_file,
-            timeout=timeout,
-            allow_http=allow_http,
-        )
+        self._endpoint = _Endpoint(token_url, **endpoint)
         self._client_id = client_id
         self._assertion = assertion
 
@@ -557,7 +539,10 @@ def provider_for(request: TokenRequest) -> TokenProvider:
         return UnsecuredToken(request.principal, seconds=request.lifetime)
     if request.msk is not None:
         return _msk_for(request.msk)
-    more: _More = {"scope": request.scope, "extensions": dict(request.extensions)}
+    more: TokenEndpointOptions = {
+        "scope": request.scope,
+        "extensions": dict(request.extensions),
+    }
     if request.kind == "client credentials":
         secret = request.client_secret
         return ClientCredentials(request.url, request.client_id, secret, **more)
@@ -590,11 +575,6 @@ def _msk_for(facts: MskFacts) -> MskToken:
         sts_region=facts.sts_region or None,
         logs_identity=facts.logs_identity,
     )
-
-
-class _More(TypedDict):
-    scope: str
-    extensions: Mapping[str, str]
 
 
 def _assertion_for(facts: AssertionFacts) -> Assertion:
@@ -676,11 +656,11 @@ class _Endpoint:
         self,
         url: str,
         *,
-        scope: str,
-        extensions: Mapping[str, str] | None,
-        ca_file: str | os.PathLike[str] | None,
-        timeout: float,
-        allow_http: bool,
+        scope: str = "",
+        extensions: Mapping[str, str] | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        timeout: float = 10.0,
+        allow_http: bool = False,
     ) -> None:
         self._url = url
         self._scope = {"scope": scope.strip()} if scope.strip() else {}
