@@ -99,6 +99,24 @@ class VersionName:
         return transactional_id(self.prefix, self.app, task)
 
 
+async def fence(client: Client, ids: Sequence[str], timeout: float) -> None:
+    """Abort the open transactions of transactional ids, and fence their producers.
+
+    Args:
+        client: a started client.
+        ids: the transactional ids.
+        timeout: seconds for all of it.
+
+    Raises:
+        KafkaError: not all of them are known to be aborted.
+    """
+    from kafkaio.admin import Admin  # most runs end without it
+
+    with one_of_many():
+        async with Admin(client) as admin:
+            await admin.fence_producers(ids, timeout=timeout)
+
+
 class VersionWrite:
     """The end of a run, in its driver.
 
@@ -172,14 +190,9 @@ class VersionWrite:
         await self._fence(sorted(held))
 
     async def _fence(self, tasks: Sequence[int]) -> None:
-        if not tasks:
-            return
-        from kafkaio.admin import Admin
-
-        ids = [self._name.id_of(task) for task in tasks]
-        with one_of_many():
-            async with Admin(self._client) as admin:
-                await admin.fence_producers(ids, timeout=_FENCE_TIMEOUT)
+        if tasks:
+            ids = [self._name.id_of(task) for task in tasks]
+            await fence(self._client, ids, _FENCE_TIMEOUT)
 
     async def _decided(self, reports: Mapping[int, Report]) -> AppState:
         """Fence what other runs have open; return the markers after that."""

@@ -300,8 +300,8 @@ class _Sink:
 
         ids = [transactional_id(prefix, app, task) for task in unknown]
         try:
-            runtime.run(self._fence(ids))
-        except (KafkaError, ExceptionGroup) as error:
+            runtime.run(self._end_open(ids))
+        except KafkaError as error:
             # The query has failed for another reason, which this must not hide.
             _log.warning("transactions of %s were not ended: %s", ", ".join(ids), error)
 
@@ -357,15 +357,14 @@ class _Sink:
         result = await attempt.run(chosen, put)
         return TaskDone.of(name, self.run, result)
 
-    async def _fence(self, ids: Sequence[str]) -> None:
+    async def _end_open(self, ids: Sequence[str]) -> None:
+        from kafkaio.spark._judgement import fence
+
         began = time.monotonic()
         most_ms = round(_ABORT_TIMEOUT * 1000)
         client = await runtime.client(self.options.client_config(most_ms=most_ms))
-        from kafkaio.admin import Admin
-
-        async with Admin(client) as admin:
-            left = max(0.001, began + _ABORT_TIMEOUT - time.monotonic())
-            await admin.fence_producers(ids, timeout=left)
+        left = max(0.001, began + _ABORT_TIMEOUT - time.monotonic())
+        await fence(client, ids, left)
 
 
 def _query_id(checkpoint: str | None) -> str | None:
