@@ -44,7 +44,7 @@ class _TopicBatches:
         self.sticky_taken = 0
 
 
-class Places:
+class RowReceipts:
     """Where rows of a table went: the receipt of each, and its index there.
 
     Args:
@@ -311,7 +311,7 @@ class OpenBatches:
         partition: int | None,
         rows: Rows,
         start: int,
-        places: Places,
+        places: RowReceipts,
         most: int,
         end: int = -1,
     ) -> int:
@@ -388,7 +388,7 @@ class OpenBatches:
         return size if size <= self._largest else -1
 
 
-class _HasIntake(Protocol):
+class _IntakePort(Protocol):
     _direct: OpenBatches | None
 
 
@@ -406,7 +406,7 @@ def open_batch_first(method: EnqueueT) -> EnqueueT:
 
     @wraps(method)
     def enqueue_nowait(  # noqa: PLR0913 - as the method has them
-        self: _HasIntake,
+        self: _IntakePort,
         topic: object,
         value: object,
         *,

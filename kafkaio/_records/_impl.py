@@ -40,7 +40,7 @@ ACCELERATED: bool = _is_compiled_wanted(
 
 if TYPE_CHECKING or not ACCELERATED:
     from kafkaio._records._append import OpenBatches as OpenBatches
-    from kafkaio._records._append import Places as Places
+    from kafkaio._records._append import RowReceipts as RowReceipts
     from kafkaio._records._append import open_batch_first as open_batch_first
     from kafkaio._records._columns import (
         ColumnsBuilder as ColumnsBuilder,
@@ -96,9 +96,6 @@ else:
         OpenBatches as OpenBatches,
     )
     from kafkaio._records._speedups import (
-        Places as Places,
-    )
-    from kafkaio._records._speedups import (
         Receipt as Receipt,
     )
     from kafkaio._records._speedups import (
@@ -112,6 +109,9 @@ else:
     )
     from kafkaio._records._speedups import (
         RecordWriter as RecordWriter,
+    )
+    from kafkaio._records._speedups import (
+        RowReceipts as RowReceipts,
     )
     from kafkaio._records._speedups import (
         Rows as Rows,

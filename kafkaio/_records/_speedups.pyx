@@ -56,7 +56,7 @@ from kafkaio.types import TimestampType, TopicPartition
 __all__ = [
     "Delivery",
     "OpenBatches",
-    "Places",
+    "RowReceipts",
     "Receipt",
     "BatchHeader",
     "ColumnsBuilder",

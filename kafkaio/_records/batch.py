@@ -50,6 +50,9 @@ from kafkaio._records._layout import (
     Columns as Columns,
 )
 from kafkaio._records._layout import (
+    DecodedColumns as DecodedColumns,
+)
+from kafkaio._records._layout import (
     Destinations as Destinations,
 )
 from kafkaio._records._layout import (
@@ -57,9 +60,6 @@ from kafkaio._records._layout import (
 )
 from kafkaio._records._layout import (
     HeaderView as HeaderView,
-)
-from kafkaio._records._layout import (
-    Wanted as Wanted,
 )
 from kafkaio._records.builder import (
     BatchBuilder as BatchBuilder,

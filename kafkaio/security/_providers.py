@@ -623,7 +623,7 @@ class _Form:
         )
 
 
-class _Answer:
+class _TokenAnswer:
     """A status and a body; without a status, why there is none."""
 
     __slots__ = ("body", "may_retry", "problem", "status")
@@ -688,7 +688,7 @@ class _Endpoint:
             AuthenticationError: there is none within the time limit.
         """
         limit = asyncio.timeout(self._timeout)
-        last = _Answer(problem="it does not answer")
+        last = _TokenAnswer(problem="it does not answer")
         sent: _Form | None = None
         began, attempt = wall_ms() / 1000, 0
         try:
@@ -716,7 +716,7 @@ class _Endpoint:
             raise no_token(f"{self.url}: {reason}", reason)
         return self._token(last, began)
 
-    async def _post(self, form: _Form) -> _Answer:
+    async def _post(self, form: _Form) -> _TokenAnswer:
         """Send the form once; every failure is an answer, too."""
         httpx = _httpx()
         try:
@@ -742,9 +742,9 @@ class _Endpoint:
         except httpx.TransportError as error:
             text = f"{type(error).__name__}: {error}"
             is_final = "CERTIFICATE_VERIFY_FAILED" in text
-            return _Answer(problem=text, may_retry=not is_final)
+            return _TokenAnswer(problem=text, may_retry=not is_final)
         except ConfigurationError as error:
-            return _Answer(problem=str(error))
+            return _TokenAnswer(problem=str(error))
 
     def _context(self) -> ssl.SSLContext:
         # For each token: the file is replaced when certificates end.
@@ -755,7 +755,7 @@ class _Endpoint:
             what = shown_path("ca_file", self._ca_file or "")
             raise ConfigurationError(f"{what}: {reason}") from None
 
-    def _token(self, answer: _Answer, began: float) -> Token:
+    def _token(self, answer: _TokenAnswer, began: float) -> Token:
         given = _object(answer.body)
         value = None if given is None else given.get("access_token")
         problem = ""
@@ -790,16 +790,16 @@ class _Endpoint:
         )
 
 
-async def _read(response: httpx.Response) -> _Answer:
+async def _read(response: httpx.Response) -> _TokenAnswer:
     """Read an answer, or refuse one that does not end."""
     body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk
         if len(body) > _MAX_BYTES:
-            return _Answer(problem=f"the answer has more than {_MAX_BYTES} bytes")
+            return _TokenAnswer(problem=f"the answer has more than {_MAX_BYTES} bytes")
     status = response.status_code
     is_busy = status == _TOO_MANY_REQUESTS or status >= _SERVER_ERROR
-    return _Answer(status, bytes(body), may_retry=is_busy)
+    return _TokenAnswer(status, bytes(body), may_retry=is_busy)
 
 
 def _httpx() -> ModuleType:
@@ -835,7 +835,7 @@ def _check_url(url: str, *, allow_http: bool) -> bool:
     return parts.scheme == "https"
 
 
-def _reason(answer: _Answer, form: _Form | None) -> str:
+def _reason(answer: _TokenAnswer, form: _Form | None) -> str:
     """Why an answer is no success; empty for one that is."""
     if answer.problem or answer.status == 200:
         text = answer.problem

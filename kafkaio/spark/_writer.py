@@ -37,7 +37,7 @@ from kafkaio._dataclass import dataclass
 from kafkaio.errors import KafkaError, UsageError
 from kafkaio.spark import _runtime as runtime
 from kafkaio.spark._errors import explained, plainly
-from kafkaio.spark._marker_state import Outcome, Report
+from kafkaio.spark._marker_state import Outcome, TaskReport
 from kafkaio.spark._options import WriteOptions
 from kafkaio.spark._rows import RowColumns, pulled, write_rows
 from kafkaio.spark._shipping import shipped
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kafkaio._producer.detached import DetachedTransaction
     from kafkaio.spark._exactly_once import TaskName, TaskResult
     from kafkaio.spark._judgement import VersionWrite
-    from kafkaio.spark._marker_stores import MarkerStore
+    from kafkaio.spark._marker_stores import MarkerStorePort
 
 _log = logging.getLogger("kafkaio.spark")
 
@@ -81,14 +81,14 @@ class TaskDone(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not fol
     is_skipped: bool = False
     version: int = -1
     run: str = ""
-    report: Report | None = None
+    report: TaskReport | None = None
     held: DetachedTransaction | None = None
 
     @classmethod
     def of(cls, name: TaskName, run: str, result: TaskResult) -> TaskDone:
         """Make the message of a task that wrote exactly once."""
         held = result.held
-        report = Report(
+        report = TaskReport(
             name.task,
             result.outcome,
             result.found,
@@ -244,7 +244,7 @@ class _Sink:
             runtime.run(self._settle(done, reports))
 
     async def _settle(
-        self, done: Sequence[TaskDone], reports: Sequence[Report]
+        self, done: Sequence[TaskDone], reports: Sequence[TaskReport]
     ) -> None:
         client = await runtime.client(self.options.client_config())
         held = {
@@ -270,7 +270,7 @@ class _Sink:
             is_strict=self.options.fails_on_mismatch,
         )
 
-    async def _markers(self, client: Client) -> MarkerStore:
+    async def _markers(self, client: Client) -> MarkerStorePort:
         from kafkaio.spark._marker_stores import store_of
 
         options = self.options
