@@ -47,7 +47,7 @@ __all__, __getattr__, __dir__ = lazy(
             *("DeliveriesFailed", "Delivery", "Producer", "ProducerStatistics"),
             *("TableDelivery", "Transaction", "TransactionOutcome"),
         ),
-        "kafkaio._records._impl": ("Places", "Record", "accelerated"),
+        "kafkaio._records._impl": ("RowReceipts", "Record", "accelerated"),
         "kafkaio._transactional": ("TransactionalConsumer",),
         "kafkaio._runtime.observer": (
             *("AcknowledgedBatch", "FetchedPart", "Observed", "Observer"),

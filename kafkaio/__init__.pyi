@@ -83,8 +83,8 @@ from kafkaio._producer import (
     TransactionOutcome as TransactionOutcome,
 )
 from kafkaio._records._impl import (
-    Places as Places,
     Record as Record,
+    RowReceipts as RowReceipts,
     accelerated as accelerated,
 )
 from kafkaio._runtime.observer import (
