@@ -78,7 +78,6 @@ def can_contain(options: ClusterOptions) -> bool:
         options.sasl
         or options.tls
         or options.acls
-        or options.jmx
         or options.dynamic_voters
         or options.plugins
         or options.features
@@ -137,7 +136,7 @@ class DockerCluster:
     ):
         if not can_contain(options):
             raise ValueError(
-                "containers have no SASL, TLS, ACLs, JMX, feature levels, ZooKeeper"
+                "containers have no SASL, TLS, ACLs, feature levels, ZooKeeper"
             )
         self.certificates: Certificates | None = None
         self._options = options

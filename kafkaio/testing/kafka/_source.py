@@ -4,7 +4,7 @@ import os
 from typing import Final, NoReturn, Unpack
 
 from kafkaio.testing._security.files import Certificates
-from kafkaio.testing.kafka._cluster import Cluster
+from kafkaio.testing.kafka._cluster import JvmCluster
 from kafkaio.testing.kafka._docker import DockerCluster, can_contain, docker_answers
 from kafkaio.testing.kafka._embedded import EmbeddedCluster
 from kafkaio.testing.kafka._engine import Engine
@@ -122,7 +122,7 @@ def _choose(options: ClusterOptions) -> Engine:
         return ExternalCluster(bootstrap)
     if can_contain(options) and docker_answers():
         return DockerCluster(options)
-    return Cluster(options)
+    return JvmCluster(options)
 
 
 def real_kafka(

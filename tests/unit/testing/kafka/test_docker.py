@@ -167,7 +167,6 @@ def test_brokers_meet_inside_and_clients_come_from_outside() -> None:
         ClusterOptions(sasl=True),
         ClusterOptions(tls=True),
         ClusterOptions(acls=True),
-        ClusterOptions(jmx=True),
         ClusterOptions(features={"group.version": 0}),
         ClusterOptions(version="2.8"),
     ],

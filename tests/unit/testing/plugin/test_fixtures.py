@@ -269,4 +269,5 @@ def test_only_public_fixtures_are_shown(
     assert ours == {
         *("kafka_broker", "kafka_topic", "kafka_topics", "kafka_producer"),
         *("kafka_consumer", "kafka_version", "real_kafka", "real_kafka_cluster"),
+        "real_kafka_source",
     }
