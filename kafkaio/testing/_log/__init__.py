@@ -32,7 +32,7 @@ from kafkaio.testing._log.errors import (
 )
 from kafkaio.testing._log.formats import AbortedTransaction as AbortedTransaction
 from kafkaio.testing._log.formats import ProducerEntry as ProducerEntry
-from kafkaio.testing._log.header import BatchHeader as BatchHeader
+from kafkaio.testing._log.header import LogBatchHeader as LogBatchHeader
 from kafkaio.testing._log.header import read_header as read_header
 from kafkaio.testing._log.log import Appended as Appended
 from kafkaio.testing._log.log import Log as Log
@@ -45,8 +45,8 @@ from kafkaio.testing._log.storage import (
     MemoryStorage as MemoryStorage,
 )
 from kafkaio.testing._log.storage import (
-    Storage as Storage,
+    StoragePort as StoragePort,
 )
 from kafkaio.testing._log.storage import (
-    StoredFile as StoredFile,
+    StoredFilePort as StoredFilePort,
 )

@@ -257,7 +257,7 @@ class AclFilter:
         return self.name == acl.name
 
 
-class Acls:
+class AclStore:
     """The ACLs of a cluster; decides who may do what.
 
     Args:

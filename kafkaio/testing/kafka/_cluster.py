@@ -19,9 +19,9 @@ from kafkaio.testing.kafka._properties import (
     CONTROLLER,
     PLAINTEXT,
     SASL_LISTENERS,
+    BrokerTlsFiles,
     Plan,
     Properties,
-    Tls,
     server_properties,
     spell,
 )
@@ -70,7 +70,7 @@ class JvmCluster:
             options.release, options.heap, fast=options.fast, plugins=options.plugins
         )
         self._plan = Plan(release=options.release)
-        self._tls: Tls | None = None
+        self._tls: BrokerTlsFiles | None = None
         self._cluster_id = random_uuid()
 
     @property

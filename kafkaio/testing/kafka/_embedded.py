@@ -28,7 +28,7 @@ _FAST: Final = GroupConfig(
 _SESSION_SECONDS: Final = 1.5
 
 
-class EmbeddedCluster:
+class EmbeddedEngine:
     """A ``Broker`` in a thread with an event loop of its own; an ``Engine``.
 
     Raises:

@@ -13,7 +13,7 @@ from kafkaio.testing.kafka._engine import Engine
 from kafkaio.testing.kafka._options import ClusterOptions, Options
 from kafkaio.testing.kafka._properties import CONTROLLER, PLAINTEXT
 from kafkaio.testing.kafka._releases import DEFAULT_VERSION
-from kafkaio.testing.kafka._topics import NewTopic, make_topic, remove_topics
+from kafkaio.testing.kafka._topics import TopicSpec, make_topic, remove_topics
 
 _TOPIC_SECONDS: Final = 30.0
 
@@ -236,7 +236,7 @@ class Kafka:
         factor = replication_factor or min(3, self.options.brokers)
         make_topic(
             lambda: self._engine.addresses(PLAINTEXT),
-            NewTopic(name, partitions, factor, config or {}),
+            TopicSpec(name, partitions, factor, config or {}),
             _TOPIC_SECONDS,
         )
         return name

@@ -74,7 +74,7 @@ FAST: Final[Mapping[str, Value]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
+class BrokerTlsFiles:
     """The files of a broker's TLS keys and certificates, in PKCS12."""
 
     keystore: Path
@@ -106,7 +106,7 @@ class Plan:
     dynamic_voters: bool = False
     brokers: int = 1
     users: Mapping[str, str] | None = None
-    tls: Tls | None = None
+    tls: BrokerTlsFiles | None = None
     reauth_ms: int | None = None
     acls: bool = False
     delegation_tokens: bool = False
@@ -192,7 +192,7 @@ def _guards(plan: Plan) -> Properties:
     return found
 
 
-def _tls(tls: Tls) -> Properties:
+def _tls(tls: BrokerTlsFiles) -> Properties:
     return {
         "ssl.keystore.type": "PKCS12",
         "ssl.keystore.location": tls.keystore,

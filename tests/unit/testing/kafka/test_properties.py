@@ -8,8 +8,8 @@ import pytest
 from kafkaio.testing.kafka._options import ClusterOptions
 from kafkaio.testing.kafka._properties import (
     FAST,
+    BrokerTlsFiles,
     Plan,
-    Tls,
     server_properties,
     spell,
 )
@@ -18,7 +18,7 @@ from kafkaio.testing.kafka._releases import find_release
 KRAFT = find_release("4.3")
 OLD = find_release("2.8")
 DATA = Path("data")
-TLS = Tls(keystore=Path("k"), truststore=Path("t"), password="p")
+TLS = BrokerTlsFiles(keystore=Path("k"), truststore=Path("t"), password="p")
 
 
 def test_a_kraft_node_is_broker_and_controller() -> None:
