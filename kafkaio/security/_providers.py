@@ -65,6 +65,7 @@ _MSK_MODULE: Final = "aws_msk_iam_sasl_signer"
 Assertion = str | os.PathLike[str] | Callable[[], Awaitable[str]]
 
 
+@public("kafkaio.security")
 class TokenEndpointOptions(TypedDict, total=False):
     """The keyword arguments that every provider with a token endpoint takes.
 

@@ -29,7 +29,7 @@ _ALERT: Final = b"\x15\x03\x03\0\2\2\x50"
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class AcceptedClient:
     """Who has connected.
 
     Attributes:
@@ -44,12 +44,12 @@ class Client:
 
 
 #: Called with a new connection and its client; returns the connection's sink.
-Accept = Callable[[Transport, Client], FrameSink]
+Accept = Callable[[Transport, AcceptedClient], FrameSink]
 #: The fault that applies to all that is sent on a new connection, if any.
 StreamFault = Callable[[], Fault | None]
 
 
-class Tls(Protocol):
+class TlsPort(Protocol):
     """The TLS settings of a listener."""
 
     def context(self) -> ssl.SSLContext:
@@ -63,7 +63,7 @@ class Tls(Protocol):
         """
 
 
-class Listener(Protocol):
+class ListenerPort(Protocol):
     """One node's address."""
 
     async def open(self, accept: Accept, fault: StreamFault) -> int:
@@ -85,7 +85,7 @@ class _Accepted(TcpTransport):
         super().connection_made(transport)
         fault = self._fault()
         stream = self if fault is None else CutTransport(self, fault)
-        client = Client(_host(transport), reached=_host(transport, "sockname"))
+        client = AcceptedClient(_host(transport), reached=_host(transport, "sockname"))
         self._sink = self._accept(stream, client)
 
 
@@ -99,7 +99,7 @@ class _AcceptedTls(asyncio.Protocol):
         self,
         accept: Accept,
         fault: StreamFault,
-        tls: Tls,
+        tls: TlsPort,
         shaking: set[_AcceptedTls],
     ) -> None:
         self._accept = accept
@@ -197,7 +197,7 @@ class _AcceptedTls(asyncio.Protocol):
         assert self._transport is not None
         subject = self._tls_settings.principal(self._tls.getpeercert(binary_form=True))
         reached = _host(self._transport, "sockname")
-        client = Client(_host(self._transport), subject, reached)
+        client = AcceptedClient(_host(self._transport), subject, reached)
         self._sink = self._accept(self, client)
 
     def _read(self) -> None:
@@ -238,7 +238,7 @@ class TcpListener:
         tls: the TLS settings; None for none.
     """
 
-    def __init__(self, host: str, port: int, tls: Tls | None = None) -> None:
+    def __init__(self, host: str, port: int, tls: TlsPort | None = None) -> None:
         self._host = host
         self._port = port
         self._tls = tls
@@ -282,7 +282,7 @@ class MemoryListener:
         def accepted(transport: MemoryTransport) -> FrameSink:
             found = fault()
             stream = transport if found is None else CutTransport(transport, found)
-            return accept(stream, Client("memory"))
+            return accept(stream, AcceptedClient("memory"))
 
         self._network.listen(self._host, self._port, accepted)
         return self._port
