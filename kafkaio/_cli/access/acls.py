@@ -10,9 +10,9 @@ import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.document import TEXT, Document, picked, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit, usage
 from kafkaio._cli.text.named import by_name
-from kafkaio._cli.text.output import Table
 
 if TYPE_CHECKING:
     from kafkaio._cli.access.acl_arguments import Grant, Resource
@@ -20,9 +20,16 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_COLUMNS: Final = (
-    *("principal", "host", "permission", "operation"),
-    *("resource_type", "resource_name", "pattern_type"),
+_ACLS: Final = Document(
+    acls=rows(
+        principal=TEXT,
+        host=TEXT,
+        permission=TEXT,
+        operation=TEXT,
+        resource_type=TEXT,
+        resource_name=TEXT,
+        pattern_type=TEXT,
+    )
 )
 #: Options, and the kinds of resources that they name.
 _KINDS: Final = {
@@ -70,7 +77,7 @@ _FILTER: Final = _subjects("any|match|literal|prefixed", "any")
 _PRINCIPAL: Final = _repeated("--principal", "USER", "A principal.")
 
 
-@acls.command("list")
+@acls.command("list", prints=_ACLS)
 @_FILTER
 @_PRINCIPAL
 @asynchronous
@@ -87,7 +94,7 @@ async def _list(session: Session, /, **chosen: Any) -> None:
     _show(session, found)
 
 
-@acls.command("create")
+@acls.command("create", prints=_ACLS)
 @_subjects("literal|prefixed", "literal")
 @click.option("--producer", is_flag=True, help="All that a producer needs.")
 @click.option("--consumer", is_flag=True, help="All that a consumer needs.")
@@ -106,7 +113,7 @@ async def _create(session: Session, /, **chosen: Any) -> None:
     _show(session, session.good(by_name(results, _named)))
 
 
-@acls.command("delete")
+@acls.command("delete", prints=_ACLS)
 @_FILTER
 @_PRINCIPAL
 @YES
@@ -134,11 +141,8 @@ async def _delete(session: Session, /, *, yes: bool, **chosen: Any) -> None:
 
 
 def _show(session: Session, bindings: Iterable[AclBinding]) -> None:
-    rows = [
-        {name: getattr(it, name) for name in _COLUMNS}
-        for it in sorted(bindings, key=_named)
-    ]
-    session.show({"acls": rows}, Table(rows, _COLUMNS))
+    found = [picked(_ACLS.row, it) for it in sorted(bindings, key=_named)]
+    session.show(_ACLS, acls=found)
 
 
 def _named(it: AclBinding) -> str:

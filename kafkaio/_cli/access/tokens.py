@@ -10,6 +10,7 @@ import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.document import TEXT, TIME_OR_NULL, Document, many, rows
 from kafkaio._cli.text.exits import CommandFailed, usage
 from kafkaio._cli.text.ids import Id
 from kafkaio._cli.text.output import Table
@@ -19,9 +20,21 @@ if TYPE_CHECKING:
     from kafkaio.admin import Admin, DelegationToken
 
 _HIDDEN: Final = "[hidden]"
-_COLUMNS: Final = (
-    *("token_id", "owner", "requester", "renewers"),
-    *("issue_time", "expiry_time", "max_time", "hmac"),
+_TOKENS: Final = Document(
+    tokens=rows(
+        token_id=TEXT,
+        owner=TEXT,
+        requester=TEXT.or_null,
+        renewers=many(TEXT),
+        issue_time=TIME_OR_NULL,
+        expiry_time=TIME_OR_NULL,
+        max_time=TIME_OR_NULL,
+        hmac=TEXT.doc("[hidden] without --show-secrets.").hidden,
+    )
+)
+_FACTS: Final = [column.key for column in _TOKENS.row.columns()]
+_EXPIRY: Final = Document(
+    tokens=rows(token_id=TEXT, owner=TEXT, expiry_time=TIME_OR_NULL)
 )
 _SHOW: Final = click.option(
     "--show-secrets", is_flag=True, help="Show the hmac, which is the password."
@@ -33,7 +46,7 @@ tokens: Group = Group(
 )
 
 
-@tokens.command("list")
+@tokens.command("list", prints=_TOKENS)
 @click.option("--owner", multiple=True, metavar="USER", help="Whose; can be repeated.")
 @_SHOW
 @asynchronous
@@ -47,7 +60,7 @@ async def _list(
     _show(session, found, show_secrets=show_secrets)
 
 
-@tokens.command("create")
+@tokens.command("create", prints=_TOKENS)
 @click.option("--owner", metavar="USER", help="Whom it is for; you by default.")
 @click.option("--renewer", multiple=True, metavar="USER", help="Who may renew it.")
 @click.option("--max-lifetime", metavar="DURATION", help="Its longest life.")
@@ -71,7 +84,7 @@ async def _create(
     _show(session, [token], show_secrets=show_secrets)
 
 
-@tokens.command("renew")
+@tokens.command("renew", prints=_EXPIRY)
 @click.argument("token_id", type=Id())
 @click.option("--period", metavar="DURATION", help="How long from now.")
 @asynchronous
@@ -83,7 +96,7 @@ async def _renew(session: Session, token_id: str, period: str | None) -> None:
     _show_time(session, token, expires)
 
 
-@tokens.command("expire")
+@tokens.command("expire", prints=_EXPIRY)
 @click.argument("token_id", type=Id())
 @click.option("--period", metavar="DURATION", help="In that time, not now.")
 @YES
@@ -110,18 +123,18 @@ async def _known(admin: Admin, token_id: str) -> DelegationToken:
 def _show(
     session: Session, found: Iterable[DelegationToken], *, show_secrets: bool
 ) -> None:
-    rows = [
-        {name: getattr(it, name) for name in _COLUMNS[:-1]}
+    columns = _TOKENS.row.columns(*(["hmac"] if show_secrets else []))
+    shown = [
+        {name: getattr(it, name) for name in _FACTS}
         | {"hmac": it.password if show_secrets else _HIDDEN}
         for it in found
     ]
-    columns = _COLUMNS if show_secrets else _COLUMNS[:-1]
-    session.show({"tokens": rows}, Table(rows, columns))
+    session.show(_TOKENS, Table(shown, columns), tokens=shown)
 
 
 def _show_time(session: Session, token: DelegationToken, expires: datetime) -> None:
     row = {"token_id": token.token_id, "owner": token.owner, "expiry_time": expires}
-    session.show({"tokens": [row]}, Table([row], tuple(row)))
+    session.show(_EXPIRY, tokens=[row])
 
 
 def _principals(texts: Iterable[str]) -> list[str]:

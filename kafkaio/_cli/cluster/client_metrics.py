@@ -8,6 +8,7 @@ import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.document import INTEGER, TEXT, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import by_name
 from kafkaio._cli.text.output import Table
@@ -15,7 +16,15 @@ from kafkaio._cli.text.output import Table
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, ConfigEntry, ConfigResource
 
-_COLUMNS: Final = ("name", "metrics", "interval_ms", "match")
+_SUBSCRIPTIONS: Final = Document(
+    subscriptions=rows(
+        name=TEXT,
+        metrics=TEXT.or_null.optional,
+        interval_ms=INTEGER.or_null.optional,
+        match=TEXT.or_null.optional,
+    )
+)
+_NAMES: Final = Document(subscriptions=rows(name=TEXT))
 _CONFIGS: Final = {"metrics": "metrics", "interval_ms": "interval.ms", "match": "match"}
 
 
@@ -24,16 +33,16 @@ client_metrics: Group = Group(
 )
 
 
-@client_metrics.command("list")
+@client_metrics.command("list", prints=_NAMES)
 @asynchronous
 async def _list(session: Session) -> None:
     """List the names of the subscriptions (Kafka 3.7)."""
     async with session.admin() as admin:
-        rows = [{"name": name} for name in await _names(admin)]
-    session.show({"subscriptions": rows}, Table(rows, ("name",)))
+        names = await _names(admin)
+    session.show(_NAMES, subscriptions=[{"name": name} for name in names])
 
 
-@client_metrics.command("describe")
+@client_metrics.command("describe", prints=_SUBSCRIPTIONS)
 @click.argument("name", nargs=-1)
 @asynchronous
 async def _describe(session: Session, name: tuple[str, ...]) -> None:
@@ -47,7 +56,7 @@ async def _describe(session: Session, name: tuple[str, ...]) -> None:
         await _show(session, admin, names)
 
 
-@client_metrics.command("set")
+@client_metrics.command("set", prints=_SUBSCRIPTIONS)
 @click.argument("name")
 @click.option(
     "--metrics",
@@ -84,10 +93,11 @@ async def _set(
     async with session.admin() as admin:
         await admin.incremental_alter_configs({_resource(name): changes})
     row = {"name": name, **{key: v for key, v in given.items() if v is not None}}
-    session.show({"subscriptions": [row]}, Table([row], tuple(row)))
+    table = Table([row], _SUBSCRIPTIONS.row.only(*row))
+    session.show(_SUBSCRIPTIONS, table, subscriptions=[row])
 
 
-@client_metrics.command("delete")
+@client_metrics.command("delete", prints=_NAMES)
 @click.argument("name")
 @YES
 @asynchronous
@@ -106,8 +116,7 @@ async def _delete(session: Session, name: str, *, yes: bool) -> None:
             if _is_set(each)
         ]
         await admin.incremental_alter_configs({_resource(name): changes})
-    row = {"name": name}
-    session.show({"subscriptions": [row]}, Table([row], ("name",)))
+    session.show(_NAMES, subscriptions=[{"name": name}])
 
 
 def _resource(name: str) -> ConfigResource:
@@ -130,14 +139,14 @@ async def _show(session: Session, admin: Admin, names: list[str]) -> None:
         [_resource(name) for name in names], return_errors=True
     )
     found = session.good(by_name(results, lambda it: it.name))
-    rows = []
+    subscriptions = []
     for resource, configs in found.items():
         values = {key: configs.get(name) for key, name in _CONFIGS.items()}
         row: dict[str, object] = {"name": resource.name}
         row |= {key: None if it is None else it.value for key, it in values.items()}
         row["interval_ms"] = _number(row["interval_ms"])
-        rows.append(row)
-    session.show({"subscriptions": rows}, Table(rows, _COLUMNS))
+        subscriptions.append(row)
+    session.show(_SUBSCRIPTIONS, subscriptions=subscriptions)
 
 
 def _number(value: object) -> int | None:

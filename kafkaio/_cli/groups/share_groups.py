@@ -10,6 +10,15 @@ import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.document import (
+    BOOLEAN,
+    INTEGER,
+    PARTITION,
+    TEXT,
+    Document,
+    many,
+    rows,
+)
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import by_name, partition_name, partitions_meant
 from kafkaio._cli.text.output import Table
@@ -19,33 +28,59 @@ from kafkaio.types import TopicPartition
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, ShareGroupDescription
 
-_LISTED: Final = ("group", "state", "coordinator")
-_MEMBERS: Final = (
-    *("group", "state", "member_id", "client_id", "host"),
-    *("subscription", "assignment"),
+_LISTED: Final = Document(
+    groups=rows(group=TEXT, state=TEXT.or_null, coordinator=INTEGER)
 )
-_OFFSETS: Final = ("group", "topic", "partition", "start_offset", "lag")
-_RESET: Final = ("topic", "partition", "before", "after")
+_MEMBERS: Final = rows(
+    member_id=TEXT,
+    client_id=TEXT,
+    host=TEXT,
+    rack=TEXT.or_null.hidden,
+    member_epoch=INTEGER.hidden,
+    subscription=many(TEXT),
+    assignment=rows(**PARTITION),
+)
+_DESCRIBED: Final = Document(
+    groups=rows(
+        group=TEXT,
+        state=TEXT,
+        coordinator=INTEGER,
+        assignor=TEXT,
+        group_epoch=INTEGER,
+        assignment_epoch=INTEGER,
+        members=_MEMBERS,
+    )
+)
+_DELETED: Final = Document(groups=rows(group=TEXT))
+_OFFSETS: Final = Document(
+    offsets=rows(
+        group=TEXT, **PARTITION, start_offset=INTEGER.or_null, lag=INTEGER.or_null
+    )
+)
+_RESET: Final = Document(
+    executed=BOOLEAN,
+    partitions=rows(**PARTITION, before=INTEGER.or_null, after=INTEGER),
+)
 
 share_groups: Group = Group(
     "share-groups", help="List, describe, reset and delete share groups."
 )
 
 
-@share_groups.command("list")
+@share_groups.command("list", prints=_LISTED)
 @asynchronous
 async def _list(session: Session) -> None:
     """List the share groups of the cluster."""
     async with session.admin() as admin:
         found = await admin.list_groups(types=["share"])
-    rows = [
+    listed = [
         {"group": name, "state": it.state, "coordinator": it.coordinator}
         for name, it in found.items()
     ]
-    session.show({"groups": rows}, Table(rows, _LISTED))
+    session.show(_LISTED, groups=listed)
 
 
-@share_groups.command("describe")
+@share_groups.command("describe", prints=_DESCRIBED)
 @click.argument("group", nargs=-1, required=True)
 @asynchronous
 async def _describe(session: Session, group: tuple[str, ...]) -> None:
@@ -54,8 +89,9 @@ async def _describe(session: Session, group: tuple[str, ...]) -> None:
     async with session.admin() as admin:
         results = await admin.describe_share_groups(names, return_errors=True)
     found = session.good(results).values()
-    rows = [row for it in found for row in _member_rows(it)]
-    session.show({"groups": [_document(it) for it in found]}, Table(rows, _MEMBERS))
+    columns = [*_DESCRIBED.row.only("group", "state"), *_MEMBERS.columns()]
+    table = Table([row for it in found for row in _member_rows(it)], columns)
+    session.show(_DESCRIBED, table, groups=[_document(it) for it in found])
 
 
 def _document(it: ShareGroupDescription) -> dict[str, object]:
@@ -97,7 +133,7 @@ def _member_rows(it: ShareGroupDescription) -> list[dict[str, object]]:
     ] or [group]
 
 
-@share_groups.command("delete")
+@share_groups.command("delete", prints=_DELETED)
 @click.argument("group", nargs=-1, required=True)
 @YES
 @asynchronous
@@ -112,11 +148,10 @@ async def _delete(session: Session, group: tuple[str, ...], *, yes: bool) -> Non
         if known:
             session.confirm([f"delete: share group {name}" for name in known], yes=yes)
         results = await admin.delete_share_groups(known, return_errors=True)
-    rows = [{"group": name} for name in session.good(results)]
-    session.show({"groups": rows}, Table(rows, ("group",)))
+    session.show(_DELETED, groups=[{"group": it} for it in session.good(results)])
 
 
-@share_groups.command("offsets")
+@share_groups.command("offsets", prints=_OFFSETS)
 @click.argument("group", nargs=-1, required=True)
 @asynchronous
 async def _offsets(session: Session, group: tuple[str, ...]) -> None:
@@ -124,17 +159,17 @@ async def _offsets(session: Session, group: tuple[str, ...]) -> None:
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
         results = await admin.list_share_group_offsets(names, return_errors=True)
-    rows = [
+    offsets = [
         {"group": name, **partition_row(tp)}
         | {"start_offset": None if it is None else it.start_offset}
         | {"lag": None if it is None else it.lag}
-        for name, offsets in session.good(results).items()
-        for tp, it in offsets.items()
+        for name, own in session.good(results).items()
+        for tp, it in own.items()
     ]
-    session.show({"offsets": rows}, Table(rows, _OFFSETS))
+    session.show(_OFFSETS, offsets=offsets)
 
 
-@share_groups.command("reset")
+@share_groups.command("reset", prints=_RESET)
 @click.argument("group")
 @click.option(
     "--topic",
@@ -172,12 +207,12 @@ async def _reset(  # noqa: PLR0913 - an argument for each option
                 group, targets, return_errors=True
             )
             done = session.good(by_name(results, partition_name))
-    rows = [
+    moved = [
         {**partition_row(tp), "before": before[tp], "after": targets[tp]}
         for tp in sorted(done)
     ]
-    session.show({"executed": execute, "partitions": rows}, Table(rows, _RESET))
-    if rows and not execute:
+    session.show(_RESET, executed=execute, partitions=moved)
+    if moved and not execute:
         session.note("nothing was done: do it with --execute")
 
 

@@ -15,7 +15,8 @@ import click
 from kafkaio._cli.records.places import PLACES, Places
 from kafkaio._cli.shell.command import Group, asynchronous
 from kafkaio._cli.shell.progress import Progress
-from kafkaio._cli.text.output import Column, Table
+from kafkaio._cli.text.document import INTEGER, NUMBER, Document, by_name, one_of, rows
+from kafkaio._cli.text.output import Table, TableColumn
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.errors import AuthorizationError, BrokerError, UnknownTopicOrPartition
 from kafkaio.protocol._error_codes import ErrorCode
@@ -35,14 +36,26 @@ _SAMPLES: Final = 10_000
 #: Every so many records the clock is looked at.
 _LOOK_EVERY: Final = 100
 _PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
-_COLUMNS: Final[tuple[str | Column, ...]] = (
-    "phase",
-    "records",
-    "seconds",
-    Column("records_per_second", "RECORDS/S"),
-    Column("megabytes_per_second", "MB/S"),
-    *(Column(name, f"{name.upper()} MS") for name in _PERCENTILES),
+_LATENCIES: Final = by_name(NUMBER).having(*_PERCENTILES)
+_BENCH: Final = Document(
+    results=rows(
+        phase=one_of("produce", "consume"),
+        records=INTEGER,
+        bytes=INTEGER.hidden,
+        seconds=NUMBER,
+        records_per_second=NUMBER.column("RECORDS/S"),
+        megabytes_per_second=NUMBER.column("MB/S"),
+        latency_ms=_LATENCIES.or_null.hidden,
+    ),
+    cpu_seconds=NUMBER,
+    cpu_percent=NUMBER,
+    cpu_microseconds_per_record=NUMBER.or_null,
 )
+_PRINTS: Final = {"bench": _BENCH}
+_COLUMNS: Final = [
+    *_BENCH.row.columns(),
+    *(TableColumn(name, f"{name.upper()} MS") for name in _PERCENTILES),
+]
 
 bench: Group = Group(
     "bench", help="Measure how fast records are produced and consumed."
@@ -135,7 +148,7 @@ def _load_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@bench.command("produce")
+@bench.command("produce", prints=_PRINTS)
 @click.argument("topic")
 @_load_options
 @asynchronous
@@ -153,7 +166,7 @@ async def bench_produce(
     _show(session, [measure], cpu)
 
 
-@bench.command("consume")
+@bench.command("consume", prints=_PRINTS)
 @click.argument("topic")
 @click.option("-n", "--records", type=click.IntRange(min=1), help="Stop after so many.")
 @click.option("-o", "--offset", type=PLACES, default=Places(), help="Where to begin.")
@@ -188,7 +201,7 @@ async def bench_consume(
     _show(session, [measure], cpu)
 
 
-@bench.command("both")
+@bench.command("both", prints=_PRINTS)
 @click.argument("topic")
 @_load_options
 @asynchronous
@@ -323,7 +336,7 @@ async def _sample(
 
 
 def _show(session: Session, measures: Sequence[_Measure], cpu: float) -> None:
-    rows = [measure.row() for measure in measures]
+    results = [measure.row() for measure in measures]
     records = max((measure.records for measure in measures), default=0)
     seconds = max((measure.seconds for measure in measures), default=0.0)
     process: dict[str, object] = {
@@ -334,8 +347,8 @@ def _show(session: Session, measures: Sequence[_Measure], cpu: float) -> None:
         else None,
     }
     shown = []
-    for row in rows:
+    for row in results:
         latency = row["latency_ms"]
         shown.append({**row, **(latency if isinstance(latency, dict) else {})})
-    document = {"results": rows, **process}
-    session.show(document, Table(shown, _COLUMNS), Table([process], [*process]))
+    tables = Table(shown, _COLUMNS), Table([process], [*process])
+    session.show(_BENCH, *tables, results=results, **process)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from itertools import islice
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import anyio
 import click
@@ -18,6 +18,18 @@ from kafkaio._cli.records.record_json import envelope_of, json_of
 from kafkaio._cli.records.rendering import Renderer, compile_format, compile_kcat_format
 from kafkaio._cli.shell.command import asynchronous, command
 from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.text.document import (
+    BYTES,
+    INTEGER,
+    TEXT,
+    TIMESTAMP,
+    Document,
+    fields,
+    many,
+    one_of,
+    reference,
+    rows,
+)
 from kafkaio._cli.text.values import has_pattern
 from kafkaio.errors import KafkaError
 
@@ -27,6 +39,21 @@ if TYPE_CHECKING:
     from kafkaio._consumer import Batch, Consumer
     from kafkaio.types import Record, TopicPartition
 
+#: Written by `json_of`, a line at a time.
+_PRINTS: Final = {
+    "consume": Document(records=many(reference("line"))),
+    "line": fields(
+        topic=TEXT,
+        partition=INTEGER,
+        offset=INTEGER,
+        timestamp=TIMESTAMP,
+        timestamp_type=one_of("none", "create", "append"),
+        key=BYTES,
+        value=BYTES,
+        headers=rows(name=TEXT, value=BYTES),
+        leader_epoch=INTEGER.doc("-1 if unknown."),
+    ),
+}
 #: How long a commit may take when the command is interrupted.
 _COMMIT_SECONDS = 0.5
 
@@ -48,7 +75,7 @@ class _Options(TypedDict):
     read_committed: bool
 
 
-@command("consume", help="Print records, or write them to a file.")
+@command("consume", help="Print records, or write them to a file.", prints=_PRINTS)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
 @click.option("-g", "--group", help="Read as a member of a group, and commit.")
 @click.option(

@@ -13,6 +13,7 @@ import click
 from kafkaio._cli.records.compiled import Compiled
 from kafkaio._cli.records.filters import Filter, compile_filter
 from kafkaio._cli.records.places import PLACES, Places
+from kafkaio._cli.records.sending import SENT, Sending, Sent, show_sent
 from kafkaio._cli.shell.command import asynchronous, command
 from kafkaio._cli.shell.progress import Progress
 from kafkaio._runtime.clock import now
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from kafkaio._cli.records.ranges import Until
-    from kafkaio._cli.records.sending import Sending, Sent
     from kafkaio._cli.shell.session import Session
     from kafkaio._consumer import Consumer
     from kafkaio._producer import Producer, ProducerStatistics, Transaction
@@ -46,7 +46,7 @@ class _Options(TypedDict):
     exactly_once: bool
 
 
-@command("copy", help="Copy records from one topic to another.")
+@command("copy", help="Copy records from one topic to another.", prints=SENT)
 @click.argument("source")
 @click.argument("destination", metavar="DEST")
 @click.option("--to-bootstrap", metavar="HOST:PORT,...", help="The cluster of DEST.")
@@ -76,7 +76,6 @@ async def copy(
     copied since the last commit may be copied again. With --exactly-once nothing is.
     """
     from kafkaio._cli.records.ranges import Reading, begin
-    from kafkaio._cli.records.sending import show_sent
 
     group = options["group"]
     _check(source, destination, options)
@@ -173,8 +172,6 @@ class _Copying:
 
         The first failure ends it, so that the group's place is before the record.
         """
-        from kafkaio._cli.records.sending import Sending
-
         sending = Sending(self._producer)
         due = now() + _COMMIT_SECONDS
         settle = partial(self._settle, sending)
@@ -220,7 +217,6 @@ class _Copying:
     async def exactly_once(self, until: Until) -> Sent:
         """Copy in transactions, which commit the group's offsets, too."""
         from kafkaio import exactly_once
-        from kafkaio._cli.records.sending import Sent
 
         producer = _Noting(self._producer)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 import click
 
@@ -13,13 +13,20 @@ from kafkaio._cli.records.input import FormatReader, InputError, Reader, Written
 from kafkaio._cli.records.record_json import JsonReader
 from kafkaio._cli.shell.command import asynchronous, command
 from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.text.document import INTEGER, PARTITION, Document, rows
 from kafkaio._cli.text.exits import CommandFailed
-from kafkaio._cli.text.output import Table
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafkaio._cli.records.sending import Sending
     from kafkaio._cli.shell.session import Session
+
+
+_SENT: Final = Document(
+    records=INTEGER.doc("Acknowledged records."),
+    failed=INTEGER,
+    partitions=rows(**PARTITION, records=INTEGER),
+)
 
 
 class _Options(TypedDict):
@@ -48,7 +55,11 @@ def _headers(
     return tuple(found)
 
 
-@command("produce", help="Send records, by default one of each line of stdin.")
+@command(
+    "produce",
+    help="Send records, by default one of each line of stdin.",
+    prints=_SENT,
+)
 @click.argument("topic", required=False)
 @click.option("-p", "--partition", type=click.IntRange(min=0), help="Send to this one.")
 @click.option("-k", "--key", help="The key of records that the input has no key of.")
@@ -107,19 +118,16 @@ async def produce(
                     text = f"{error}; those before it are sent"
                     raise CommandFailed(text) from None
     if session.out.format == "json":
-        rows = [
+        partitions = [
             {"topic": name, "partition": number, "records": count}
             for (name, number), count in sorted(sending.sent.partitions.items())
         ]
-        session.out.show(
-            {
-                "records": sending.sent.records,
-                "failed": sending.sent.failed,
-                "partitions": rows,
-                "errors": failures(sending.sent),
-            },
-            Table(rows, ("topic", "partition", "records")),
-        )
+        document = {
+            "records": sending.sent.records,
+            "failed": sending.sent.failed,
+            "partitions": partitions,
+        }
+        session.out.show(_SENT.made(failures(sending.sent), document))
 
 
 class _Taking:

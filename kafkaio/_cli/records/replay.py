@@ -11,6 +11,7 @@ import click
 from kafkaio._cli.records.compiled import Compiled
 from kafkaio._cli.records.filters import Filter, compile_filter
 from kafkaio._cli.records.places import PLACES, Places
+from kafkaio._cli.records.sending import SENT, Sending, show_sent
 from kafkaio._cli.shell.command import asynchronous, command
 from kafkaio._cli.shell.progress import Progress
 from kafkaio._runtime.clock import now
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from kafkaio._cli.records.ranges import Until
-    from kafkaio._cli.records.sending import Sending
     from kafkaio._cli.shell.session import Session
     from kafkaio._consumer import Batch, Consumer
     from kafkaio.types import Record, TopicPartition
@@ -41,7 +41,11 @@ class _Options(TypedDict):
     keep_timestamps: bool
 
 
-@command("replay", help="Send the records of a range again, at their recorded pace.")
+@command(
+    "replay",
+    help="Send the records of a range again, at their recorded pace.",
+    prints=SENT,
+)
 @click.argument("source")
 @click.argument("destination", metavar="DEST")
 @click.option(
@@ -76,7 +80,6 @@ async def replay(
     timestamps, those of one partition in the order of their offsets.
     """
     from kafkaio._cli.records.ranges import NO_GROUP, Reading, begin
-    from kafkaio._cli.records.sending import Sending, show_sent
 
     settings = {**NO_GROUP, "auto_offset_reset": "earliest"}
     reading = Reading([source], options["partition"], options["offset"], stops=True)

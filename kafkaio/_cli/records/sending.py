@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from kafkaio._cli.text.document import INTEGER, TEXT, Document
 from kafkaio._cli.text.exits import Exit, short
-from kafkaio._cli.text.output import Table, error_row
+from kafkaio._cli.text.output import error_row
 from kafkaio.errors import KafkaError, RecordTooLarge
 
 if TYPE_CHECKING:
     from kafkaio._cli.shell.session import Session
     from kafkaio._producer import Delivery, Producer
 
+#: What ``copy`` and ``replay`` print.
+SENT: Final = Document(
+    records=INTEGER, failed=INTEGER, **{"from": TEXT.hidden, "to": TEXT.hidden}
+)
 #: How many deliveries wait to be looked at, before those that are done are.
 _LOOK_EVERY: Final = 1000
 #: How many failures are printed.
@@ -170,9 +175,10 @@ class Sending:
 
 def show_sent(session: Session, sent: Sent, source: str, destination: str) -> None:
     """Print how many records of a topic were sent to another."""
-    row = {"records": sent.records, "failed": sent.failed}
-    document = {**row, "from": source, "to": destination, "errors": failures(sent)}
-    session.out.show(document, Table([row], [*row]), is_row=True)
+    found: dict[str, object] = {"records": sent.records, "failed": sent.failed}
+    found |= {"from": source, "to": destination}
+    document = SENT.made(failures(sent), found)
+    session.out.show(document, SENT.table(found), is_row=True)
 
 
 def failures(sent: Sent) -> list[dict[str, object]]:

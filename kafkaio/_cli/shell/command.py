@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
 from kafkaio._cli.shell.given import Given
+from kafkaio._cli.text.document import Document, Shape
 from kafkaio._cli.text.ids import Id
 from kafkaio._cli.text.values import Seconds
 
@@ -26,6 +27,9 @@ else:
 
     BaseCommand = rich_click.RichCommand
     BaseGroup = rich_click.RichGroup
+
+#: What a command prints, by the names of the schemas.
+Printed: TypeAlias = Mapping[str, Document | Shape]
 
 #: Options of every command, which no command may use for something else.
 COMMON: Final = frozenset(
@@ -117,12 +121,27 @@ DRY_RUN: Final = click.option(
 
 
 class Command(BaseCommand):
-    """A command with the options that all commands have."""
+    """A command with the options that all commands have.
 
-    def __init__(self, *args: Any, **more: Any) -> None:
+    Args:
+        args: as for click's.
+        prints: what it prints: the document of ``--json``, or several by the names
+            that their schemas have.
+        more: as for click's.
+
+    Attributes:
+        prints: the declarations by the names of their schemas.
+    """
+
+    def __init__(
+        self, *args: Any, prints: Document | Printed | None = None, **more: Any
+    ) -> None:
         more.setdefault("context_settings", SETTINGS)
         more["params"] = [*(more.get("params") or ()), *common_options()]
         super().__init__(*args, **more)
+        if isinstance(prints, Document):
+            prints = {str(self.name): prints}
+        self.prints: Printed = prints or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words after the name; some of them may only look like options."""

@@ -17,6 +17,7 @@ import click
 
 from kafkaio._cli.shell.connection import Connection
 from kafkaio._cli.shell.given import Given
+from kafkaio._cli.text.document import Document
 from kafkaio._cli.text.exits import (
     CommandFailed,
     Exit,
@@ -156,21 +157,23 @@ class Session:
 
     # ---- results -------------------------------------------------------------------
 
-    def show(self, document: Mapping[str, object], *tables: Table) -> None:
+    def show(self, document: Document, /, *tables: Table, **values: object) -> None:
         """Print a result; see `Output.show`.
 
         Failures noted by `good` are in the document, as a list ``errors``. If there
         are some and no table has a row, nothing but the document is printed: the heads
         alone would look like a result.
-        """
-        if self._failures and not any(table.rows for table in tables):
-            tables = ()
-        self.out.show({**document, "errors": self._errors()}, *tables)
 
-    def show_row(self, row: Row, columns: Sequence[str]) -> None:
-        """Print a result that is one row, even if it has lists."""
-        document = {**row, "errors": self._errors()}
-        self.out.show(document, Table([row], columns), is_row=True)
+        Args:
+            document: what the command prints.
+            tables: for people, if they differ from the table of the document.
+            values: the values of the document's keys.
+        """
+        shown = tables or (document.table(values),)
+        if self._failures and not any(table.rows for table in shown):
+            shown = ()
+        made = document.made(self._errors(), values)
+        self.out.show(made, *shown, is_row=document.is_row)
 
     def _errors(self) -> list[dict[str, object]]:
         return [error_row(error, self.given.names) for error in self._failures]

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kafkaio._cli.shell.command import asynchronous, command
 from kafkaio._cli.shell.completion import complete_topics
 from kafkaio._cli.shell.session import Session
-from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.document import (
+    INTEGER,
+    PARTITION,
+    TEXT,
+    TIME_OR_NULL,
+    Document,
+    rows,
+)
 from kafkaio._cli.text.values import (
     chosen,
     moment_of,
@@ -24,7 +31,17 @@ if TYPE_CHECKING:
     from kafkaio.admin import Admin, TopicDescription
 
 
-@command("offsets", help="Show offsets of partitions.")
+_OFFSETS: Final = Document(
+    offsets=rows(
+        **PARTITION,
+        at=TEXT.doc("The place, as it was asked for."),
+        offset=INTEGER.or_null,
+        timestamp=TIME_OR_NULL,
+    )
+)
+
+
+@command("offsets", help="Show offsets of partitions.", prints=_OFFSETS)
 @click.argument(
     "topics", nargs=-1, metavar="TOPIC[:PARTITIONS]...", shell_complete=complete_topics
 )
@@ -58,7 +75,7 @@ async def offsets(
         wanted = await partitions_of(
             session, admin, topics, regex=more["regex"], internal=more["internal"]
         )
-        rows = []
+        placed = []
         for text, moment in moments.items():
             asked: Any = dict.fromkeys(wanted, moment)
             found = await admin.list_offsets(
@@ -68,7 +85,7 @@ async def offsets(
                 ),
                 return_errors=True,
             )
-            rows += [
+            placed += [
                 {
                     **partition_row(partition),
                     "at": text,
@@ -77,11 +94,8 @@ async def offsets(
                 }
                 for partition, it in session.good(found).items()
             ]
-    rows.sort(key=lambda row: (str(row["topic"]), int(str(row["partition"]))))
-    session.show(
-        {"offsets": rows},
-        Table(rows, ("topic", "partition", "at", "offset", "timestamp")),
-    )
+    placed.sort(key=lambda row: (str(row["topic"]), int(str(row["partition"]))))
+    session.show(_OFFSETS, offsets=placed)
 
 
 async def partitions_of(
@@ -144,12 +158,12 @@ async def ends_of(
     ends = session.good(
         await admin.list_offsets(dict.fromkeys(starts, "latest"), return_errors=True)
     )
-    rows = []
+    found = []
     for partition, end in ends.items():
         start = starts[partition]
         if start is not None and end is not None:
             row = {"start": start.offset, "end": end.offset}
-            rows.append(
+            found.append(
                 {**partition_row(partition), **row, "count": end.offset - start.offset}
             )
-    return rows
+    return found

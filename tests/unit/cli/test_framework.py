@@ -26,9 +26,10 @@ from kafkaio._cli.shell.command import COMMON, asynchronous, command
 from kafkaio._cli.shell.connection import Connection
 from kafkaio._cli.shell.given import Given
 from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.document import TEXT, Document, many
 from kafkaio._cli.text.exits import CommandFailed, Exit, code_of, lines_of
 from kafkaio._cli.text.named import not_of_consumers
-from kafkaio._cli.text.output import Column, Output, Table, cell, plain
+from kafkaio._cli.text.output import Output, Table, TableColumn, cell, plain
 from kafkaio._cli.text.values import chosen, duration_of, moment_of, partitions_of_topic
 from kafkaio._cli.topics.configs import KINDS, is_secret
 from kafkaio._config import ConsumerConfig, ProducerConfig
@@ -442,7 +443,7 @@ def test_columns_of_a_pipe_and_lines_of_json(tmp_path: Path) -> None:
             out = Output(file, form, is_terminal=False)
             out.show(
                 {"rows": rows, "errors": []},
-                Table(rows, ("a", Column("b", "BEE"))),
+                Table(rows, ("a", TableColumn("b", "BEE"))),
                 Table(rows, ("a",), "more"),
             )
         text = path.read_text(encoding="utf-8")
@@ -520,6 +521,9 @@ def test_codes_and_lines_of_errors() -> None:
     assert code_of(CommandFailed("x")) == 1
 
 
+PROBED = Document(found=many(TEXT))
+
+
 @command("probe", help="A command of this test.")
 @click.argument("what")
 @click.option("--yes", is_flag=True)
@@ -536,7 +540,7 @@ async def probe(session: Session, what: str, *, yes: bool) -> None:
         session.exit_with(Exit.FAILED)
     elif what == "some":
         good = session.good({"a": 1, "b": KafkaError("lost")})
-        session.show({"found": list(good)}, Table([{"x": 1}], ("x",)))
+        session.show(PROBED, Table([{"x": 1}], ("x",)), found=list(good))
     session.emit({"done": b"\xff"}, ("done",))
 
 
