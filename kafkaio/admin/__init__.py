@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafkaio.admin._admin import Admin
+from kafkaio.admin._settled import Settled, settled
 from kafkaio.admin._types import (
     AclBinding,
     AclBindingFilter,
@@ -121,6 +122,7 @@ __all__ = [
     "ScramDeletion",
     "ScramMechanism",
     "ScramUpsertion",
+    "Settled",
     "ShareGroupDescription",
     "ShareGroupMember",
     "ShareOffset",
@@ -134,4 +136,5 @@ __all__ = [
     "TransactionDescription",
     "TransactionListing",
     "TransactionState",
+    "settled",
 ]

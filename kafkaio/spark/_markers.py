@@ -9,7 +9,7 @@ from typing import Literal
 
 from kafkaio._client import Client
 from kafkaio._dataclass import dataclass
-from kafkaio.admin import Admin
+from kafkaio.admin import Admin, settled
 from kafkaio.errors import GroupError, UnknownTopicOrPartition
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.spark import _runtime as runtime
@@ -129,12 +129,12 @@ async def delete_markers(
     with one_of_many():
         async with Admin(client) as admin:
             groups = groups_of(scope, await admin.list_groups())
-            found = await admin.delete_consumer_groups(groups, return_errors=True)
-    for error in found.values():
+            deleting = await settled(admin.delete_consumer_groups(groups))
+    for error in deleting.failed.values():
         # A group that is gone is as good as deleted.
-        is_gone = isinstance(error, GroupError)
-        if error is not None and not (
-            is_gone and getattr(error, "code", None) == ErrorCode.GROUP_ID_NOT_FOUND
+        if (
+            not isinstance(error, GroupError)
+            or error.code != ErrorCode.GROUP_ID_NOT_FOUND
         ):
             raise error
     deleted |= {group for group in groups if group.rpartition("-")[2].isdigit()}

@@ -12,7 +12,7 @@ from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session
 from kafkaio._cli.text.document import TEXT, Document, picked, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit, usage
-from kafkaio._cli.text.named import by_name
+from kafkaio._cli.text.named import by_name, outcomes
 
 if TYPE_CHECKING:
     from kafkaio._cli.access.acl_arguments import Grant, Resource
@@ -109,7 +109,7 @@ async def _create(session: Session, /, **chosen: Any) -> None:
     """
     wanted = _bindings(chosen)
     async with session.admin() as admin:
-        results = await admin.create_acls(wanted, return_errors=True)
+        results = await outcomes(admin.create_acls(wanted))
     _show(session, session.good(by_name(results, _named)))
 
 
@@ -135,7 +135,7 @@ async def _delete(session: Session, /, *, yes: bool, **chosen: Any) -> None:
             effects = [f"delete: {_named(it)}" for it in dict.fromkeys(found)]
             if effects:
                 session.confirm(effects, yes=False)
-        results = await admin.delete_acls(wanted, return_errors=True)
+        results = await outcomes(admin.delete_acls(wanted))
     deleted = session.good(by_name(results, _filter_named))
     _show(session, dict.fromkeys(it for them in deleted.values() for it in them))
 

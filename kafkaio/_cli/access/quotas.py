@@ -12,7 +12,7 @@ from kafkaio._cli.shell.command import DRY_RUN, Group, asynchronous
 from kafkaio._cli.shell.session import Session
 from kafkaio._cli.text.document import NUMBER, TEXT, Document, rows
 from kafkaio._cli.text.exits import usage
-from kafkaio._cli.text.named import by_name
+from kafkaio._cli.text.named import by_name, outcomes
 
 if TYPE_CHECKING:
     from kafkaio.admin import QuotaEntity, QuotaName
@@ -119,8 +119,8 @@ async def _alter(
     dry_run: bool,
 ) -> None:
     async with session.admin() as admin:
-        results = await admin.alter_client_quotas(
-            {who: wanted}, validate_only=dry_run, return_errors=True
+        results = await outcomes(
+            admin.alter_client_quotas({who: wanted}, validate_only=dry_run)
         )
     done = session.good(by_name(results, _named))
     _show(session, dict.fromkeys(done, wanted))

@@ -12,6 +12,7 @@ from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session, ask_secret
 from kafkaio._cli.text.document import INTEGER, TEXT, Document, picked, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.named import outcomes
 
 _VARIABLE: Final = "KAFKAIO_NEW_PASSWORD"
 #: Kafka's limit. Hashing for longer would only delay its answer.
@@ -33,7 +34,7 @@ async def _list(session: Session, user: tuple[str, ...]) -> None:
     """List users and the mechanisms for which they have a password."""
     names = list(dict.fromkeys(user)) or None
     async with session.admin() as admin:
-        results = await admin.describe_user_scram_credentials(names, return_errors=True)
+        results = await outcomes(admin.describe_user_scram_credentials(names))
     credentials = [
         {"user": name, "mechanism": it.mechanism, "iterations": it.iterations}
         for name, own in sorted(session.good(results).items())
@@ -73,9 +74,10 @@ async def _set(
     password = _password(user)
     kinds = [ScramMechanism(each) for each in dict.fromkeys(mechanism)]
     async with session.admin() as admin:
-        results = await admin.alter_user_scram_credentials(
-            [ScramUpsertion(user, kind, password, iterations) for kind in kinds],
-            return_errors=True,
+        results = await outcomes(
+            admin.alter_user_scram_credentials(
+                [ScramUpsertion(user, kind, password, iterations) for kind in kinds],
+            )
         )
     changed = [
         {"user": name, "mechanism": kind, "iterations": iterations}
@@ -104,8 +106,8 @@ async def _delete(
     chosen = [ScramMechanism(each) for each in dict.fromkeys(mechanism)]
     async with session.admin() as admin:
         known = session.good(
-            await admin.describe_user_scram_credentials(
-                list(dict.fromkeys(user)), return_errors=True
+            await outcomes(
+                admin.describe_user_scram_credentials(list(dict.fromkeys(user)))
             ),
             is_lookup=True,
         )
@@ -117,9 +119,7 @@ async def _delete(
         effects = [f"delete: {it.mechanism} password of {it.user}" for it in deletions]
         if deletions:
             session.confirm(effects, yes=yes)
-        results = await admin.alter_user_scram_credentials(
-            deletions, return_errors=True
-        )
+        results = await outcomes(admin.alter_user_scram_credentials(deletions))
     done = session.good(results)
     deleted = [picked(_DELETED.row, it) for it in deletions if it.user in done]
     session.show(_DELETED, users=deleted)

@@ -10,7 +10,7 @@ from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session
 from kafkaio._cli.text.document import INTEGER, TEXT, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
-from kafkaio._cli.text.named import by_name
+from kafkaio._cli.text.named import by_name, outcomes
 from kafkaio._cli.text.output import Table
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ async def _names(admin: Admin) -> list[str]:
 
 
 async def _show(session: Session, admin: Admin, names: list[str]) -> None:
-    results = await admin.describe_configs(
-        [_resource(name) for name in names], return_errors=True
+    results = await outcomes(
+        admin.describe_configs([_resource(name) for name in names])
     )
     found = session.good(by_name(results, lambda it: it.name))
     subscriptions = []

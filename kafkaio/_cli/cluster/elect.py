@@ -10,7 +10,7 @@ from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session
 from kafkaio._cli.text.document import BOOLEAN, PARTITION, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
-from kafkaio._cli.text.named import by_name, partition_name, partitions_meant
+from kafkaio._cli.text.named import by_name, outcomes, partition_name, partitions_meant
 from kafkaio._cli.text.values import partition_row
 from kafkaio.types import TopicPartition
 
@@ -61,7 +61,7 @@ async def _elect(
     election: str,
     partitions: list[TopicPartition] | None,
 ) -> None:
-    results = await admin.elect_leaders(election, partitions, return_errors=True)
+    results = await outcomes(admin.elect_leaders(election, partitions))
     done = session.good(by_name(results, partition_name))
     elections = [
         {**partition_row(tp), "elected": new} for tp, new in sorted(done.items())

@@ -10,7 +10,7 @@ import click
 from kafkaio._cli.shell.command import asynchronous, command
 from kafkaio._cli.shell.session import Session
 from kafkaio._cli.text.document import BOOLEAN, INTEGER, PARTITION, TEXT, Document, rows
-from kafkaio._cli.text.named import brokers_there, by_name
+from kafkaio._cli.text.named import brokers_there, by_name, outcomes
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import partition_row
 
@@ -53,7 +53,7 @@ async def log_dirs(
     """
     async with session.admin() as admin:
         node_ids = await brokers_there(admin, broker)
-        results = await admin.describe_log_dirs(node_ids, return_errors=True)
+        results = await outcomes(admin.describe_log_dirs(node_ids))
     found = session.good(by_name(results, lambda node: f"broker {node}"))
     documents = [
         _document(node, it, topic)

@@ -17,7 +17,12 @@ from kafkaio._cli.text.document import (
     picked,
     rows,
 )
-from kafkaio._cli.text.named import brokers_there, partition_name, partition_of
+from kafkaio._cli.text.named import (
+    brokers_there,
+    outcomes,
+    partition_name,
+    partition_of,
+)
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import duration_of, partition_row, time_at
 
@@ -109,8 +114,8 @@ async def _list(
 async def _describe(session: Session, transactional_id: tuple[str, ...]) -> None:
     """Describe transactional ids: how far the transaction is, and where it wrote."""
     async with session.admin() as admin:
-        results = await admin.describe_transactions(
-            list(dict.fromkeys(transactional_id)), return_errors=True
+        results = await outcomes(
+            admin.describe_transactions(list(dict.fromkeys(transactional_id)))
         )
     found = session.good(results).values()
     table = Table([_described(it) for it in found], _DESCRIBED.row.columns())
@@ -182,7 +187,7 @@ async def _fence(
     ids = list(dict.fromkeys(transactional_id))
     async with session.admin() as admin:
         session.confirm([f"fence: the producer of {each}" for each in ids], yes=yes)
-        results = await admin.fence_producers(ids, return_errors=True)
+        results = await outcomes(admin.fence_producers(ids))
     _show_fenced(session, session.good(results))
 
 

@@ -23,7 +23,7 @@ from kafkaio._cli.text.document import (
     many,
     rows,
 )
-from kafkaio._cli.text.named import no_group, not_of_consumers, partition_name
+from kafkaio._cli.text.named import no_group, not_of_consumers, outcomes, partition_name
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import chosen, has_pattern, partition_row
 from kafkaio.errors import KafkaError
@@ -214,7 +214,7 @@ async def describe_groups(
         names = await _names(
             admin, patterns, regex=regex, types=("classic", "consumer")
         )
-        results = await admin.describe_consumer_groups(names, return_errors=True)
+        results = await outcomes(admin.describe_consumer_groups(names))
         failed = [n for n, it in results.items() if isinstance(it, KafkaError)]
         found = session.good({**results, **await not_of_consumers(admin, failed)})
     documents = [_described(each) for each in found.values()]
@@ -287,10 +287,8 @@ async def _watched(
     admin: Admin, listed: Sequence[GroupListing], seconds: float
 ) -> list[dict[str, object]]:
     names = [it.group_id for it in listed if str(it.type) in {"classic", "consumer"}]
-    described = await admin.describe_consumer_groups(
-        names, return_errors=True, timeout=seconds
-    )
-    lags = await admin.lag(names, return_errors=True, timeout=seconds)
+    described = await outcomes(admin.describe_consumer_groups(names, timeout=seconds))
+    lags = await outcomes(admin.lag(names, timeout=seconds))
     seen: list[dict[str, object]] = []
     for each in listed:
         members = getattr(described.get(each.group_id), "members", None)
@@ -328,8 +326,8 @@ async def group_offsets(
         names = await _names(
             admin, patterns, regex=regex, types=("classic", "consumer")
         )
-        results = await admin.list_consumer_group_offsets(
-            names, require_stable=require_stable, return_errors=True
+        results = await outcomes(
+            admin.list_consumer_group_offsets(names, require_stable=require_stable)
         )
         failed = [n for n, it in results.items() if isinstance(it, KafkaError)]
         empty = [
@@ -374,7 +372,7 @@ async def delete_groups(
         names = await _names(admin, patterns, regex=regex)
         effects = [f"delete group {name} and its committed offsets" for name in names]
         session.confirm(effects, yes=yes)
-        results = await admin.delete_consumer_groups(names, return_errors=True)
+        results = await outcomes(admin.delete_consumer_groups(names))
     session.show(_NAMES, groups=[{"group": name} for name in session.good(results)])
 
 
@@ -396,9 +394,7 @@ async def delete_offsets(
             for tp in wanted
         ]
         session.confirm(effects, yes=yes)
-        results = await admin.delete_consumer_group_offsets(
-            group, wanted, return_errors=True
-        )
+        results = await outcomes(admin.delete_consumer_group_offsets(group, wanted))
     deleted = [{"group": group, **partition_row(tp)} for tp in session.good(results)]
     session.show(_DELETED_OFFSETS, offsets=deleted)
 
@@ -431,8 +427,10 @@ async def remove_members(
     who = ", ".join(instance_ids) if instance_ids else "all members"
     async with session.admin() as admin:
         session.confirm([f"remove {who} from group {group}"], yes=yes)
-        results = await admin.remove_members_from_consumer_group(
-            group, instance_ids or None, reason=reason, return_errors=True
+        results = await outcomes(
+            admin.remove_members_from_consumer_group(
+                group, instance_ids or None, reason=reason
+            )
         )
     removed = [{"group": group, "member": each} for each in session.good(results)]
     session.show(_REMOVED, members=removed)

@@ -24,7 +24,7 @@ from kafkaio._cli.text.document import (
     rows,
 )
 from kafkaio._cli.text.exits import Exit, short
-from kafkaio._cli.text.named import not_of_consumers
+from kafkaio._cli.text.named import not_of_consumers, outcomes
 from kafkaio._cli.text.output import Row, Table, TableColumn
 from kafkaio._cli.text.values import Seconds, chosen, has_pattern, partition_row
 from kafkaio.types import TopicPartition
@@ -161,15 +161,16 @@ class _View:
                 types=("classic", "consumer"), timeout=timeout
             )
             names = chosen("group", self.groups, known, regex=is_regex)
-        found = await self.admin.lag(
-            names,
-            isolation_level=(
-                "read_committed"
-                if self.options["read_committed"]
-                else "read_uncommitted"
-            ),
-            return_errors=True,
-            timeout=timeout,
+        found = await outcomes(
+            self.admin.lag(
+                names,
+                isolation_level=(
+                    "read_committed"
+                    if self.options["read_committed"]
+                    else "read_uncommitted"
+                ),
+                timeout=timeout,
+            )
         )
         if timeout is not None:  # a watch shows a group from its first offset on
             return found

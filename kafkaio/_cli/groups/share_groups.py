@@ -20,7 +20,7 @@ from kafkaio._cli.text.document import (
     rows,
 )
 from kafkaio._cli.text.exits import CommandFailed, Exit
-from kafkaio._cli.text.named import by_name, partition_name, partitions_meant
+from kafkaio._cli.text.named import by_name, outcomes, partition_name, partitions_meant
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import partition_row, time_of
 from kafkaio.types import TopicPartition
@@ -87,7 +87,7 @@ async def _describe(session: Session, group: tuple[str, ...]) -> None:
     """Describe groups and their members."""
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
-        results = await admin.describe_share_groups(names, return_errors=True)
+        results = await outcomes(admin.describe_share_groups(names))
     found = session.good(results).values()
     columns = [*_DESCRIBED.row.only("group", "state"), *_MEMBERS.columns()]
     table = Table([row for it in found for row in _member_rows(it)], columns)
@@ -143,11 +143,11 @@ async def _delete(session: Session, group: tuple[str, ...], *, yes: bool) -> Non
     async with session.admin() as admin:
         # Brokers delete groups of any kind by this request: these have to be shared.
         known = session.good(
-            await admin.describe_share_groups(names, return_errors=True), is_lookup=True
+            await outcomes(admin.describe_share_groups(names)), is_lookup=True
         )
         if known:
             session.confirm([f"delete: share group {name}" for name in known], yes=yes)
-        results = await admin.delete_share_groups(known, return_errors=True)
+        results = await outcomes(admin.delete_share_groups(known))
     session.show(_DELETED, groups=[{"group": it} for it in session.good(results)])
 
 
@@ -158,7 +158,7 @@ async def _offsets(session: Session, group: tuple[str, ...]) -> None:
     """Show the first offset that is not finished in each partition, and the lag."""
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
-        results = await admin.list_share_group_offsets(names, return_errors=True)
+        results = await outcomes(admin.list_share_group_offsets(names))
     offsets = [
         {"group": name, **partition_row(tp)}
         | {"start_offset": None if it is None else it.start_offset}
@@ -203,9 +203,7 @@ async def _reset(  # noqa: PLR0913 - an argument for each option
         targets = await _targets(session, admin, list(before), moment)
         done: Mapping[TopicPartition, object] = targets
         if execute:
-            results = await admin.alter_share_group_offsets(
-                group, targets, return_errors=True
-            )
+            results = await outcomes(admin.alter_share_group_offsets(group, targets))
             done = session.good(by_name(results, partition_name))
     moved = [
         {**partition_row(tp), "before": before[tp], "after": targets[tp]}
@@ -236,9 +234,7 @@ async def _targets(
     moment: Literal["earliest", "latest"] | datetime,
 ) -> dict[TopicPartition, int]:
     """The offsets at a moment; the end, where there is no record after it."""
-    results = await admin.list_offsets(
-        dict.fromkeys(partitions, moment), return_errors=True
-    )
+    results = await outcomes(admin.list_offsets(dict.fromkeys(partitions, moment)))
     found = session.good(by_name(results, partition_name), is_lookup=True)
     without = [tp for tp, it in found.items() if it is None]
     ends = await admin.list_offsets(dict.fromkeys(without, "latest"))

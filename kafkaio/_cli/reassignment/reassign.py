@@ -32,7 +32,7 @@ from kafkaio._cli.text.document import (
     rows,
 )
 from kafkaio._cli.text.exits import CommandFailed, Exit, usage
-from kafkaio._cli.text.named import by_name, known_brokers, partition_name
+from kafkaio._cli.text.named import by_name, known_brokers, outcomes, partition_name
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.sizes import BadSize, size_of
 from kafkaio._cli.text.source import text_of
@@ -217,7 +217,7 @@ async def _start(
     admin: Admin,
     wanted: Mapping[TopicPartition, tuple[int, ...] | None],
 ) -> list[TopicPartition]:
-    results = await admin.alter_partition_reassignments(wanted, return_errors=True)
+    results = await outcomes(admin.alter_partition_reassignments(wanted))
     return list(session.good(by_name(results, partition_name)))
 
 

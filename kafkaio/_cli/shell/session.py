@@ -191,7 +191,7 @@ class Session:
         if some succeeded, else 1.
 
         Args:
-            results: of an operation of `kafkaio.Admin` with ``return_errors=True``.
+            results: the result or the error of each item.
             is_lookup: whether the command only needs them to go on: then what succeeds
                 here is no success of the command.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafkaio._cli.text.exits import CommandFailed, Exit
@@ -26,6 +26,14 @@ _ELSEWHERE: Final = {
     ),
 }
 _PARTITION: Final = re.compile(r"(?P<topic>[^:@]+):(?P<partition>\d+)")
+
+
+async def outcomes(operation: Awaitable[Mapping[K, V]]) -> dict[K, V | KafkaError]:
+    """Await an operation on many items; return the result or the error of each."""
+    from kafkaio.admin import settled
+
+    items = await settled(operation)
+    return {**items.found, **items.failed}
 
 
 def by_name(

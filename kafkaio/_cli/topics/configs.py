@@ -11,7 +11,7 @@ import click
 from kafkaio._cli.shell.command import DRY_RUN, Group, asynchronous, pairs
 from kafkaio._cli.shell.session import Session
 from kafkaio._cli.text.document import BOOLEAN, EXECUTED, TEXT, Document, one_of, rows
-from kafkaio._cli.text.named import brokers_there
+from kafkaio._cli.text.named import brokers_there, outcomes
 from kafkaio._cli.text.output import Table
 from kafkaio.errors import KafkaError
 
@@ -154,11 +154,12 @@ async def get_configs(
     async with session.admin() as admin:
         await _check_brokers(admin, resources)
         found = session.good(
-            await admin.describe_configs(
-                resources,
-                include_synonyms=more["synonyms"],
-                include_documentation=more["documentation"],
-                return_errors=True,
+            await outcomes(
+                admin.describe_configs(
+                    resources,
+                    include_synonyms=more["synonyms"],
+                    include_documentation=more["documentation"],
+                )
             )
         )
     wanted = [
@@ -254,8 +255,8 @@ async def _change(
     async with session.admin() as admin:
         await _check_brokers(admin, [resource])
         results: Mapping[ConfigResource, KafkaError | None]
-        results = await admin.incremental_alter_configs(
-            {resource: changes}, validate_only=dry_run, return_errors=True
+        results = await outcomes(
+            admin.incremental_alter_configs({resource: changes}, validate_only=dry_run)
         )
     changed = [
         {

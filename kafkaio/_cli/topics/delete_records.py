@@ -13,7 +13,7 @@ from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.session import Session
 from kafkaio._cli.text.document import INTEGER, PARTITION, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
-from kafkaio._cli.text.named import by_name, partition_name, partition_of
+from kafkaio._cli.text.named import by_name, outcomes, partition_name, partition_of
 from kafkaio._cli.text.source import text_of
 from kafkaio._cli.text.values import partition_row
 from kafkaio.types import TopicPartition
@@ -58,8 +58,8 @@ async def _delete(
         effects = [_effect(tp, start, wanted[tp]) for tp, start in before.items()]
         if effects:
             session.confirm(effects, yes=yes)
-        results = await admin.delete_records(
-            {tp: wanted[tp] for tp in before}, return_errors=True
+        results = await outcomes(
+            admin.delete_records({tp: wanted[tp] for tp in before})
         )
     done = session.good(by_name(results, partition_name))
     deleted = [
@@ -75,9 +75,7 @@ async def _starts(
     session: Session, admin: Admin, wanted: Ends
 ) -> dict[TopicPartition, int]:
     """Where the logs begin, of the partitions that exist."""
-    results = await admin.list_offsets(
-        dict.fromkeys(wanted, "earliest"), return_errors=True
-    )
+    results = await outcomes(admin.list_offsets(dict.fromkeys(wanted, "earliest")))
     found = session.good(by_name(results, partition_name), is_lookup=True)
     return {tp: it.offset for tp, it in found.items() if it is not None}
 

@@ -18,6 +18,7 @@ from kafkaio._cli.text.document import (
     Document,
     rows,
 )
+from kafkaio._cli.text.named import outcomes
 from kafkaio._cli.text.values import (
     chosen,
     moment_of,
@@ -78,12 +79,15 @@ async def offsets(
         placed = []
         for text, moment in moments.items():
             asked: Any = dict.fromkeys(wanted, moment)
-            found = await admin.list_offsets(
-                asked,
-                isolation_level=(
-                    "read_committed" if more["read_committed"] else "read_uncommitted"
-                ),
-                return_errors=True,
+            found = await outcomes(
+                admin.list_offsets(
+                    asked,
+                    isolation_level=(
+                        "read_committed"
+                        if more["read_committed"]
+                        else "read_uncommitted"
+                    ),
+                )
             )
             placed += [
                 {
@@ -131,7 +135,7 @@ async def partitions_of(
             else:
                 numbers[name] = [*before, *given]
     described = session.good(
-        await admin.describe_topics(numbers, return_errors=True), is_lookup=True
+        await outcomes(admin.describe_topics(numbers)), is_lookup=True
     )
     return [
         TopicPartition(each.name, number)
@@ -152,11 +156,11 @@ async def ends_of(
         for each in topic.partitions
     ]
     starts = session.good(
-        await admin.list_offsets(dict.fromkeys(wanted, "earliest"), return_errors=True),
+        await outcomes(admin.list_offsets(dict.fromkeys(wanted, "earliest"))),
         is_lookup=True,
     )
     ends = session.good(
-        await admin.list_offsets(dict.fromkeys(starts, "latest"), return_errors=True)
+        await outcomes(admin.list_offsets(dict.fromkeys(starts, "latest")))
     )
     found = []
     for partition, end in ends.items():

@@ -23,6 +23,7 @@ from kafkaio._cli.text.document import (
     picked,
     rows,
 )
+from kafkaio._cli.text.named import outcomes
 from kafkaio._cli.text.output import Table
 from kafkaio._cli.text.values import chosen, has_pattern
 from kafkaio._cli.topics.configs import config_changes
@@ -155,7 +156,7 @@ async def list_topics(
         described: Mapping[Any, Any] = {}
         if any(only.values()) or missing:
             wanted = [*found, *missing] if any(only.values()) else missing
-            answers = await admin.describe_topics(wanted, return_errors=True)
+            answers = await outcomes(admin.describe_topics(wanted))
             described = session.good({**found, **answers})
     if any(only.values()):
         found = {
@@ -185,7 +186,7 @@ async def describe_topics(
     """
     async with session.admin() as admin:
         names = await _names(admin, patterns, regex=regex, internal=internal)
-        described = session.good(await admin.describe_topics(names, return_errors=True))
+        described = session.good(await outcomes(admin.describe_topics(names)))
         sizes = await _sizes(admin)
     documents: list[dict[str, object]] = []
     every: list[dict[str, object]] = []
@@ -218,9 +219,7 @@ async def _sizes(admin: Admin) -> dict[tuple[str, int, int | None], int]:
     """
     logs: Mapping[int, Mapping[str, LogDirectory] | KafkaError] = {}
     with suppress(KafkaError):
-        logs = await admin.describe_log_dirs(
-            return_errors=True, timeout=_LOG_DIRS_SECONDS
-        )
+        logs = await outcomes(admin.describe_log_dirs(timeout=_LOG_DIRS_SECONDS))
     return {
         (tp.topic, tp.partition, node): replica.size
         for node, directories in logs.items()
@@ -258,7 +257,7 @@ async def topic_offsets(
     async with session.admin() as admin:
         names = await _names(admin, patterns, regex=regex, internal=internal)
         described = session.good(
-            await admin.describe_topics(names, return_errors=True), is_lookup=True
+            await outcomes(admin.describe_topics(names)), is_lookup=True
         )
         ends = await ends_of(session, admin, described.values())
     session.show(_ENDS, partitions=ends)
@@ -342,11 +341,12 @@ async def create_topics(
         for name in names
     ]
     async with session.admin() as admin:
-        results = await admin.create_topics(
-            wanted,
-            validate_only=options["dry_run"],
-            wait=not options["no_wait"],
-            return_errors=True,
+        results = await outcomes(
+            admin.create_topics(
+                wanted,
+                validate_only=options["dry_run"],
+                wait=not options["no_wait"],
+            )
         )
     if if_not_exists:
         results = _without(results, "TOPIC_ALREADY_EXISTS")
@@ -390,9 +390,7 @@ async def delete_topics(
         session.confirm(
             [f"delete topic {name} and its records" for name in names], yes=yes
         )
-        results: Mapping[Any, Any] = await admin.delete_topics(
-            names, return_errors=True
-        )
+        results: Mapping[Any, Any] = await outcomes(admin.delete_topics(names))
     if if_exists:
         results = {
             name: value
@@ -454,8 +452,8 @@ async def alter_topics(
         names = await _names(admin, patterns, regex=options["regex"], internal=False)
         if count is not None:
             counts = dict.fromkeys(names, count)
-            results: Mapping[Any, Any] = await admin.create_partitions(
-                counts, validate_only=dry_run, return_errors=True
+            results: Mapping[Any, Any] = await outcomes(
+                admin.create_partitions(counts, validate_only=dry_run)
             )
             names = list(session.good(results))
         if changes and names:
@@ -475,8 +473,8 @@ async def _alter(
     from kafkaio.admin import ConfigResource, ConfigResourceType
 
     wanted = {ConfigResource(ConfigResourceType.TOPIC, name): changes for name in names}
-    results = await admin.incremental_alter_configs(
-        wanted, validate_only=dry_run, return_errors=True
+    results = await outcomes(
+        admin.incremental_alter_configs(wanted, validate_only=dry_run)
     )
     named: dict[str, KafkaError | None] = {it.name: results[it] for it in results}
     return list(session.good(named))
@@ -508,15 +506,13 @@ async def add_partitions(
         raise click.UsageError("give either --num or --total")
     async with session.admin() as admin:
         described = session.good(
-            await admin.describe_topics(names, return_errors=True), is_lookup=True
+            await outcomes(admin.describe_topics(names)), is_lookup=True
         )
         counts = {
             each.name: total or len(each.partitions) + (num or 0)
             for each in described.values()
         }
-        results = await admin.create_partitions(
-            counts, validate_only=dry_run, return_errors=True
-        )
+        results = await outcomes(admin.create_partitions(counts, validate_only=dry_run))
         grown = [
             {"name": name, "partitions": counts[name]} for name in session.good(results)
         ]

@@ -16,6 +16,7 @@ from kafkaio.admin import (
     GroupType,
     NewTopic,
     RaftEndpoint,
+    settled,
 )
 from kafkaio.errors import (
     AdminErrors,
@@ -84,12 +85,12 @@ async def test_answers_are_matched_by_name(cluster: FakeCluster, admin: Admin) -
         ApiKey.CREATE_TOPICS,
         lambda *_: answer(created("b", E.POLICY_VIOLATION), created("a")),
     )
-    found = await admin.create_topics(
-        [NewTopic("a"), NewTopic("b")], wait=False, return_errors=True
+    found = await settled(
+        admin.create_topics([NewTopic("a"), NewTopic("b")], wait=False)
     )
-    assert list(found) == ["a", "b"]
-    assert isinstance(found["b"], BrokerError)
-    assert not isinstance(found["a"], BrokerError)
+    assert list(found.found) == ["a"]
+    assert list(found.failed) == ["b"]
+    assert isinstance(found.failed["b"], BrokerError)
 
 
 async def test_a_code_that_nobody_knows_keeps_its_number(

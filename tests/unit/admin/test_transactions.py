@@ -18,6 +18,7 @@ from kafkaio.admin import (
     TransactionDescription,
     TransactionListing,
     TransactionState,
+    settled,
 )
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -380,11 +381,10 @@ async def test_errors_are_raised_grouped_or_returned(
             await admin.describe_transactions(["a", "x"])
         with pytest.raises(ExceptionGroup, match="2 of 3 failed") as raised:
             await admin.describe_transactions(["y", "a", "x"])
-        found = await admin.describe_transactions(["y", "a"], return_errors=True)
+        found = await settled(admin.describe_transactions(["y", "a"]))
     assert all(isinstance(each, BrokerError) for each in raised.value.exceptions)
-    assert list(found) == ["y", "a"]
-    assert isinstance(found["y"], BrokerError)
-    assert isinstance(found["a"], TransactionDescription)
+    assert isinstance(found.failed["y"], BrokerError)
+    assert isinstance(found.found["a"], TransactionDescription)
 
 
 async def test_what_is_no_list_of_ids(
@@ -435,7 +435,7 @@ async def test_a_leader_that_moved_is_found(
     async with admin_of(cluster) as admin:
         await admin.describe_producers([T0])
         cluster.move_leader("t", 0, 2)
-        assert await admin.describe_producers([T0], return_errors=True)
+        assert (await settled(admin.describe_producers([T0]))).found
     assert [e.node_id for e in cluster.logged(ApiKey.DESCRIBE_PRODUCERS)] == [0, 0, 2]
 
 
@@ -778,8 +778,8 @@ async def test_a_coordinator_that_never_gets_done(cluster: FakeCluster) -> None:
     async with admin_of(cluster) as admin:
         with pytest.raises(RequestTimeout, match=r"'a'.*CONCURRENT_TRANSACTIONS"):
             await admin.fence_producers(["a"], timeout=3)
-        found = await admin.fence_producers(["a"], timeout=1, return_errors=True)
-    assert isinstance(found["a"], RequestTimeout)
+        found = await settled(admin.fence_producers(["a"], timeout=1))
+    assert isinstance(found.failed["a"], RequestTimeout)
 
 
 async def test_an_id_that_may_not_be_written_with(cluster: FakeCluster) -> None:

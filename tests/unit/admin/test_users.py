@@ -6,7 +6,14 @@ import threading
 import pytest
 
 import kafkaio.admin._users
-from kafkaio.admin import ScramCredential, ScramDeletion, ScramMechanism, ScramUpsertion
+from kafkaio._machines.sasl import scram
+from kafkaio.admin import (
+    ScramCredential,
+    ScramDeletion,
+    ScramMechanism,
+    ScramUpsertion,
+    settled,
+)
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -39,13 +46,13 @@ async def test_a_password_is_sent_as_its_hash(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[threading.Thread] = []
-    real = kafkaio.admin._users.salted_password
+    real = scram.salted_password
 
     def noted(name: str, password: str, salt: bytes, iterations: int) -> bytes:
         threads.append(threading.current_thread())
         return real(name, password, salt, iterations)
 
-    monkeypatch.setattr(kafkaio.admin._users, "salted_password", noted)
+    monkeypatch.setattr(scram, "salted_password", noted)
     cluster.on(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, altered(bob=0, alice=0))
     # What is asked for again is not hashed again.
     cluster.on(
@@ -142,16 +149,14 @@ async def test_users_are_described(cluster: FakeCluster) -> None:
     cluster.on(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, answer)
     alices = (ScramCredential(SHA_256, 4_096), ScramCredential(SHA_512, 8_192))
     async with admin_of(cluster) as admin:
-        found = await admin.describe_user_scram_credentials(
-            ["alice", "bob"], return_errors=True
-        )
+        found = await settled(admin.describe_user_scram_credentials(["alice", "bob"]))
         with pytest.raises(BrokerError, match="user bob: why") as caught:
             await admin.describe_user_scram_credentials()
         with pytest.raises(ProtocolError, match="has bob, which was not asked for"):
             await admin.describe_user_scram_credentials(["alice"])
         assert await admin.describe_user_scram_credentials([]) == {}
-    assert found["alice"] == alices
-    assert isinstance(found["bob"], BrokerError)
+    assert found.found == {"alice": alices}
+    assert isinstance(found.failed["bob"], BrokerError)
     assert caught.value.results == {"alice": alices}
     some, everything, _ = cluster.requests(
         describe_api.DescribeUserScramCredentialsRequest
