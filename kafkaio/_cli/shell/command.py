@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 from kafkaio._cli.shell.given import Given
-from kafkaio._cli.text.document import Document, Shape
 from kafkaio._cli.text.ids import Id
 from kafkaio._cli.text.values import Seconds
+
+if TYPE_CHECKING:
+    from kafkaio._cli.text.document import Document, Shape
 
 if TYPE_CHECKING or not sys.stdout.isatty():
     BaseCommand = click.Command
@@ -29,7 +31,7 @@ else:
     BaseGroup = rich_click.RichGroup
 
 #: What a command prints, by the names of the schemas.
-Printed: TypeAlias = Mapping[str, Document | Shape]
+Printed: TypeAlias = "Mapping[str, Document | Shape]"
 
 #: Options of every command, which no command may use for something else.
 COMMON: Final = frozenset(
@@ -139,7 +141,7 @@ class Command(BaseCommand):
         more.setdefault("context_settings", SETTINGS)
         more["params"] = [*(more.get("params") or ()), *common_options()]
         super().__init__(*args, **more)
-        if isinstance(prints, Document):
+        if prints is not None and not isinstance(prints, Mapping):
             prints = {str(self.name): prints}
         self.prints: Printed = prints or {}
 
