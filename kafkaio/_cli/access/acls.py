@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import TEXT, Document, picked, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit, usage
 from kafkaio._cli.text.named import by_name, outcomes
@@ -81,7 +81,7 @@ _PRINCIPAL: Final = _repeated("--principal", "USER", "A principal.")
 @_FILTER
 @_PRINCIPAL
 @asynchronous
-async def _list(session: Session, /, **chosen: Any) -> None:
+async def _list(session: CommandSession, /, **chosen: Any) -> None:
     """List entries: all, or those that match the options.
 
     Example: kafkaio acls list --topic orders --pattern match
@@ -100,7 +100,7 @@ async def _list(session: Session, /, **chosen: Any) -> None:
 @click.option("--consumer", is_flag=True, help="All that a consumer needs.")
 @click.option("--idempotent", is_flag=True, help="With --producer: before Kafka 2.8.")
 @asynchronous
-async def _create(session: Session, /, **chosen: Any) -> None:
+async def _create(session: CommandSession, /, **chosen: Any) -> None:
     """Create an entry for every combination of the options.
 
     Example: kafkaio acls create --allow-principal alice --operation read --topic t
@@ -118,7 +118,7 @@ async def _create(session: Session, /, **chosen: Any) -> None:
 @_PRINCIPAL
 @YES
 @asynchronous
-async def _delete(session: Session, /, *, yes: bool, **chosen: Any) -> None:
+async def _delete(session: CommandSession, /, *, yes: bool, **chosen: Any) -> None:
     """Delete the entries that match the options, of which there must be one.
 
     Example: kafkaio acls delete --principal alice --topic orders --yes
@@ -140,7 +140,7 @@ async def _delete(session: Session, /, *, yes: bool, **chosen: Any) -> None:
     _show(session, dict.fromkeys(it for them in deleted.values() for it in them))
 
 
-def _show(session: Session, bindings: Iterable[AclBinding]) -> None:
+def _show(session: CommandSession, bindings: Iterable[AclBinding]) -> None:
     found = [picked(_ACLS.row, it) for it in sorted(bindings, key=_named)]
     session.show(_ACLS, acls=found)
 

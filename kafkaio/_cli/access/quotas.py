@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from kafkaio._cli.shell.command import DRY_RUN, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import NUMBER, TEXT, Document, rows
 from kafkaio._cli.text.exits import usage
 from kafkaio._cli.text.named import by_name, outcomes
@@ -59,7 +59,7 @@ def _entity(*, with_any: bool) -> Callable[[F], F]:
 @_entity(with_any=True)
 @click.option("--strict", is_flag=True, help="Only quotas that name nothing else.")
 @asynchronous
-async def _describe(session: Session, /, *, strict: bool, **chosen: Any) -> None:
+async def _describe(session: CommandSession, /, *, strict: bool, **chosen: Any) -> None:
     """Show quotas: all, or those that match the options."""
     from kafkaio._cli.access.quota_arguments import BadQuota, filter_of
 
@@ -77,7 +77,7 @@ async def _describe(session: Session, /, *, strict: bool, **chosen: Any) -> None
 @DRY_RUN
 @asynchronous
 async def _set(
-    session: Session, /, quota: tuple[str, ...], *, dry_run: bool, **chosen: Any
+    session: CommandSession, /, quota: tuple[str, ...], *, dry_run: bool, **chosen: Any
 ) -> None:
     """Set quotas of one user, client id or IP address; others stay as they are.
 
@@ -98,7 +98,7 @@ async def _set(
 @DRY_RUN
 @asynchronous
 async def _unset(
-    session: Session, /, quota: tuple[str, ...], *, dry_run: bool, **chosen: Any
+    session: CommandSession, /, quota: tuple[str, ...], *, dry_run: bool, **chosen: Any
 ) -> None:
     """Remove quotas of one user, client id or IP address.
 
@@ -112,7 +112,7 @@ async def _unset(
 
 
 async def _alter(
-    session: Session,
+    session: CommandSession,
     who: QuotaEntity,
     wanted: Mapping[str, float | None],
     *,
@@ -127,7 +127,7 @@ async def _alter(
 
 
 def _show(
-    session: Session, found: Mapping[QuotaEntity, Mapping[str, float | None]]
+    session: CommandSession, found: Mapping[QuotaEntity, Mapping[str, float | None]]
 ) -> None:
     limited = [
         {**_parts(who), "quota": name, "value": value}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import TEXT, TIME_OR_NULL, Document, many, rows
 from kafkaio._cli.text.exits import CommandFailed, usage
 from kafkaio._cli.text.ids import Id
@@ -51,7 +51,7 @@ tokens: Group = Group(
 @_SHOW
 @asynchronous
 async def _list(
-    session: Session, owner: tuple[str, ...], *, show_secrets: bool
+    session: CommandSession, owner: tuple[str, ...], *, show_secrets: bool
 ) -> None:
     """List the tokens that you may see."""
     owners = _principals(owner) or None
@@ -67,7 +67,7 @@ async def _list(
 @_SHOW
 @asynchronous
 async def _create(
-    session: Session,
+    session: CommandSession,
     owner: str | None,
     renewer: tuple[str, ...],
     max_lifetime: str | None,
@@ -88,7 +88,7 @@ async def _create(
 @click.argument("token_id", type=Id())
 @click.option("--period", metavar="DURATION", help="How long from now.")
 @asynchronous
-async def _renew(session: Session, token_id: str, period: str | None) -> None:
+async def _renew(session: CommandSession, token_id: str, period: str | None) -> None:
     """Let a token live on; brokers say how long by default."""
     async with session.admin() as admin:
         token = await _known(admin, token_id)
@@ -102,7 +102,7 @@ async def _renew(session: Session, token_id: str, period: str | None) -> None:
 @YES
 @asynchronous
 async def _expire(
-    session: Session, token_id: str, period: str | None, *, yes: bool
+    session: CommandSession, token_id: str, period: str | None, *, yes: bool
 ) -> None:
     """Let a token expire at once, or soon."""
     async with session.admin() as admin:
@@ -121,7 +121,7 @@ async def _known(admin: Admin, token_id: str) -> DelegationToken:
 
 
 def _show(
-    session: Session, found: Iterable[DelegationToken], *, show_secrets: bool
+    session: CommandSession, found: Iterable[DelegationToken], *, show_secrets: bool
 ) -> None:
     columns = _TOKENS.row.columns(*(["hmac"] if show_secrets else []))
     shown = [
@@ -132,7 +132,9 @@ def _show(
     session.show(_TOKENS, Table(shown, columns), tokens=shown)
 
 
-def _show_time(session: Session, token: DelegationToken, expires: datetime) -> None:
+def _show_time(
+    session: CommandSession, token: DelegationToken, expires: datetime
+) -> None:
     row = {"token_id": token.token_id, "owner": token.owner, "expiry_time": expires}
     session.show(_EXPIRY, tokens=[row])
 

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session, ask_secret
+from kafkaio._cli.shell.session import CommandSession, ask_secret
 from kafkaio._cli.text.document import INTEGER, TEXT, Document, picked, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import outcomes
@@ -30,7 +30,7 @@ users: Group = Group("users", help="List, set and delete SCRAM passwords.")
 @users.command("list", prints=_USERS)
 @click.argument("user", nargs=-1)
 @asynchronous
-async def _list(session: Session, user: tuple[str, ...]) -> None:
+async def _list(session: CommandSession, user: tuple[str, ...]) -> None:
     """List users and the mechanisms for which they have a password."""
     names = list(dict.fromkeys(user)) or None
     async with session.admin() as admin:
@@ -62,7 +62,7 @@ async def _list(session: Session, user: tuple[str, ...]) -> None:
 )
 @asynchronous
 async def _set(
-    session: Session, user: str, mechanism: tuple[str, ...], iterations: int
+    session: CommandSession, user: str, mechanism: tuple[str, ...], iterations: int
 ) -> None:
     """Set the password of a user, who is created if there is none of that name.
 
@@ -98,7 +98,11 @@ async def _set(
 @YES
 @asynchronous
 async def _delete(
-    session: Session, user: tuple[str, ...], mechanism: tuple[str, ...], *, yes: bool
+    session: CommandSession,
+    user: tuple[str, ...],
+    mechanism: tuple[str, ...],
+    *,
+    yes: bool,
 ) -> None:
     """Delete the passwords of users."""
     from kafkaio.admin import ScramDeletion, ScramMechanism

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import asynchronous, command
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import INTEGER, TEXT, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import by_name, known_brokers
@@ -43,7 +43,7 @@ Range = tuple[int, int]
 @click.option("--api", multiple=True, metavar="NAME", help="Only these, such as Fetch.")
 @asynchronous
 async def api_versions(
-    session: Session, broker: tuple[int, ...], api: tuple[str, ...]
+    session: CommandSession, broker: tuple[int, ...], api: tuple[str, ...]
 ) -> None:
     """Show the versions of APIs that both sides speak.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import INTEGER, TEXT, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import by_name, outcomes
@@ -35,7 +35,7 @@ client_metrics: Group = Group(
 
 @client_metrics.command("list", prints=_NAMES)
 @asynchronous
-async def _list(session: Session) -> None:
+async def _list(session: CommandSession) -> None:
     """List the names of the subscriptions (Kafka 3.7)."""
     async with session.admin() as admin:
         names = await _names(admin)
@@ -45,7 +45,7 @@ async def _list(session: Session) -> None:
 @client_metrics.command("describe", prints=_SUBSCRIPTIONS)
 @click.argument("name", nargs=-1)
 @asynchronous
-async def _describe(session: Session, name: tuple[str, ...]) -> None:
+async def _describe(session: CommandSession, name: tuple[str, ...]) -> None:
     """Show subscriptions: all, or those of some names."""
     async with session.admin() as admin:
         known = await _names(admin)
@@ -72,7 +72,7 @@ async def _describe(session: Session, name: tuple[str, ...]) -> None:
 @click.option("--match", metavar="LIST", help="Which clients, such as client_id=app-.*")
 @asynchronous
 async def _set(
-    session: Session,
+    session: CommandSession,
     name: str,
     metrics: str | None,
     interval_ms: int | None,
@@ -101,7 +101,7 @@ async def _set(
 @click.argument("name")
 @YES
 @asynchronous
-async def _delete(session: Session, name: str, *, yes: bool) -> None:
+async def _delete(session: CommandSession, name: str, *, yes: bool) -> None:
     """Delete a subscription."""
     from kafkaio.admin import ConfigChange, ConfigChangeType
 
@@ -134,7 +134,7 @@ async def _names(admin: Admin) -> list[str]:
     return [it.name for it in found]
 
 
-async def _show(session: Session, admin: Admin, names: list[str]) -> None:
+async def _show(session: CommandSession, admin: Admin, names: list[str]) -> None:
     results = await outcomes(
         admin.describe_configs([_resource(name) for name in names])
     )

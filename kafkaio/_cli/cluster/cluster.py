@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import BOOLEAN, INTEGER, TEXT, Document, many, rows
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ cluster: Group = Group(
 
 @cluster.command("describe", prints=_DESCRIBED)
 @asynchronous
-async def _describe(session: Session) -> None:
+async def _describe(session: CommandSession) -> None:
     """Show the id of the cluster, its controller and what you may do with it.
 
     Without ZooKeeper brokers name one that forwards to the controller, which
@@ -56,7 +56,7 @@ async def _describe(session: Session) -> None:
     "--fenced", is_flag=True, help="Those too that are not alive (Kafka 4.0)."
 )
 @asynchronous
-async def _brokers(session: Session, *, fenced: bool) -> None:
+async def _brokers(session: CommandSession, *, fenced: bool) -> None:
     """List the brokers."""
     async with session.admin() as admin:
         found = await admin.describe_cluster(include_fenced_brokers=fenced)
@@ -67,7 +67,7 @@ async def _brokers(session: Session, *, fenced: bool) -> None:
 @click.argument("node_id", type=click.IntRange(min=0))
 @YES
 @asynchronous
-async def _unregister(session: Session, node_id: int, *, yes: bool) -> None:
+async def _unregister(session: CommandSession, node_id: int, *, yes: bool) -> None:
     """Forget a broker that was shut down for good."""
     async with session.admin() as admin:
         session.confirm([f"unregister: broker {node_id}"], yes=yes)

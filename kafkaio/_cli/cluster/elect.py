@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import BOOLEAN, PARTITION, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import by_name, outcomes, partition_name, partitions_meant
@@ -31,7 +31,7 @@ elect: Group = Group("elect", help="Elect the leaders of partitions.")
 @click.option("--all", "everything", is_flag=True, help="All partitions.")
 @asynchronous
 async def _preferred(
-    session: Session, where: tuple[str, ...], *, everything: bool
+    session: CommandSession, where: tuple[str, ...], *, everything: bool
 ) -> None:
     """Let the first replica lead, where it is in sync."""
     if bool(where) == everything:
@@ -45,7 +45,9 @@ async def _preferred(
 @click.argument("where", nargs=-1, required=True, metavar="TOPIC[:PARTITIONS]...")
 @YES
 @asynchronous
-async def _unclean(session: Session, where: tuple[str, ...], *, yes: bool) -> None:
+async def _unclean(
+    session: CommandSession, where: tuple[str, ...], *, yes: bool
+) -> None:
     """Let any live replica lead where none in sync is. Records may be lost."""
     async with session.admin() as admin:
         partitions = await partitions_meant(admin, where)
@@ -56,7 +58,7 @@ async def _unclean(session: Session, where: tuple[str, ...], *, yes: bool) -> No
 
 
 async def _elect(
-    session: Session,
+    session: CommandSession,
     admin: Admin,
     election: str,
     partitions: list[TopicPartition] | None,

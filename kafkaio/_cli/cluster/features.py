@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 import click
 
 from kafkaio._cli.shell.command import DRY_RUN, YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import BOOLEAN, INTEGER, TEXT, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 
@@ -34,7 +34,7 @@ features: Group = Group(
 @features.command("describe", prints=_FEATURES)
 @click.option("--broker", type=int, metavar="ID", help="Whom to ask; any by default.")
 @asynchronous
-async def _describe(session: Session, broker: int | None) -> None:
+async def _describe(session: CommandSession, broker: int | None) -> None:
     """Show the levels in force, and those that a broker supports."""
     async with session.admin() as admin:
         found = await admin.describe_features(node_id=broker)
@@ -58,7 +58,7 @@ async def _describe(session: Session, broker: int | None) -> None:
 @YES
 @asynchronous
 async def _upgrade(
-    session: Session, update: tuple[str, ...], *, dry_run: bool, yes: bool
+    session: CommandSession, update: tuple[str, ...], *, dry_run: bool, yes: bool
 ) -> None:
     """Raise levels; most can never be lowered again.
 
@@ -74,7 +74,7 @@ async def _upgrade(
 @YES
 @asynchronous
 async def _downgrade(
-    session: Session,
+    session: CommandSession,
     update: tuple[str, ...],
     *,
     unsafe: bool,
@@ -87,7 +87,7 @@ async def _downgrade(
 
 
 async def _update(
-    session: Session,
+    session: CommandSession,
     texts: tuple[str, ...],
     kind: _Kind,
     *,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import asynchronous, command
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import BOOLEAN, INTEGER, PARTITION, TEXT, Document, rows
 from kafkaio._cli.text.named import brokers_there, by_name, outcomes
 from kafkaio._cli.text.output import Table
@@ -41,7 +41,7 @@ _DIRECTORIES: Final = Document(
 @click.option("--replicas", is_flag=True, help="A line for each replica.")
 @asynchronous
 async def log_dirs(
-    session: Session,
+    session: CommandSession,
     broker: tuple[int, ...],
     topic: tuple[str, ...],
     *,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import (
     BOOLEAN,
     INTEGER,
@@ -61,7 +61,7 @@ quorum: Group = Group(
 
 @quorum.command("status", prints=_STATUS)
 @asynchronous
-async def _status(session: Session) -> None:
+async def _status(session: CommandSession) -> None:
     """Show which controller leads, and how far the slowest is behind."""
     async with session.admin() as admin:
         found = await admin.describe_metadata_quorum()
@@ -79,7 +79,7 @@ async def _status(session: Session) -> None:
 
 @quorum.command("replication", prints=_REPLICATION)
 @asynchronous
-async def _replication(session: Session) -> None:
+async def _replication(session: CommandSession) -> None:
     """Show how far each node has come in the log of the metadata."""
     async with session.admin() as admin:
         found = await admin.describe_metadata_quorum()
@@ -104,7 +104,7 @@ async def _replication(session: Session) -> None:
 
 @quorum.command("voters", prints=_VOTERS)
 @asynchronous
-async def _voters(session: Session) -> None:
+async def _voters(session: CommandSession) -> None:
     """List the voters and their listeners."""
     async with session.admin() as admin:
         found = await admin.describe_metadata_quorum()
@@ -129,7 +129,10 @@ async def _voters(session: Session) -> None:
 @click.argument("endpoint", nargs=-1, required=True, metavar="NAME://HOST:PORT...")
 @asynchronous
 async def _add(
-    session: Session, node_id: int, directory_id: uuid.UUID, endpoint: tuple[str, ...]
+    session: CommandSession,
+    node_id: int,
+    directory_id: uuid.UUID,
+    endpoint: tuple[str, ...],
 ) -> None:
     """Make a controller that follows the quorum a voter (Kafka 3.9)."""
     endpoints = [_endpoint(text) for text in endpoint]
@@ -144,7 +147,7 @@ async def _add(
 @YES
 @asynchronous
 async def _remove(
-    session: Session, node_id: int, directory_id: uuid.UUID, *, yes: bool
+    session: CommandSession, node_id: int, directory_id: uuid.UUID, *, yes: bool
 ) -> None:
     """Take a controller's vote away (Kafka 3.9)."""
     async with session.admin() as admin:

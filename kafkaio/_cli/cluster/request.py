@@ -23,7 +23,7 @@ from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.output import Table, TableColumn
 
 if TYPE_CHECKING:
-    from kafkaio._cli.shell.session import Session
+    from kafkaio._cli.shell.session import CommandSession
     from kafkaio._client import Destination
     from kafkaio.protocol._message import Request, Response, Struct
 
@@ -52,7 +52,7 @@ _PRINTS: Final = {
 }
 
 
-class _Options(TypedDict):
+class _RequestOptions(TypedDict):
     """The options of the command."""
 
     body: str | None
@@ -76,7 +76,7 @@ class _Options(TypedDict):
 @click.option("--schema", is_flag=True, help="Show the fields of request and response.")
 @asynchronous
 async def request(
-    session: Session, api: str | None, **options: Unpack[_Options]
+    session: CommandSession, api: str | None, **options: Unpack[_RequestOptions]
 ) -> None:
     """Send a request; JSON is the text, @FILE, or nothing for one without fields.
 
@@ -176,7 +176,7 @@ def _destination(text: str) -> Destination:
     )
 
 
-def _show_list(session: Session) -> None:
+def _show_list(session: CommandSession) -> None:
     from kafkaio._cli.cluster.messages import requests
 
     listed = [
@@ -196,7 +196,7 @@ def _show_list(session: Session) -> None:
     session.show(_LISTED, table, requests=listed)
 
 
-def _show_schema(session: Session, kind: type[Request[Response]]) -> None:
+def _show_schema(session: CommandSession, kind: type[Request[Response]]) -> None:
     from kafkaio._cli.cluster.messages import describe
 
     messages = {"request": kind, "response": kind.response_type()}

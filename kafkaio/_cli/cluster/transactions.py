@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import (
     INTEGER,
     PARTITION,
@@ -91,7 +91,7 @@ transactions: Group = Group("transactions", help="List, describe and end transac
 @click.option("--pattern", metavar="REGEX", help="Only these ids (Kafka 4.1, RE2).")
 @asynchronous
 async def _list(
-    session: Session,
+    session: CommandSession,
     state: tuple[str, ...],
     producer_id: tuple[int, ...],
     open_for: str | None,
@@ -111,7 +111,7 @@ async def _list(
 @transactions.command("describe", prints=_DESCRIBED)
 @click.argument("transactional_id", nargs=-1, required=True)
 @asynchronous
-async def _describe(session: Session, transactional_id: tuple[str, ...]) -> None:
+async def _describe(session: CommandSession, transactional_id: tuple[str, ...]) -> None:
     """Describe transactional ids: how far the transaction is, and where it wrote."""
     async with session.admin() as admin:
         results = await outcomes(
@@ -139,7 +139,7 @@ async def _describe(session: Session, transactional_id: tuple[str, ...]) -> None
 )
 @asynchronous
 async def _find_hanging(
-    session: Session,
+    session: CommandSession,
     broker: int | None,
     topic: tuple[str, ...],
     max_transaction_timeout: str,
@@ -163,7 +163,12 @@ async def _find_hanging(
 @YES
 @asynchronous
 async def _abort(
-    session: Session, partition: str, start_offset: int, *, force: bool, yes: bool
+    session: CommandSession,
+    partition: str,
+    start_offset: int,
+    *,
+    force: bool,
+    yes: bool,
 ) -> None:
     """Abort a transaction that hangs in a partition, as ``hanging`` finds it."""
     tp = partition_of(partition)
@@ -181,7 +186,7 @@ async def _abort(
 @YES
 @asynchronous
 async def _fence(
-    session: Session, transactional_id: tuple[str, ...], *, yes: bool
+    session: CommandSession, transactional_id: tuple[str, ...], *, yes: bool
 ) -> None:
     """End the producers of transactional ids, and abort what they have open."""
     ids = list(dict.fromkeys(transactional_id))
@@ -195,7 +200,9 @@ async def _fence(
 @click.argument("transactional_id")
 @YES
 @asynchronous
-async def _terminate(session: Session, transactional_id: str, *, yes: bool) -> None:
+async def _terminate(
+    session: CommandSession, transactional_id: str, *, yes: bool
+) -> None:
     """Abort the open transaction of a transactional id, and fence its producer.
 
     An id that is unknown is refused, so that no new one is made by mistake.
@@ -213,7 +220,7 @@ async def _terminate(session: Session, transactional_id: str, *, yes: bool) -> N
     _show_fenced(session, {transactional_id: fenced})
 
 
-def _show_fenced(session: Session, found: dict[str, ProducerIdAndEpoch]) -> None:
+def _show_fenced(session: CommandSession, found: dict[str, ProducerIdAndEpoch]) -> None:
     fenced = [
         {"transactional_id": name, "producer_id": it.producer_id, "epoch": it.epoch}
         for name, it in found.items()

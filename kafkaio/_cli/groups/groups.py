@@ -11,8 +11,8 @@ from kafkaio._cli.groups.lag import watching
 from kafkaio._cli.groups.reset import add_reset
 from kafkaio._cli.shell.command import YES, Group, asynchronous
 from kafkaio._cli.shell.completion import complete_groups
-from kafkaio._cli.shell.session import Session
-from kafkaio._cli.shell.watch import Look, watch
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.shell.watch import Snapshot, watch
 from kafkaio._cli.text.document import (
     INTEGER,
     PARTITION,
@@ -175,7 +175,7 @@ async def _names(
 @_filtered
 @asynchronous
 async def list_groups(
-    session: Session, patterns: tuple[str, ...], **options: Any
+    session: CommandSession, patterns: tuple[str, ...], **options: Any
 ) -> None:
     """List the groups of all types."""
     async with session.admin() as admin:
@@ -204,7 +204,7 @@ async def list_groups(
 @click.option("--regex", is_flag=True, help="Groups are regular expressions.")
 @asynchronous
 async def describe_groups(
-    session: Session, patterns: tuple[str, ...], *, regex: bool
+    session: CommandSession, patterns: tuple[str, ...], *, regex: bool
 ) -> None:
     """Describe groups of consumers and their members.
 
@@ -265,7 +265,7 @@ def _member(member: GroupMember) -> dict[str, object]:
 @watching
 @asynchronous
 async def watch_groups(
-    session: Session,
+    session: CommandSession,
     patterns: tuple[str, ...],
     *,
     interval: float,
@@ -275,12 +275,12 @@ async def watch_groups(
     """Show groups, their members and their lag again and again, until Ctrl+C."""
     async with session.admin() as admin:
 
-        async def look(seconds: float) -> Look:
+        async def observe(seconds: float) -> Snapshot:
             found = await _listed(admin, patterns, timeout=seconds, **options)
             seen = await _watched(admin, found, seconds)
-            return Look(seen, [Table(seen, _WATCHED.columns())])
+            return Snapshot(seen, [Table(seen, _WATCHED.columns())])
 
-        await watch(session, look, interval=interval, rounds=rounds)
+        await watch(session, observe, interval=interval, rounds=rounds)
 
 
 async def _watched(
@@ -319,7 +319,11 @@ async def _watched(
 )
 @asynchronous
 async def group_offsets(
-    session: Session, patterns: tuple[str, ...], *, regex: bool, require_stable: bool
+    session: CommandSession,
+    patterns: tuple[str, ...],
+    *,
+    regex: bool,
+    require_stable: bool,
 ) -> None:
     """Show what groups have committed."""
     async with session.admin() as admin:
@@ -365,7 +369,7 @@ add_reset(groups)
 @YES
 @asynchronous
 async def delete_groups(
-    session: Session, patterns: tuple[str, ...], *, regex: bool, yes: bool
+    session: CommandSession, patterns: tuple[str, ...], *, regex: bool, yes: bool
 ) -> None:
     """Delete groups that have no members, with their committed offsets."""
     async with session.admin() as admin:
@@ -382,7 +386,7 @@ async def delete_groups(
 @YES
 @asynchronous
 async def delete_offsets(
-    session: Session, group: str, topics: tuple[str, ...], *, yes: bool
+    session: CommandSession, group: str, topics: tuple[str, ...], *, yes: bool
 ) -> None:
     """Delete what a group has committed for topics that it does not read."""
     from kafkaio._cli.topics.offsets import partitions_of
@@ -413,7 +417,7 @@ async def delete_offsets(
 @YES
 @asynchronous
 async def remove_members(
-    session: Session,
+    session: CommandSession,
     group: str,
     *,
     instance_ids: tuple[str, ...],

@@ -10,8 +10,8 @@ import click
 
 from kafkaio._cli.shell.command import asynchronous, command
 from kafkaio._cli.shell.completion import complete_groups
-from kafkaio._cli.shell.session import Session
-from kafkaio._cli.shell.watch import Look, watch
+from kafkaio._cli.shell.session import CommandSession
+from kafkaio._cli.shell.watch import Snapshot, watch
 from kafkaio._cli.text.document import (
     INTEGER,
     NUMBER,
@@ -109,7 +109,7 @@ _TOTAL_LINE: Final = fields(time=TIME.hidden, **_GROUP).doc(
 )
 @watching
 @asynchronous
-async def lag(session: Session, groups: tuple[str, ...], **options: Any) -> None:
+async def lag(session: CommandSession, groups: tuple[str, ...], **options: Any) -> None:
     """Show how far groups are behind the ends of the logs.
 
     Groups can be globs; without any, it is all groups of consumers. With --watch there
@@ -120,7 +120,7 @@ async def lag(session: Session, groups: tuple[str, ...], **options: Any) -> None
         if options["is_watching"]:
             await watch(
                 session,
-                view.look,
+                view.observe,
                 interval=options["interval"],
                 rounds=options["rounds"],
             )
@@ -143,7 +143,7 @@ async def lag(session: Session, groups: tuple[str, ...], **options: Any) -> None
 class _View:
     """What is asked, and what the look before has seen."""
 
-    session: Session
+    session: CommandSession
     admin: Admin
     groups: Sequence[str]
     options: Mapping[str, Any]
@@ -177,8 +177,8 @@ class _View:
         empty = [name for name, it in found.items() if not getattr(it, "partitions", 0)]
         return {**found, **await not_of_consumers(self.admin, empty, unknown=True)}
 
-    async def look(self, seconds: float) -> Look:
-        """Look once, for `watch`."""
+    async def observe(self, seconds: float) -> Snapshot:
+        """Return what is seen now, for `watch`."""
         found = await self.ask(seconds)
         errors = [each for each in found.values() if isinstance(each, Exception)]
         if errors:
@@ -187,7 +187,7 @@ class _View:
         tables = [Table(totals, self.total_columns())]
         if not self.options["total"]:
             tables.insert(0, Table(rows, self.columns()))
-        return Look(totals if self.options["total"] else rows, tables)
+        return Snapshot(totals if self.options["total"] else rows, tables)
 
     async def rows(
         self, found: Mapping[str, GroupLag]

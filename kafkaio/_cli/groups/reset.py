@@ -17,7 +17,7 @@ import click
 
 from kafkaio._cli.shell.command import Group, asynchronous, command
 from kafkaio._cli.shell.completion import complete_groups
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import (
     EXECUTED,
     INTEGER,
@@ -94,7 +94,9 @@ def _places(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--dry-run", is_flag=True, help="Only show them, which is the default.")
 @click.option("--export", is_flag=True, help="Print CSV of the new offsets.")
 @asynchronous
-async def _reset(session: Session, groups: tuple[str, ...], **options: Any) -> None:
+async def _reset(
+    session: CommandSession, groups: tuple[str, ...], **options: Any
+) -> None:
     """Move the committed offsets of groups that have no members.
 
     Shows what would be, and writes it with --execute. An offset outside of the log
@@ -227,7 +229,7 @@ def _read_file(
 
 
 def _show(
-    session: Session,
+    session: CommandSession,
     resets: Mapping[str, Mapping[TopicPartition, OffsetReset]],
     options: Mapping[str, Any],
     *,
@@ -252,7 +254,7 @@ def _show(
 
 
 def _export(
-    session: Session, moved: Iterable[Mapping[str, object]], *, with_group: bool
+    session: CommandSession, moved: Iterable[Mapping[str, object]], *, with_group: bool
 ) -> None:
     writer = csv.writer(session.out.out, lineterminator="\n")
     keys = ("group", "topic", "partition", "after")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import (
     BOOLEAN,
     INTEGER,
@@ -69,7 +69,7 @@ share_groups: Group = Group(
 
 @share_groups.command("list", prints=_LISTED)
 @asynchronous
-async def _list(session: Session) -> None:
+async def _list(session: CommandSession) -> None:
     """List the share groups of the cluster."""
     async with session.admin() as admin:
         found = await admin.list_groups(types=["share"])
@@ -83,7 +83,7 @@ async def _list(session: Session) -> None:
 @share_groups.command("describe", prints=_DESCRIBED)
 @click.argument("group", nargs=-1, required=True)
 @asynchronous
-async def _describe(session: Session, group: tuple[str, ...]) -> None:
+async def _describe(session: CommandSession, group: tuple[str, ...]) -> None:
     """Describe groups and their members."""
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
@@ -137,7 +137,9 @@ def _member_rows(it: ShareGroupDescription) -> list[dict[str, object]]:
 @click.argument("group", nargs=-1, required=True)
 @YES
 @asynchronous
-async def _delete(session: Session, group: tuple[str, ...], *, yes: bool) -> None:
+async def _delete(
+    session: CommandSession, group: tuple[str, ...], *, yes: bool
+) -> None:
     """Delete groups without members, with their offsets."""
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
@@ -154,7 +156,7 @@ async def _delete(session: Session, group: tuple[str, ...], *, yes: bool) -> Non
 @share_groups.command("offsets", prints=_OFFSETS)
 @click.argument("group", nargs=-1, required=True)
 @asynchronous
-async def _offsets(session: Session, group: tuple[str, ...]) -> None:
+async def _offsets(session: CommandSession, group: tuple[str, ...]) -> None:
     """Show the first offset that is not finished in each partition, and the lag."""
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
@@ -183,7 +185,7 @@ async def _offsets(session: Session, group: tuple[str, ...]) -> None:
 @click.option("--execute", is_flag=True, help="Do it; else it is only shown.")
 @asynchronous
 async def _reset(  # noqa: PLR0913 - an argument for each option
-    session: Session,
+    session: CommandSession,
     group: str,
     topic: tuple[str, ...],
     to_datetime: str | None,
@@ -228,7 +230,7 @@ async def _before(
 
 
 async def _targets(
-    session: Session,
+    session: CommandSession,
     admin: Admin,
     partitions: list[TopicPartition],
     moment: Literal["earliest", "latest"] | datetime,

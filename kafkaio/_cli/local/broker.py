@@ -14,9 +14,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final, TextIO
 
 from kafkaio._cli.local.parsing import add_formats
-from kafkaio._cli.text.document import TEXT, Document, by_name, fields
+from kafkaio._cli.text.document import TEXT, Document, fields, mapping_of
 from kafkaio._cli.text.exits import CommandFailed
-from kafkaio._cli.text.output import Output
+from kafkaio._cli.text.output import Printer
 from kafkaio.errors import ConfigurationError
 from kafkaio.security._loopback import is_loopback
 from kafkaio.security._references import resolve
@@ -37,10 +37,10 @@ _LISTENER: Final = fields(
 )
 _LISTENING: Final = Document(
     bootstrap_servers=TEXT.doc("HOST:PORT of each node, with commas between them."),
-    listeners=by_name(_LISTENER).doc("The listeners by name."),
+    listeners=mapping_of(_LISTENER).doc("The listeners by name."),
     certificates=fields(
         authority=TEXT.doc("The certificate to trust."),
-        clients=by_name(TEXT).doc("Certificate and key of each user."),
+        clients=mapping_of(TEXT).doc("Certificate and key of each user."),
     )
     .doc("The files for clients, in PEM, with --tls.")
     .optional,
@@ -201,7 +201,7 @@ def _announce(broker: Broker, out: TextIO, output_format: str) -> None:
     if output_format:
         sys.stderr.write(warning)
         document = _document(broker)
-        Output(out, output_format, is_terminal=False).emit(document, ())
+        Printer(out, output_format, is_terminal=False).emit(document, ())
     else:
         out.write(warning)
         out.writelines(_listening(broker, name) for name in broker.listeners)

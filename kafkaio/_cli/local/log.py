@@ -25,7 +25,7 @@ from kafkaio._cli.text.document import (
     rows,
 )
 from kafkaio._cli.text.exits import CommandFailed, Exit, short
-from kafkaio._cli.text.output import Output, error_row
+from kafkaio._cli.text.output import Printer, error_row
 from kafkaio.errors import CorruptRecord
 from kafkaio.testing._log.epochs import EPOCH_FILE, read_epochs
 from kafkaio.testing._log.formats import read_producer_snapshot, read_transaction_index
@@ -92,7 +92,7 @@ def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
     if chosen.format:
         found = [{"path": str(it.path), "problem": it.text} for it in problems]
         document = _VERIFIED.made([], {"problems": found, "file_count": files})
-        Output(out, chosen.format, is_terminal=False).show(document)
+        Printer(out, chosen.format, is_terminal=False).show(document)
     else:
         out.write(f"{files} files, {len(problems)} problems\n")
     if not files:
@@ -124,7 +124,7 @@ def _dump_json(chosen: argparse.Namespace, out: TextIO, files: list[Path]) -> in
     """Print a document, or a line for each file."""
     dumped: list[Row] = []
     errors: list[dict[str, object]] = []
-    output = Output(out, chosen.format, is_terminal=False)
+    output = Printer(out, chosen.format, is_terminal=False)
     for path in files:
         entries: list[Row] = []
         for found in _content(path, with_records=chosen.records):
@@ -290,11 +290,11 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 
 
-class _Entry(Protocol):
+class _LogEntryPort(Protocol):
     def _asdict(self) -> dict[str, int]: ...
 
 
-_READERS: Final[Mapping[str, Callable[[Path], Iterable[_Entry]]]] = {
+_READERS: Final[Mapping[str, Callable[[Path], Iterable[_LogEntryPort]]]] = {
     "leader_epochs": lambda path: read_epochs(path.read_bytes()),
     "offset_index": lambda path: read_offset_index(
         path.read_bytes(), base_offset_of(path)

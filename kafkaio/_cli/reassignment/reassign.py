@@ -19,7 +19,7 @@ from kafkaio._cli.reassignment.files import (
 )
 from kafkaio._cli.reassignment.plan import Impossible, moved_replicas, plan
 from kafkaio._cli.shell.command import Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import (
     BOOLEAN,
     INTEGER,
@@ -101,7 +101,7 @@ reassign: Group = Group(
 @click.option("--disable-rack-aware", is_flag=True, help="Racks do not count.")
 @asynchronous
 async def _plan(  # noqa: PLR0913 - an argument for each option
-    session: Session,
+    session: CommandSession,
     topic: tuple[str, ...],
     topics_file: str | None,
     broker: tuple[int, ...],
@@ -175,7 +175,12 @@ def _rows(current: Replicas, wanted: Replicas) -> list[dict[str, object]]:
 @_EXECUTE
 @asynchronous
 async def _execute(
-    session: Session, file: str, throttle: str | None, *, no_wait: bool, execute: bool
+    session: CommandSession,
+    file: str,
+    throttle: str | None,
+    *,
+    no_wait: bool,
+    execute: bool,
 ) -> None:
     """Move replicas as a file says; - reads stdin. Without --execute it is only shown.
 
@@ -213,7 +218,7 @@ async def _execute(
 
 
 async def _start(
-    session: Session,
+    session: CommandSession,
     admin: Admin,
     wanted: Mapping[TopicPartition, tuple[int, ...] | None],
 ) -> list[TopicPartition]:
@@ -228,7 +233,9 @@ async def _start(
     "--clear-throttle", "clear", is_flag=True, help="Remove the throttle if all moved."
 )
 @asynchronous
-async def _verify(session: Session, file: str, *, wait: bool, clear: bool) -> None:
+async def _verify(
+    session: CommandSession, file: str, *, wait: bool, clear: bool
+) -> None:
     """Show how far the moves of a file have come; - reads stdin.
 
     The exit code is 1 unless all replicas are where the file wants them.
@@ -272,7 +279,7 @@ def _state(is_moving: bool, current: tuple[int, ...], wanted: tuple[int, ...]) -
 @_EXECUTE
 @asynchronous
 async def _cancel(
-    session: Session, file: str | None, *, everything: bool, execute: bool
+    session: CommandSession, file: str | None, *, everything: bool, execute: bool
 ) -> None:
     """Stop moves: those of a file, or all; replicas stay where they were before."""
     if (file is None) != everything:

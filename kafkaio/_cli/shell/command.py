@@ -86,7 +86,7 @@ def common_options(*, hidden: bool = False) -> list[click.Option]:
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    """Keep the value of a common option where `Session` finds it."""
+    """Keep the value of a common option where `CommandSession` finds it."""
     if value is None or value is False or value == ():
         return
     given = context.find_root().ensure_object(Given)
@@ -280,7 +280,7 @@ def typed_names(command: click.Command) -> dict[str, str]:
 def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """Make a coroutine function the body of a command.
 
-    It gets a `Session` and then the command's own options and arguments.
+    It gets a `CommandSession` and then the command's own options and arguments.
     """
 
     @wraps(function)
@@ -288,13 +288,13 @@ def asynchronous(function: Callable[..., Awaitable[None]]) -> Callable[..., None
         # Loaded when a command runs: a help needs no client.
         import asyncio
 
-        from kafkaio._cli.shell.session import Session
+        from kafkaio._cli.shell.session import CommandSession
 
         context = click.get_current_context()
         given = context.find_root().ensure_object(Given)
         given.command = context.command_path
         given.names = typed_names(context.command)
-        session = Session(given)
+        session = CommandSession(given)
 
         async def work() -> None:
             await function(session, *args, **options)

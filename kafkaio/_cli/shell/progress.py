@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
-class Progress:
+class ProgressBar:
     """Counts records or others, and shows it at a terminal; for ``with``.
 
     Args:

@@ -126,7 +126,7 @@ def many(shape: Shape) -> Shape:
     return Shape({"type": "array", "items": shape.to_schema()})
 
 
-def by_name(shape: Shape) -> Shape:
+def mapping_of(shape: Shape) -> Shape:
     """Return the shape of an object with any keys, whose values have a shape."""
     return Shape({"type": "object", "additionalProperties": shape.to_schema()})
 

@@ -66,7 +66,7 @@ class Table:
         return [TableColumn(it) if isinstance(it, str) else it for it in self.columns]
 
 
-class Output:
+class Printer:
     """Writes results to stdout.
 
     Args:

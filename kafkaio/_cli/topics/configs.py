@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkaio._cli.shell.command import DRY_RUN, Group, asynchronous, pairs
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import BOOLEAN, EXECUTED, TEXT, Document, one_of, rows
 from kafkaio._cli.text.named import brokers_there, outcomes
 from kafkaio._cli.text.output import Table
@@ -137,7 +137,7 @@ _OWN_SOURCES = {
 @click.option("--documentation", is_flag=True, help="What Kafka says of them.")
 @asynchronous
 async def get_configs(
-    session: Session,
+    session: CommandSession,
     kind: str,
     names: tuple[str, ...],
     *,
@@ -205,7 +205,7 @@ def _entry(entry: ConfigEntry) -> dict[str, object]:
 @DRY_RUN
 @asynchronous
 async def set_configs(
-    session: Session,
+    session: CommandSession,
     kind: str,
     name: str,
     values: dict[str, str],
@@ -238,7 +238,12 @@ async def set_configs(
 @DRY_RUN
 @asynchronous
 async def unset_configs(
-    session: Session, kind: str, name: str, keys: tuple[str, ...], *, dry_run: bool
+    session: CommandSession,
+    kind: str,
+    name: str,
+    keys: tuple[str, ...],
+    *,
+    dry_run: bool,
 ) -> None:
     """Let the defaults of configs hold again."""
     changes = config_changes({}, dict.fromkeys(keys))
@@ -246,7 +251,7 @@ async def unset_configs(
 
 
 async def _change(
-    session: Session,
+    session: CommandSession,
     resource: ConfigResource,
     changes: list[ConfigChange],
     *,
@@ -289,7 +294,7 @@ async def _check_brokers(admin: Admin, resources: Iterable[ConfigResource]) -> N
 @configs.command("list", prints=_RESOURCES)
 @click.argument("kinds", nargs=-1, type=click.Choice(list(KINDS)), metavar="[KIND]...")
 @asynchronous
-async def list_configs(session: Session, kinds: tuple[str, ...]) -> None:
+async def list_configs(session: CommandSession, kinds: tuple[str, ...]) -> None:
     """List what has configs (Kafka 4.1)."""
     async with session.admin() as admin:
         found = await admin.list_config_resources(

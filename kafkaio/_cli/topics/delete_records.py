@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import click
 
 from kafkaio._cli.shell.command import YES, Group, asynchronous
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import INTEGER, PARTITION, Document, rows
 from kafkaio._cli.text.exits import CommandFailed, Exit
 from kafkaio._cli.text.named import by_name, outcomes, partition_name, partition_of
@@ -43,7 +43,11 @@ records: Group = Group("records", help="Delete records of partitions.")
 @YES
 @asynchronous
 async def _delete(
-    session: Session, end: tuple[str, ...], offset_json_file: Path | None, *, yes: bool
+    session: CommandSession,
+    end: tuple[str, ...],
+    offset_json_file: Path | None,
+    *,
+    yes: bool,
 ) -> None:
     """Delete the records before an offset of a partition; ``latest`` deletes all.
 
@@ -72,7 +76,7 @@ async def _delete(
 
 
 async def _starts(
-    session: Session, admin: Admin, wanted: Ends
+    session: CommandSession, admin: Admin, wanted: Ends
 ) -> dict[TopicPartition, int]:
     """Where the logs begin, of the partitions that exist."""
     results = await outcomes(admin.list_offsets(dict.fromkeys(wanted, "earliest")))

@@ -9,7 +9,7 @@ import click
 
 from kafkaio._cli.shell.command import asynchronous, command
 from kafkaio._cli.shell.completion import complete_topics
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import (
     INTEGER,
     PARTITION,
@@ -64,7 +64,11 @@ _OFFSETS: Final = Document(
 )
 @asynchronous
 async def offsets(
-    session: Session, topics: tuple[str, ...], *, places: tuple[str, ...], **more: bool
+    session: CommandSession,
+    topics: tuple[str, ...],
+    *,
+    places: tuple[str, ...],
+    **more: bool,
 ) -> None:
     """Show offsets of partitions.
 
@@ -103,7 +107,7 @@ async def offsets(
 
 
 async def partitions_of(
-    session: Session,
+    session: CommandSession,
     admin: Admin,
     texts: Iterable[str],
     *,
@@ -147,7 +151,7 @@ async def partitions_of(
 
 
 async def ends_of(
-    session: Session, admin: Admin, topics: Iterable[TopicDescription]
+    session: CommandSession, admin: Admin, topics: Iterable[TopicDescription]
 ) -> list[dict[str, object]]:
     """Return a row for each partition of topics: where its log starts and ends."""
     wanted = [

@@ -10,7 +10,7 @@ import click
 
 from kafkaio._cli.shell.command import DRY_RUN, YES, Group, asynchronous, pairs
 from kafkaio._cli.shell.completion import complete_topics
-from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.session import CommandSession
 from kafkaio._cli.text.document import (
     BOOLEAN,
     EXECUTED,
@@ -140,7 +140,7 @@ def _is_meant(
 @_by_health
 @asynchronous
 async def list_topics(
-    session: Session,
+    session: CommandSession,
     patterns: tuple[str, ...],
     *,
     regex: bool,
@@ -173,7 +173,7 @@ async def list_topics(
 @_by_health
 @asynchronous
 async def describe_topics(
-    session: Session,
+    session: CommandSession,
     patterns: tuple[str, ...],
     *,
     regex: bool,
@@ -251,7 +251,7 @@ def _partition_row(
 @_selecting
 @asynchronous
 async def topic_offsets(
-    session: Session, patterns: tuple[str, ...], *, regex: bool, internal: bool
+    session: CommandSession, patterns: tuple[str, ...], *, regex: bool, internal: bool
 ) -> None:
     """Show the first and the last offset of each partition."""
     async with session.admin() as admin:
@@ -320,7 +320,7 @@ def _assignments(
 )
 @asynchronous
 async def create_topics(
-    session: Session,
+    session: CommandSession,
     names: tuple[str, ...],
     *,
     topic_config: dict[str, str],
@@ -374,7 +374,7 @@ def _without(results: Mapping[Any, Any], code: str) -> dict[Any, Any]:
 @YES
 @asynchronous
 async def delete_topics(
-    session: Session,
+    session: CommandSession,
     patterns: tuple[str, ...],
     *,
     regex: bool,
@@ -401,7 +401,7 @@ async def delete_topics(
 
 
 def _show_changed(
-    session: Session, names: Iterable[object], *, executed: bool = True
+    session: CommandSession, names: Iterable[object], *, executed: bool = True
 ) -> None:
     session.show(_NAMES, topics=[{"name": it} for it in names], executed=executed)
 
@@ -435,7 +435,7 @@ def _show_changed(
 @DRY_RUN
 @asynchronous
 async def alter_topics(
-    session: Session,
+    session: CommandSession,
     patterns: tuple[str, ...],
     *,
     topic_config: dict[str, str],
@@ -462,7 +462,7 @@ async def alter_topics(
 
 
 async def _alter(
-    session: Session,
+    session: CommandSession,
     admin: Admin,
     names: Sequence[str],
     changes: Sequence[ConfigChange],
@@ -491,7 +491,7 @@ async def _alter(
 @DRY_RUN
 @asynchronous
 async def add_partitions(
-    session: Session,
+    session: CommandSession,
     names: tuple[str, ...],
     *,
     num: int | None,
@@ -524,7 +524,7 @@ async def add_partitions(
     "names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_topics
 )
 @asynchronous
-async def wait_for_topics(session: Session, names: tuple[str, ...]) -> None:
+async def wait_for_topics(session: CommandSession, names: tuple[str, ...]) -> None:
     """Wait until every broker knows a leader of every partition.
 
     The exit code is 1 if that takes longer than --timeout.

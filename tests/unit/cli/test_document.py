@@ -13,9 +13,9 @@ from kafkaio._cli.text.document import (
     INTEGER,
     TEXT,
     Document,
-    by_name,
     fields,
     many,
+    mapping_of,
     one_of,
     picked,
     rows,
@@ -66,7 +66,7 @@ def test_the_schema_follows_from_the_declaration() -> None:
 
 
 def test_schemas_of_objects_with_any_keys() -> None:
-    shape = by_name(fields(value=BYTES)).having("p50").or_null
+    shape = mapping_of(fields(value=BYTES)).having("p50").or_null
     assert shape.to_schema() == {
         "type": ["object", "null"],
         "required": ["p50"],
