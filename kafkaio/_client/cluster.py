@@ -42,6 +42,7 @@ from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial
+from kafkaio._public import public
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, State
@@ -72,6 +73,7 @@ CLOSE_TIMEOUT = 10.0
 _LAST_ATTEMPT = 4
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientStatistics:
     """A client at one moment.
@@ -778,6 +780,18 @@ class Cluster:
             keys: names, of which the first hundred count; they replace those before.
         """
         self._finder.expect(kind, keys)
+
+    def ready_coordinator(
+        self, kind: CoordinatorKind, key: str, connection_class: ConnectionClass
+    ) -> Connection | None:
+        """Return an open connection to the coordinator, as far as both are known.
+
+        None while the client does not run: `coordinator` and `connection` say why.
+        """
+        node_id = self._finder.cache.get(kind, key)
+        if node_id is None or self.life.state is not State.RUNNING:
+            return None
+        return self._pool.ready(node_id, connection_class)
 
     async def coordinator(
         self,

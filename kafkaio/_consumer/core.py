@@ -61,6 +61,7 @@ from kafkaio._consumer.rebalance.groupless import GrouplessAssigner
 from kafkaio._consumer.statistics import ConsumerStatistics, PartitionStatistics
 from kafkaio._consumer.transactions import JoinedTransaction, TransactionOffsets
 from kafkaio._consumer.wanted import ReadSelection
+from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.patience import Patience
@@ -1090,7 +1091,7 @@ class Core:
         """
         partitions = None if what is None else partitions_alone(what)
         try:
-            self.check(is_parting_ok=True)
+            self.life.check(State.STARTING, State.CLOSING)
         except ClosedError:
             self._fence.check_closed(partitions or partitions_with_offsets(what))
             raise
@@ -1106,7 +1107,8 @@ class Core:
             commit = commit_of(what, self.reader, self._fence.check_record)
             self._fence.check(commit.offsets)
             return commit
-        self._fence.check_handed(partitions or ())
+        if partitions:
+            self._fence.check_handed(partitions)
         self.group_committer()
         self.reader.acknowledge(partitions, mark)
         return self.reader.ledger.finished(partitions)
@@ -1272,15 +1274,11 @@ class Core:
         """Whether the group decides what this consumer may commit."""
         return self.group_committer().is_fenced
 
-    def numbers(
+    def fence(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> Mapping[TopicPartition, int] | None:
-        """Return the numbers of the assignments of offsets; None checks none."""
-        return self.group_committer().numbers(offsets)
-
-    def check_numbers(self, numbers: Mapping[TopicPartition, int] | None) -> None:
-        """Raise PartitionLost unless those assignments are in force."""
-        self.group_committer().check(numbers)
+    ) -> Fence | None:
+        """Return the fence of a commit of offsets; None checks none."""
+        return self.group_committer().fence(offsets)
 
     def lacks(self, partitions: Collection[TopicPartition]) -> bool:
         """Whether metadata lacks partitions that a coordinator does not know."""
