@@ -25,6 +25,7 @@ from kafkaio._arguments import check_partition, check_topic, type_name
 from kafkaio._machines.accumulator import PlainRecord, Receipt
 from kafkaio._producer.arguments import RecordMaker
 from kafkaio._producer.delivery import Delivery, are_settled, settled
+from kafkaio._public import public
 from kafkaio._records._impl import Places, metadata_run
 from kafkaio._records.batch import BatchBuilder, Rows
 from kafkaio.errors import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@public("kafkaio")
 class DeliveriesFailed(ExceptionGroup[Exception]):
     """Some records of one ``send_many``, or some rows of one table, failed.
 
@@ -465,6 +467,7 @@ def _size_of(rows: Rows, row: int) -> int:
     return BatchBuilder.size_of(*rows.record(row)[1:])
 
 
+@public("kafkaio")
 class TableDelivery:
     """The delivery of the rows of one table; see `Producer.enqueue_table`.
 
