@@ -27,7 +27,7 @@ class ProxyRefused(OSError):
 
 
 @public("kafkaio")
-class FrameSink(Protocol):
+class FrameSinkPort(Protocol):
     """Receives what arrives on a transport."""
 
     def frame_received(self, frame: Buffer) -> None:
@@ -38,7 +38,7 @@ class FrameSink(Protocol):
 
 
 @public("kafkaio")
-class Transport(Protocol):
+class TransportPort(Protocol):
     """A connected stream."""
 
     def write(self, parts: Sequence[Buffer]) -> None:
@@ -98,8 +98,8 @@ class Dial(Protocol):
     """Connects to a host; ``TcpDial``, or the in-memory network of tests."""
 
     async def __call__(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         """Connect, and pass what arrives to ``sink``.
 
         Raises:
@@ -143,7 +143,7 @@ class TcpTransport(asyncio.BufferedProtocol):
     def __init__(
         self,
         max_frame_size: int,
-        sink: FrameSink | None,
+        sink: FrameSinkPort | None,
         large: LargeFrames | None = None,
         address: str = "",
     ) -> None:
@@ -158,7 +158,7 @@ class TcpTransport(asyncio.BufferedProtocol):
         # its connection, and its other methods raise afterwards. So end it only once.
         self._is_ending = False
 
-    def deliver_to(self, sink: FrameSink) -> None:
+    def deliver_to(self, sink: FrameSinkPort) -> None:
         """Pass what arrives from now on to ``sink``."""
         self._sink = sink
         self._frames.deliver = sink.frame_received
@@ -263,7 +263,7 @@ class DialledTransport(TcpTransport):
     def __init__(
         self,
         max_frame_size: int,
-        sink: FrameSink,
+        sink: FrameSinkPort,
         large: LargeFrames | None,
         address: str,
     ) -> None:

@@ -29,7 +29,7 @@ from kafkaio.types import TopicPartition
 _LOOK_INTERVAL = 0.1
 
 
-class Memory(Protocol):
+class MemoryPort(Protocol):
     """The buffer memory of the accumulator."""
 
     def reserve(self, size: int) -> bool:
@@ -39,7 +39,7 @@ class Memory(Protocol):
         """Return bytes that were set aside."""
 
 
-class Entrance(Protocol):
+class GatePort(Protocol):
     """The gate of the accumulator."""
 
     def raise_barrier(self, barrier: Barrier) -> None:
@@ -49,7 +49,7 @@ class Entrance(Protocol):
         """Let batches be leased again, unless there is another barrier."""
 
 
-class Share(Protocol):
+class SharePort(Protocol):
     """The share of the buffer for partitions without progress."""
 
     def must_wait(self, place: TopicPartition, size: int, now: float) -> bool:
@@ -103,7 +103,7 @@ class BufferSpace:
     )
 
     def __init__(
-        self, memory: Memory, gate: Entrance, share: Share, max_block: float
+        self, memory: MemoryPort, gate: GatePort, share: SharePort, max_block: float
     ) -> None:
         self._memory = memory
         self._gate = gate

@@ -15,8 +15,14 @@ from typing import Protocol
 from kafkaio._config import ProducerConfig
 from kafkaio._machines.accumulator import Landing, NodeState, ProduceBatch
 from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.metadata import Endpoint
-from kafkaio._machines.reactions import Harm, Reaction, Step, known_code, reaction
+from kafkaio._machines.metadata import EndpointPort
+from kafkaio._machines.reactions import (
+    Harm,
+    Reaction,
+    ReactionStep,
+    known_code,
+    reaction,
+)
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import AcknowledgedBatch, Observer, observes
 from kafkaio.errors import (
@@ -65,7 +71,7 @@ _SMALL = 16_384
 _MARKERS = 0.02
 
 
-class Leaders(Protocol):
+class LeadersPort(Protocol):
     """The metadata, as far as answers to produce requests change it."""
 
     def apply_leader_hint(
@@ -73,7 +79,7 @@ class Leaders(Protocol):
         tp: TopicPartition,
         leader_id: int,
         leader_epoch: int,
-        endpoints: Iterable[Endpoint] = (),
+        endpoints: Iterable[EndpointPort] = (),
     ) -> bool:
         """Take over the leader that an answer names; whether it is a newer one."""
         ...
@@ -82,7 +88,7 @@ class Leaders(Protocol):
         """Ask for fresh metadata."""
 
 
-class Failures(Protocol):
+class FailuresPort(Protocol):
     """The transaction manager, as far as failed records concern it."""
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -102,11 +108,11 @@ class Outcomes:
 
     def __init__(
         self,
-        leaders: Leaders,
+        leaders: LeadersPort,
         observer: Observer,
         config: ProducerConfig,
         landing: Landing,
-        transaction: Failures | None = None,
+        transaction: FailuresPort | None = None,
     ) -> None:
         self._transaction = transaction
         self._leaders = leaders
@@ -250,7 +256,7 @@ class Outcomes:
         batch.breaks = 0
         code = known_code(answer.error_code)
         what = reaction(ApiKey.PRODUCE, code)
-        if what.step is Step.SUCCESS:
+        if what.step is ReactionStep.SUCCESS:
             self._acknowledged(node_id, batch, answer)
             return
         topic, partition = batch.partition
@@ -282,9 +288,9 @@ class Outcomes:
         what: Reaction,
         error: BrokerError,
     ) -> None:
-        if what.step is Step.SPLIT_BATCH:
+        if what.step is ReactionStep.SPLIT_BATCH:
             self._too_large(batch, error)
-        elif what.step is Step.CHECK_SEQUENCE and self._is_idempotent:
+        elif what.step is ReactionStep.CHECK_SEQUENCE and self._is_idempotent:
             self._check_sequence(batch, answer, error)
         elif what.retry:
             code = known_code(answer.error_code)
@@ -294,7 +300,7 @@ class Outcomes:
         elif answer.record_errors:
             self._fail_listed(batch, answer, error)
         else:
-            self._fail(batch, error, is_fatal=what.step is Step.FATAL)
+            self._fail(batch, error, is_fatal=what.step is ReactionStep.FATAL)
 
     def _again(
         self,

@@ -64,7 +64,7 @@ _TOPICS_INTERVAL = 1.0
 _Step: TypeAlias = Callable[[], Awaitable[None]]
 
 
-class TransactionPort(Protocol):
+class SendingTransactionPort(Protocol):
     """The transaction manager, as far as the sender needs it."""
 
     @property
@@ -117,7 +117,7 @@ class Sender:
         accumulator: Accumulator,
         identity: ProducerIdentity | None,
         space: BufferSpace,
-        transaction: TransactionPort | None = None,
+        transaction: SendingTransactionPort | None = None,
     ) -> None:
         self._transaction = transaction
         if transaction is not None:
@@ -148,7 +148,7 @@ class Sender:
         # Requests without an answer yet, and whether other records came meanwhile.
         self._on_wire = 0
         # Requests that were submitted while a throttle held them back.
-        self._held: list[tuple[Connection, _InFlight]] = []
+        self._held: list[tuple[Connection, _ProduceReply]] = []
         self._has_others = False
         self._failed = Wakeup()
         # Fires no later than needed; to fire early is harmless.
@@ -321,7 +321,9 @@ class Sender:
                 transaction.failed(error, harm=Harm.BUMP)
             transaction.landed()
 
-    def _inform(self, transaction: TransactionPort, identity: ProducerIdentity) -> None:
+    def _inform(
+        self, transaction: SendingTransactionPort, identity: ProducerIdentity
+    ) -> None:
         identity.is_first_checked = transaction.is_first_checked
         wanted = self._outbox.partitions_to_add()
         if wanted:
@@ -403,7 +405,7 @@ class Sender:
             self._outcomes.unacknowledged(connection.node_id, batches)
             return
         self._on_wire += 1
-        in_flight = _InFlight(self, connection.node_id, batches, names)
+        in_flight = _ProduceReply(self, connection.node_id, batches, names)
         if held:
             self._held.append((connection, in_flight))
         connection.submit_to(
@@ -412,7 +414,7 @@ class Sender:
 
     @staticmethod
     def _join(
-        transaction: TransactionPort,
+        transaction: SendingTransactionPort,
         connection: Connection,
         request: ProduceRequest,
         max_version: int | None,
@@ -580,7 +582,7 @@ class Sender:
         self._cluster.observer.record_failed(tp, receipt.error, receipt.count)
 
 
-class _InFlight:
+class _ProduceReply:
     """One request without an answer yet: the future that a connection settles.
 
     It calls the sender directly, where a real future would call it one iteration of the

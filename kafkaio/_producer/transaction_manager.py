@@ -37,8 +37,8 @@ from kafkaio._machines.accumulator import (
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.detached import DetachedTransaction
 from kafkaio._machines.patience import ASKED_FOR, BEFORE_RELEASE, UNKNOWN_TOPIC, Doubt
-from kafkaio._machines.reactions import Harm, Step, is_foreign, reaction
-from kafkaio._machines.sequence import Identity, ProducerIdentity
+from kafkaio._machines.reactions import Harm, ReactionStep, is_foreign, reaction
+from kafkaio._machines.sequence import ProducerIdAndEpoch, ProducerIdentity
 from kafkaio._machines.transaction import (
     ADDING,
     ENDING,
@@ -385,7 +385,7 @@ class TransactionManager:
 
     def _rechecked(self, request: End, answer: EndTxnResponse) -> None:
         code = answer.error_code
-        identity = Identity(answer.producer_id, answer.producer_epoch)
+        identity = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
         if self._machine.rechecked(request, code, identity):
             return
         error = self._error(code, f"{_what(request)} again", api=ApiKey.END_TXN)
@@ -1077,7 +1077,7 @@ class TransactionManager:
             await self._initialise(Initialise(None), within)
             return
         if not code:
-            obtained = Identity(answer.producer_id, answer.producer_epoch)
+            obtained = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
             self._perform(machine.initialised(obtained, self._protocol()))
             return
         self._not_initialised(code)
@@ -1098,7 +1098,7 @@ class TransactionManager:
             self._perform(machine.fence(error))
         elif machine.state is TxnState.INITIALISING and (
             is_foreign(ApiKey.INIT_PRODUCER_ID, code)
-            or reaction(ApiKey.INIT_PRODUCER_ID, code).step is Step.ABORT
+            or reaction(ApiKey.INIT_PRODUCER_ID, code).step is ReactionStep.ABORT
         ):
             self._refusal = error
             machine.not_initialised()
@@ -1241,7 +1241,7 @@ class TransactionManager:
         refused = reaction(api, found)
         if found in FENCING:
             self._perform(machine.fence(error))
-        elif refused.step is Step.FATAL or (
+        elif refused.step is ReactionStep.FATAL or (
             machine.state is TxnState.SEALING and is_foreign(api, found)
         ):
             self._fail(error)
@@ -1393,7 +1393,7 @@ class TransactionManager:
         found = answer.error_code
         identity = None
         if not found and request.protocol is Protocol.TV2 and answer.producer_id >= 0:
-            identity = Identity(answer.producer_id, answer.producer_epoch)
+            identity = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
             if not identity.may_follow(request.identity):
                 identity = None  # InitProducerId tells the right one
         refused = None
@@ -1706,7 +1706,7 @@ class TransactionManager:
             return in_doubt(error)
         if code == FORGOTTEN:
             return forgotten(error)
-        if reaction(ApiKey.TXN_OFFSET_COMMIT, code).step is Step.FATAL:
+        if reaction(ApiKey.TXN_OFFSET_COMMIT, code).step is ReactionStep.FATAL:
             self._fail(error)
         return error
 

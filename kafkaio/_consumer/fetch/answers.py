@@ -27,7 +27,7 @@ from kafkaio._fetching.parts import (
 )
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import FetchPoint
-from kafkaio._machines.reactions import Reaction, Step, reaction
+from kafkaio._machines.reactions import Reaction, ReactionStep, reaction
 from kafkaio._machines.read_committed import ReadUncommitted
 from kafkaio._records.batch import Decompressor
 from kafkaio._runtime.clock import now, roll
@@ -244,10 +244,10 @@ class FetchAnswers:
         tp = point.tp
         from_replica = self._targets.brokers.leave_replica(tp)
         what = reaction(ApiKey.FETCH, data.error_code)
-        if what.step is Step.RESET_POSITION:
+        if what.step is ReactionStep.RESET_POSITION:
             if not from_replica:  # the leader's log may have what a follower lacks
                 self._on_out_of_range(point)
-        elif what.retry or what.step is Step.RESET_SESSION:
+        elif what.retry or what.step is ReactionStep.RESET_SESSION:
             self._retry(point, data, response, what)
         else:
             error = broker_error(

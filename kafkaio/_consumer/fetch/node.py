@@ -28,7 +28,7 @@ from kafkaio._fetching.messages import (
 )
 from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
 from kafkaio._machines.positions import FetchPoint
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
@@ -257,7 +257,9 @@ class BrokerFetcher:
         if not plan.is_full:  # a full one is sent at once
             return
         error: KafkaError | None = None
-        if what.step is not Step.RESET_SESSION:  # else that is all there is to it
+        if (
+            what.step is not ReactionStep.RESET_SESSION
+        ):  # else that is all there is to it
             error = broker_error(
                 code,
                 f"broker {self.node_id} refused to be fetched from",

@@ -26,7 +26,7 @@ from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import check
 from kafkaio._machines.connection.backlog import LARGE_ANSWER, Backlog
-from kafkaio._machines.connection.handshake import Identity, VersionNegotiation
+from kafkaio._machines.connection.handshake import ClientIdentity, VersionNegotiation
 from kafkaio._machines.connection.pipeline import RESERVED_IDS, AnyTicket, Pipeline
 from kafkaio._machines.connection.states import (
     TRANSITIONS,
@@ -47,8 +47,8 @@ from kafkaio.protocol._message import Buffer, Request, Response
 
 if TYPE_CHECKING:
     from kafkaio._machines.sasl.exchange import SaslExchange, SaslRequest
-    from kafkaio._machines.sasl.mechanism import Mechanism, Work
-    from kafkaio._machines.sasl.session import Session
+    from kafkaio._machines.sasl.mechanism import MechanismPort, Work
+    from kafkaio._machines.sasl.session import SaslSession
 
 # Every request needs these two; a module's global is read in a fifth of the time.
 _READY: Final = ConnectionState.READY
@@ -56,7 +56,7 @@ _REAUTHENTICATING: Final = ConnectionState.REAUTHENTICATING
 _CLOSED: Final = ConnectionState.CLOSED
 
 
-class Answer(NamedTuple):
+class ReceivedAnswer(NamedTuple):
     """A ticket that ended well.
 
     Attributes:
@@ -102,11 +102,13 @@ class ConnectionMachine:
         last_id: the correlation id before the first one.
     """
 
-    def __init__(self, identity: Identity, now: float, *, last_id: int = -1) -> None:
+    def __init__(
+        self, identity: ClientIdentity, now: float, *, last_id: int = -1
+    ) -> None:
         self._identity = identity
         self._negotiation = VersionNegotiation(identity)
         # The mechanism of the first authentication, until it begins.
-        self._mechanism: Mechanism | None = None
+        self._mechanism: MechanismPort | None = None
         # The authentication under way, its random number, and when it was last sent.
         self._exchange: SaslExchange | None = None
         self._roll = 0.0
@@ -120,7 +122,7 @@ class ConnectionMachine:
         #: What the broker announced; empty until the negotiation has ended.
         self.versions = ApiVersions()
         #: The last authentication that succeeded; None if there was none.
-        self.session: Session | None = None
+        self.session: SaslSession | None = None
         #: Seconds that this authentication took, from its first request to its end.
         self.sasl_seconds = 0.0
         #: Whether the connection has to end once it is not busy any more; set by the
@@ -186,7 +188,7 @@ class ConnectionMachine:
     # ---- what happens ----------------------------------------------------------------
 
     def opened(
-        self, now: float, mechanism: Mechanism | None = None, roll: float = 0.0
+        self, now: float, mechanism: MechanismPort | None = None, roll: float = 0.0
     ) -> None:
         """The transport is connected: begin the handshake.
 
@@ -199,7 +201,7 @@ class ConnectionMachine:
         self._mechanism, self._roll = mechanism, roll
         self._negotiate(now)
 
-    def receive(self, frame: Buffer, now: float) -> Answer | Closing | None:
+    def receive(self, frame: Buffer, now: float) -> ReceivedAnswer | Closing | None:
         """Take one frame without its length.
 
         Returns:
@@ -229,7 +231,7 @@ class ConnectionMachine:
             return self._undecodable(ticket, error)
         return self._answered(ticket, response, len(frame), now)
 
-    def decode(self, now: float) -> Answer | Closing | None:
+    def decode(self, now: float) -> ReceivedAnswer | Closing | None:
         """Decode one slice of the backlog, which must not be empty.
 
         Returns:
@@ -262,11 +264,11 @@ class ConnectionMachine:
 
     def _answered(
         self, ticket: AnyTicket, response: Response, size: int, now: float
-    ) -> Answer:
+    ) -> ReceivedAnswer:
         seconds = pause_after(response, ticket.version, self._identity.max_throttle)
         if seconds:
             self.pipeline.pause(seconds, now)
-        return Answer(ticket, response, seconds, size)
+        return ReceivedAnswer(ticket, response, seconds, size)
 
     def expire(self, now: float) -> Closing | Renewal | None:
         """Look at the clock: send what was held back, end what is overdue.
@@ -382,7 +384,7 @@ class ConnectionMachine:
         return self.closed(error)
 
     def reauthenticate(
-        self, mechanism: Mechanism, now: float, roll: float
+        self, mechanism: MechanismPort, now: float, roll: float
     ) -> Closing | None:
         """Authenticate again, as a `Renewal` demanded.
 
@@ -404,7 +406,7 @@ class ConnectionMachine:
         return None
 
     def _authenticate(
-        self, mechanism: Mechanism, now: float, *, is_pipelined: bool
+        self, mechanism: MechanismPort, now: float, *, is_pipelined: bool
     ) -> None:
         # Loaded by those that need it alone, as below.
         from kafkaio._machines.sasl.exchange import SaslExchange
@@ -442,12 +444,12 @@ class ConnectionMachine:
             self.pipeline.hold_from = -inf
 
     def _authenticated(self, exchange: SaslExchange, now: float) -> None:
-        from kafkaio._machines.sasl.session import Session
+        from kafkaio._machines.sasl.session import SaslSession
 
         self._exchange = None
         self._is_renewing = False
         self.sasl_seconds = now - self._sasl_began_at
-        self.session = session = Session.begun(
+        self.session = session = SaslSession.begun(
             now, self._sasl_sent_at, exchange.lifetime, self._roll
         )
         # From when the renewal is due, nothing goes out before it: where a blocked loop

@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from kafkaio._net.transport import Transport
+from kafkaio._net.transport import TransportPort
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError
@@ -169,7 +169,7 @@ class ServerConnection:
         sasl: the client's authentication; None if the listener has no SASL.
     """
 
-    def __init__(self, server: Server, transport: Transport, peer: Peer) -> None:
+    def __init__(self, server: Server, transport: TransportPort, peer: Peer) -> None:
         self.client_host: str = peer.host
         self.peer = peer
         self.sasl: SaslSession | None = peer.sasl

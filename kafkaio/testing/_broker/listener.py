@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
 from kafkaio._net.receive import FrameReceiver
-from kafkaio._net.transport import FrameSink, TcpTransport, Transport
+from kafkaio._net.transport import FrameSinkPort, TcpTransport, TransportPort
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Buffer
 from kafkaio.testing._broker.connection import MAX_REQUEST_BYTES
@@ -44,7 +44,7 @@ class Client:
 
 
 #: Called with a new connection and its client; returns the connection's sink.
-Accept = Callable[[Transport, Client], FrameSink]
+Accept = Callable[[TransportPort, Client], FrameSinkPort]
 #: The fault that applies to all that is sent on a new connection, if any.
 StreamFault = Callable[[], Fault | None]
 
@@ -107,7 +107,7 @@ class _AcceptedTls(asyncio.Protocol):
         self._tls_settings = tls
         self._shaking = shaking
         self._cut: Cut | None = None
-        self._sink: FrameSink | None = None
+        self._sink: FrameSinkPort | None = None
         self._frames = FrameReceiver(MAX_REQUEST_BYTES, self._deliver)
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -279,7 +279,7 @@ class MemoryListener:
     async def open(self, accept: Accept, fault: StreamFault) -> int:
         """Listen."""
 
-        def accepted(transport: MemoryTransport) -> FrameSink:
+        def accepted(transport: MemoryTransport) -> FrameSinkPort:
             found = fault()
             stream = transport if found is None else CutTransport(transport, found)
             return accept(stream, Client("memory"))

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
-from kafkaio._net.transport import FrameSink, Transport
+from kafkaio._net.transport import FrameSinkPort, TransportPort
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.protocol._api_keys import ApiKey, request_type
 from kafkaio.protocol._message import Request, Response, Struct
@@ -317,8 +317,8 @@ class Node:
             await supervisor.aclose()
 
     def _accept(
-        self, endpoint: Endpoint, transport: Transport, client: Client
-    ) -> FrameSink:
+        self, endpoint: Endpoint, transport: TransportPort, client: Client
+    ) -> FrameSinkPort:
         connection = ServerConnection(self, transport, self._peer(endpoint, client))
         if self._supervisor is None:
             transport.abort()

@@ -15,7 +15,11 @@ from kafkaio._machines.accumulator import (
     ProduceBatch,
     Receipt,
 )
-from kafkaio._machines.sequence import MAX_UNDER_WAY, Identity, ProducerIdentity
+from kafkaio._machines.sequence import (
+    MAX_UNDER_WAY,
+    ProducerIdAndEpoch,
+    ProducerIdentity,
+)
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder
 from kafkaio.errors import BufferFull
@@ -155,7 +159,7 @@ class World:
         self.is_tv2 = is_tv2
         self.identity = ProducerIdentity(is_transactional=True)
         self.identity.is_first_checked = is_tv2
-        self.given = Identity(1, 0)
+        self.given = ProducerIdAndEpoch(1, 0)
         self.identity.obtained(self.given)
         self.limits = replace(
             LIMITS, buffer_memory=1_500, batch_size=100, delivery_timeout=30
@@ -220,7 +224,7 @@ class World:
         current = self.identity.current
         assert current is not None
         if self.is_tv2 or self.has_harm:
-            current = Identity(1, current.epoch + 1)
+            current = ProducerIdAndEpoch(1, current.epoch + 1)
             self.identity.obtained(current)
         self.given = current
         if self.is_tv2:
@@ -402,10 +406,10 @@ def test_a_gap_is_reported_and_nothing_is_numbered_until_there_is_an_identity() 
     world.drain(0)
     assert not world.wire
     assert world.identity.has_gap
-    assert world.identity.current == Identity(1, 0)
-    world.given = Identity(1, 1)
+    assert world.identity.current == ProducerIdAndEpoch(1, 0)
+    world.given = ProducerIdAndEpoch(1, 1)
     world.identity.obtained(world.given)
     assert not world.identity.has_gap
     world.drain(0)
     assert [batch for batch, _ in world.wire] == [second]
-    assert (second.identity, second.base_sequence) == (Identity(1, 1), 0)
+    assert (second.identity, second.base_sequence) == (ProducerIdAndEpoch(1, 1), 0)
