@@ -232,7 +232,7 @@ class MetadataUpdater:
             self._schedule.abandoned()
             raise
         self._began_at = None
-        self.attempted.tell()
+        self.attempted.notify_all()
 
     async def _fetch(self, ask: RefreshRequest) -> tuple[MetadataResponse, int]:
         """Ask one broker; if none can be reached, one of the bootstrap servers."""
@@ -331,7 +331,7 @@ class MetadataUpdater:
         self._publish(merged.view)
         self._report_unavailable()
         self._observer.metadata_updated(len(self.view.brokers), len(self.view.topics))
-        self.updated.tell()
+        self.updated.notify_all()
 
     def _report_unavailable(self) -> None:
         wanted = self._schedule.interest.names()

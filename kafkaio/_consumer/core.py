@@ -571,7 +571,7 @@ class Core:
         self.assigned.feed.end(self.life.why_unusable())
         self.reader.interrupt()
         self._news.notify()
-        self._positioned.tell()
+        self._positioned.notify_all()
 
     # What to read
 
@@ -749,7 +749,7 @@ class Core:
 
     def positions_changed(self) -> None:
         """Let those who wait for positions look again."""
-        self._positioned.tell()
+        self._positioned.notify_all()
         self._news.notify()
         self.look()
 
@@ -1172,7 +1172,7 @@ class Core:
             if taken:
                 is_whole = len(taken) == len(commit.offsets)
                 self._committed(commit if is_whole else commit.of(taken))
-            self._commit_ended.tell()
+            self._commit_ended.notify_all()
 
     def _committed(self, commit: Commit) -> None:
         self.reader.sync()
@@ -1300,7 +1300,7 @@ class Core:
         """Tell an open transaction that partitions were requested or lost."""
         if self._transaction is not None:
             self._transaction.look()
-        self._positioned.tell()
+        self._positioned.notify_all()
 
     def transaction_left(self) -> None:
         """Note that the transaction has ended."""

@@ -239,7 +239,7 @@ class Connection:
     @property
     def in_flight(self) -> int:
         """How many requests have no answer yet."""
-        return len(self._pipeline) + len(self._machine.backlog)
+        return len(self._pipeline) + len(self._machine.large_answers)
 
     @property
     def throttled(self) -> float:
@@ -502,7 +502,7 @@ class Connection:
             self._answer(outcome, at)
         elif isinstance(outcome, Closing):
             self._perform(outcome)
-        elif not self._machine.backlog:
+        elif not self._machine.large_answers:
             self._go_on()
         elif self._turn is None:
             self._decode()
@@ -520,7 +520,7 @@ class Connection:
         """Decode large answers for a moment, and go on in the loop's next iteration."""
         self._turn = None
         end = self._loop.time() + _TURN
-        while self._machine.backlog:
+        while self._machine.large_answers:
             at = self._loop.time()
             outcome = self._machine.decode(at)
             if isinstance(outcome, ReceivedAnswer):
@@ -534,7 +534,7 @@ class Connection:
 
     def _count_undecoded(self) -> None:
         """Count the bytes of answers that wait to be decoded in the budget."""
-        before, self._undecoded = self._undecoded, self._machine.backlog.size
+        before, self._undecoded = self._undecoded, self._machine.large_answers.size
         if self._undecoded > before:
             self._budget.add(self._undecoded - before)
         elif self._undecoded < before:

@@ -606,7 +606,7 @@ class TableDelivery:
         """Fail the rows that were not taken in; for kafkaio's own use."""
         self._rest = error
 
-    def tell(self, error: BaseException) -> None:
+    def note_in(self, error: BaseException) -> None:
         """Note in an error how many rows were taken in; for kafkaio's own use."""
         count = self._places.count
         error.add_note(f"{count} of {self._length} rows of the table were taken in")

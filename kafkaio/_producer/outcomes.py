@@ -1,6 +1,6 @@
 """Outcomes: what the answer to a produce request means for each of its batches.
 
-Each batch of a request lands once (`kafkaio._machines.accumulator.landing`): it is
+Each batch of a request lands once (`kafkaio._machines.accumulator.completion`): it is
 acknowledged, sent again, split, sent again without its bad records, or failed. The
 table of reactions (`kafkaio._machines.reactions`) says which error leads to what. An
 answer that leaves open whether the batch was appended is kept apart from one that does
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kafkaio._config import ProducerConfig
-from kafkaio._machines.accumulator import Landing, NodeState, ProduceBatch
+from kafkaio._machines.accumulator import Completion, NodeState, ProduceBatch
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import EndpointPort
 from kafkaio._machines.reactions import (
@@ -102,7 +102,7 @@ class Outcomes:
         leaders: notes leaders that moved.
         observer: hears of retries and failures.
         config: retries and back-off.
-        landing: settles batches or puts them back.
+        completion: settles batches or puts them back.
         transaction: learns of failed records; None without transactions.
     """
 
@@ -111,13 +111,13 @@ class Outcomes:
         leaders: LeadersPort,
         observer: Observer,
         config: ProducerConfig,
-        landing: Landing,
+        completion: Completion,
         transaction: FailuresPort | None = None,
     ) -> None:
         self._transaction = transaction
         self._leaders = leaders
         self._observer = observer
-        self._landing = landing
+        self._completion = completion
         self._retries = config.retries
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._is_idempotent = bool(config.enable_idempotence)
@@ -209,20 +209,22 @@ class Outcomes:
         batch.retry_at = self._retry_at(batch, error)
         batch.breaks -= 1  # for the parts: the next break leads to smaller ones
         self._observer.batch_split(batch.partition, batch.count)
-        self._landing.split(batch, error, may_be_written=self._is_idempotent)
+        self._completion.split(batch, error, may_be_written=self._is_idempotent)
 
     def unacknowledged(self, node_id: int, batches: Sequence[ProduceBatch]) -> None:
         """Land the batches of a request that has no answer (``acks=0``)."""
         is_observed = observes(self._observer, "batch_acknowledged")
         for batch in batches:
-            self._landing.acknowledged(batch, -1, -1)
+            self._completion.acknowledged(batch, -1, -1)
             if is_observed:
                 self._report(node_id, batch, 0.0)
 
     def _acknowledged(
         self, node_id: int, batch: ProduceBatch, answer: PartitionProduceResponse
     ) -> None:
-        self._landing.acknowledged(batch, answer.base_offset, answer.log_append_time_ms)
+        self._completion.acknowledged(
+            batch, answer.base_offset, answer.log_append_time_ms
+        )
         # An expired one was reported as failed.
         if not batch.is_expired and observes(self._observer, "batch_acknowledged"):
             self._report(node_id, batch, now() - batch.sent_at)
@@ -313,10 +315,10 @@ class Outcomes:
         if batch.attempts > self._retries:
             self._fail(batch, error)
         elif may_be_written:
-            self._landing.lost(batch, error, self._retry_at(batch, error))
+            self._completion.lost(batch, error, self._retry_at(batch, error))
         else:
             retry_at = self._retry_at(batch, error, is_busy=is_busy)
-            self._landing.refused(batch, error, retry_at, is_busy=is_busy)
+            self._completion.refused(batch, error, retry_at, is_busy=is_busy)
 
     def _retry_at(
         self, batch: ProduceBatch, error: Exception, *, is_busy: bool = False
@@ -346,16 +348,16 @@ class Outcomes:
         # delivery timeout is the limit.
         retry_at = self._retry_at(batch, error)
         if is_out_of_order:
-            self._landing.out_of_order(batch, error, retry_at)
+            self._completion.out_of_order(batch, error, retry_at)
         elif answer.log_start_offset == -1:
-            self._landing.refused(batch, error, retry_at)
+            self._completion.refused(batch, error, retry_at)
         else:
-            self._landing.forgotten(batch, error, retry_at)
+            self._completion.forgotten(batch, error, retry_at)
 
     def _too_large(self, batch: ProduceBatch, error: BrokerError) -> None:
         if batch.count > 1:
             self._observer.batch_split(batch.partition, batch.count)
-            self._landing.split(batch, error)
+            self._completion.split(batch, error)
             return
         too_large = RecordTooLarge(
             f"{error}: the record of {batch.builder.size_bytes} bytes is larger than "
@@ -379,7 +381,7 @@ class Outcomes:
             self._fail(batch, error)
             return
         self._observer.record_failed(batch.partition, error, len(bad))
-        self._landing.fail_records(batch, bad, error)
+        self._completion.fail_records(batch, bad, error)
         if self._transaction is not None:
             self._transaction.failed(error, harm=Harm.BUMP)
 
@@ -388,7 +390,7 @@ class Outcomes:
     ) -> None:
         if not batch.is_expired:
             self._observer.record_failed(batch.partition, error, batch.count)
-        self._landing.failed(batch, error)
+        self._completion.failed(batch, error)
         if self._transaction is not None:
             # A batch that was sent and failed leaves a gap in the sequence.
             harm = Harm.FATAL if is_fatal else Harm.BUMP

@@ -38,7 +38,7 @@ T_co = TypeVar("T_co", covariant=True)
 #: Seconds that a caller waits for the thread to close what it has opened.
 _CLOSING = 5.0
 #: Seconds after which a caller that waits can be interrupted.
-_LOOK = 0.5
+_INTERRUPTIBLE = 0.5
 
 
 class BlockingSourcePort(Protocol[T_co]):
@@ -246,7 +246,7 @@ class _Thread(Generic[T]):
 def _result(answer: Future[T]) -> T:
     # On Windows, Ctrl+C does not interrupt a wait before its limit.
     while not answer.done():
-        wait((answer,), _LOOK)
+        wait((answer,), _INTERRUPTIBLE)
     return answer.result()
 
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.bounds import check
-from kafkaio._machines.connection.backlog import LARGE_ANSWER, Backlog
 from kafkaio._machines.connection.handshake import ClientIdentity, VersionNegotiation
+from kafkaio._machines.connection.large_answers import LARGE_ANSWER, LargeAnswers
 from kafkaio._machines.connection.pipeline import RESERVED_IDS, AnyTicket, Pipeline
 from kafkaio._machines.connection.states import (
     TRANSITIONS,
@@ -129,7 +129,7 @@ class ConnectionMachine:
         #: driver.
         self.is_retired = False
         #: Large answers, for `decode`.
-        self.backlog = Backlog(identity.max_control_response_size)
+        self.large_answers = LargeAnswers(identity.max_control_response_size)
         #: The requests under way, and what is to be written.
         self.pipeline = Pipeline(
             identity.client_id, identity.idle_timeout, now, last_id=last_id
@@ -179,7 +179,7 @@ class ConnectionMachine:
     @property
     def is_busy(self) -> bool:
         """Whether a request has no answer yet, or one that is not decoded."""
-        return bool(self.pipeline or self.backlog)
+        return bool(self.pipeline or self.large_answers)
 
     def _not_ready(self) -> ConnectionLost:
         state = self.state.name.lower()
@@ -208,7 +208,7 @@ class ConnectionMachine:
             The answer to the oldest request; a Closing if the frame makes no sense, or
             refuses the client; None if the frame was part of the handshake or of an
             authentication, after the connection has closed, and if the answer is in
-            the backlog now.
+            `large_answers` now.
         """
         if self.state is _CLOSED:
             return None
@@ -220,8 +220,8 @@ class ConnectionMachine:
             self.state is not _REAUTHENTICATING or ticket.correlation_id >= RESERVED_IDS
         ):
             return self._handshake_answered(ticket, frame, now)
-        if len(frame) > LARGE_ANSWER or self.backlog.size:
-            self.backlog.add(ticket, frame)
+        if len(frame) > LARGE_ANSWER or self.large_answers.size:
+            self.large_answers.add(ticket, frame)
             return None
         try:
             response = decode_response(ticket.response_type, ticket.version, frame)
@@ -232,15 +232,15 @@ class ConnectionMachine:
         return self._answered(ticket, response, len(frame), now)
 
     def decode(self, now: float) -> ReceivedAnswer | Closing | None:
-        """Decode one slice of the backlog, which must not be empty.
+        """Decode one slice of the oldest large answer; there must be one.
 
         Returns:
             The answer if that was its last slice; a Closing if it makes no sense.
         """
         try:
-            done = self.backlog.decode()
+            done = self.large_answers.decode()
         except ProtocolError as error:
-            return self._undecodable(self.backlog.oldest, error)
+            return self._undecodable(self.large_answers.oldest, error)
         return None if done is None else self._answered(*done, now)
 
     def announced(self, size: int) -> Closing | None:
@@ -256,7 +256,7 @@ class ConnectionMachine:
             error = ProtocolError(f"an answer of {size} bytes to no request")
             return self.closed(error)
         try:
-            self.backlog.check(ticket, size)
+            self.large_answers.check(ticket, size)
         except ProtocolError as error:
             # It is as large the next time: the option has to be changed.
             return self._undecodable(ticket, error, may_pass=False)
@@ -512,7 +512,7 @@ class ConnectionMachine:
         self, cause: BaseException | None, errors: Mapping[int, KafkaError]
     ) -> Closing:
         unwritten = {id(ticket) for ticket in self.pipeline.unwritten}
-        pending = [*self.backlog.clear(), *self.pipeline.clear()]
+        pending = [*self.large_answers.clear(), *self.pipeline.clear()]
         self._fire(ConnectionEvent.CLOSED)
         failed = []
         for ticket in pending:

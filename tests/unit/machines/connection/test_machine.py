@@ -656,7 +656,7 @@ def ask_for_groups(machine: ConnectionMachine) -> Ticket[Any]:
 
 def decoded(machine: ConnectionMachine) -> list[ReceivedAnswer]:
     found = []
-    while machine.backlog:
+    while machine.large_answers:
         outcome = machine.decode(1.0)
         assert not isinstance(outcome, Closing)
         if outcome is not None:
@@ -670,8 +670,8 @@ def test_a_large_answer_is_decoded_in_slices_and_what_follows_waits() -> None:
     assert machine.receive(large(first.correlation_id), 1.0) is None
     small = large(second.correlation_id, 1)
     assert machine.receive(small, 1.0) is None
-    assert len(machine.backlog) == 2
-    assert machine.backlog.size > len(small)
+    assert len(machine.large_answers) == 2
+    assert machine.large_answers.size > len(small)
     machine.is_retired = True
     assert machine.is_busy
     assert machine.expire(10_000.0) is None  # it is not idle
@@ -680,7 +680,7 @@ def test_a_large_answer_is_decoded_in_slices_and_what_follows_waits() -> None:
     assert [answer.ticket for answer in answers] == [first, second]
     assert [len(answer.response.groups) for answer in answers] == [20_000, 1]  # type: ignore[attr-defined]
     assert not machine.is_busy
-    assert machine.backlog.size == 0
+    assert machine.large_answers.size == 0
 
 
 def test_a_large_answer_that_cannot_be_decoded_ends_with_its_cause() -> None:
@@ -694,7 +694,7 @@ def test_a_large_answer_that_cannot_be_decoded_ends_with_its_cause() -> None:
     errors = {ticket.correlation_id: error for ticket, error in outcome.failed}
     assert type(errors[first.correlation_id]) is ProtocolError
     assert type(errors[second.correlation_id]) is ConnectionLost
-    assert not machine.backlog
+    assert not machine.large_answers
 
 
 def test_closing_ends_what_is_not_decoded() -> None:
