@@ -52,7 +52,7 @@ from kafkaio.types import Broker
 
 if TYPE_CHECKING:
     from kafkaio._machines.sasl.mechanism import MechanismPort
-    from kafkaio._machines.sasl.session import SaslSession
+    from kafkaio._machines.sasl.session import AuthenticatedSession
     from kafkaio.security._login import Login
 
 #: Seconds that a closed connection may take to send what was written to it.
@@ -201,7 +201,7 @@ class Connection:
         self.was_cut_short: bool = False
         self._sasl = sasl
         # The session that was reported last.
-        self._session: SaslSession | None = None
+        self._session: AuthenticatedSession | None = None
         # What `open` does before the machine takes over.
         self._step = ""
         self._max_frame_size = EARLY_FRAME_SIZE

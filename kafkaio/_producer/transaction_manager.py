@@ -38,7 +38,7 @@ from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.detached import DetachedTransaction
 from kafkaio._machines.patience import ASKED_FOR, BEFORE_RELEASE, UNKNOWN_TOPIC, Doubt
 from kafkaio._machines.reactions import Harm, ReactionStep, is_foreign, reaction
-from kafkaio._machines.sequence import ProducerIdAndEpoch, ProducerIdentity
+from kafkaio._machines.sequence import IdAndEpoch, ProducerIdentity
 from kafkaio._machines.transaction import (
     ADDING,
     ENDING,
@@ -385,7 +385,7 @@ class TransactionManager:
 
     def _rechecked(self, request: End, answer: EndTxnResponse) -> None:
         code = answer.error_code
-        identity = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
+        identity = IdAndEpoch(answer.producer_id, answer.producer_epoch)
         if self._machine.rechecked(request, code, identity):
             return
         error = self._error(code, f"{_what(request)} again", api=ApiKey.END_TXN)
@@ -1077,7 +1077,7 @@ class TransactionManager:
             await self._initialise(Initialise(None), within)
             return
         if not code:
-            obtained = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
+            obtained = IdAndEpoch(answer.producer_id, answer.producer_epoch)
             self._perform(machine.initialised(obtained, self._protocol()))
             return
         self._not_initialised(code)
@@ -1393,7 +1393,7 @@ class TransactionManager:
         found = answer.error_code
         identity = None
         if not found and request.protocol is Protocol.TV2 and answer.producer_id >= 0:
-            identity = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
+            identity = IdAndEpoch(answer.producer_id, answer.producer_epoch)
             if not identity.may_follow(request.identity):
                 identity = None  # InitProducerId tells the right one
         refused = None

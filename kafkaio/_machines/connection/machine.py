@@ -48,7 +48,7 @@ from kafkaio.protocol._message import Buffer, Request, Response
 if TYPE_CHECKING:
     from kafkaio._machines.sasl.exchange import SaslExchange, SaslRequest
     from kafkaio._machines.sasl.mechanism import MechanismPort, Work
-    from kafkaio._machines.sasl.session import SaslSession
+    from kafkaio._machines.sasl.session import AuthenticatedSession
 
 # Every request needs these two; a module's global is read in a fifth of the time.
 _READY: Final = ConnectionState.READY
@@ -122,7 +122,7 @@ class ConnectionMachine:
         #: What the broker announced; empty until the negotiation has ended.
         self.versions = ApiVersions()
         #: The last authentication that succeeded; None if there was none.
-        self.session: SaslSession | None = None
+        self.session: AuthenticatedSession | None = None
         #: Seconds that this authentication took, from its first request to its end.
         self.sasl_seconds = 0.0
         #: Whether the connection has to end once it is not busy any more; set by the
@@ -444,12 +444,12 @@ class ConnectionMachine:
             self.pipeline.hold_from = -inf
 
     def _authenticated(self, exchange: SaslExchange, now: float) -> None:
-        from kafkaio._machines.sasl.session import SaslSession
+        from kafkaio._machines.sasl.session import AuthenticatedSession
 
         self._exchange = None
         self._is_renewing = False
         self.sasl_seconds = now - self._sasl_began_at
-        self.session = session = SaslSession.begun(
+        self.session = session = AuthenticatedSession.begun(
             now, self._sasl_sent_at, exchange.lifetime, self._roll
         )
         # From when the renewal is due, nothing goes out before it: where a blocked loop

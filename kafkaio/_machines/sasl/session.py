@@ -29,7 +29,7 @@ _LONGEST_MARGIN: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaslSession:
+class AuthenticatedSession:
     """The time between an authentication and the one that has to follow it.
 
     Attributes:
@@ -54,7 +54,7 @@ class SaslSession:
     @classmethod
     def begun(
         cls, now: float, sent_at: float, lifetime: float, roll: float
-    ) -> SaslSession:
+    ) -> AuthenticatedSession:
         """A session that begins.
 
         Args:

@@ -25,7 +25,7 @@ from kafkaio._machines.accumulator import (
 from kafkaio._machines.accumulator.gate import Gate
 from kafkaio._machines.metadata import ClusterView, PartitionView, TopicView
 from kafkaio._machines.partitioner import STICKY_BYTES
-from kafkaio._machines.sequence import ProducerIdAndEpoch, ProducerIdentity
+from kafkaio._machines.sequence import IdAndEpoch, ProducerIdentity
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder, RecordBatch, read_batches
 from kafkaio.errors import (
@@ -101,7 +101,7 @@ class Harness:
         )
         self.acc.placement.learn(view(leaders or {"t": [0, 0, 1]}))
         if self.identity is not None:
-            self.identity.obtained(ProducerIdAndEpoch(1, 0))
+            self.identity.obtained(IdAndEpoch(1, 0))
 
     def put(
         self,
@@ -649,7 +649,7 @@ def test_bad_records_fail_alone(is_idempotent: bool) -> None:
     again = h.take()
     assert values(again) == [b"0", b"2"]
     if is_idempotent:
-        assert again.identity == ProducerIdAndEpoch(1, 1)
+        assert again.identity == IdAndEpoch(1, 1)
     h.acc.completion.acknowledged(again, 5, -1)
     assert receipt.moved is not None
     fates = [(r.error or r.base_offset + i) for r, i in receipt.moved]
@@ -665,7 +665,7 @@ def test_a_batch_of_bad_records_only_is_gone() -> None:
     assert receipt.moved[0][0].error is not None
     assert h.acc.backlog.is_empty
     h.put(0)
-    assert h.take().identity == ProducerIdAndEpoch(1, 1)
+    assert h.take().identity == IdAndEpoch(1, 1)
 
 
 # ---- time ----------------------------------------------------------------------------

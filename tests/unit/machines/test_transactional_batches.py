@@ -17,7 +17,7 @@ from kafkaio._machines.accumulator import (
 )
 from kafkaio._machines.sequence import (
     MAX_UNDER_WAY,
-    ProducerIdAndEpoch,
+    IdAndEpoch,
     ProducerIdentity,
 )
 from kafkaio._records._impl import OpenBatches
@@ -159,7 +159,7 @@ class World:
         self.is_tv2 = is_tv2
         self.identity = ProducerIdentity(is_transactional=True)
         self.identity.is_first_checked = is_tv2
-        self.given = ProducerIdAndEpoch(1, 0)
+        self.given = IdAndEpoch(1, 0)
         self.identity.obtained(self.given)
         self.limits = replace(
             LIMITS, buffer_memory=1_500, batch_size=100, delivery_timeout=30
@@ -224,7 +224,7 @@ class World:
         current = self.identity.current
         assert current is not None
         if self.is_tv2 or self.has_harm:
-            current = ProducerIdAndEpoch(1, current.epoch + 1)
+            current = IdAndEpoch(1, current.epoch + 1)
             self.identity.obtained(current)
         self.given = current
         if self.is_tv2:
@@ -406,10 +406,10 @@ def test_a_gap_is_reported_and_nothing_is_numbered_until_there_is_an_identity() 
     world.drain(0)
     assert not world.wire
     assert world.identity.has_gap
-    assert world.identity.current == ProducerIdAndEpoch(1, 0)
-    world.given = ProducerIdAndEpoch(1, 1)
+    assert world.identity.current == IdAndEpoch(1, 0)
+    world.given = IdAndEpoch(1, 1)
     world.identity.obtained(world.given)
     assert not world.identity.has_gap
     world.drain(0)
     assert [batch for batch, _ in world.wire] == [second]
-    assert (second.identity, second.base_sequence) == (ProducerIdAndEpoch(1, 1), 0)
+    assert (second.identity, second.base_sequence) == (IdAndEpoch(1, 1), 0)
