@@ -17,7 +17,7 @@ from kafkaio._config.proxy import Proxy, parse_proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import software_version
 from kafkaio._machines.backoff import Backoff, ReconnectSchedule
-from kafkaio._machines.connection.handshake import Identity
+from kafkaio._machines.connection.handshake import ClientIdentity
 from kafkaio._net.transport import DialOptions
 from kafkaio._version import __version__
 from kafkaio.errors import ConfigurationError
@@ -144,7 +144,7 @@ class NetSettings:
 
     def identity(
         self, name: str, broker: Broker, first_version: int | None = None
-    ) -> Identity:
+    ) -> ClientIdentity:
         """How the client presents itself on a connection to ``broker``.
 
         Args:
@@ -154,7 +154,7 @@ class NetSettings:
         """
         highest = self.highest_api_versions
         address = f"{broker.host}:{broker.port}"
-        return Identity(
+        return ClientIdentity(
             peer=f"{name} ({address})",
             address=address,
             client_id=self.client_id,

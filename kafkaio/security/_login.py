@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from kafkaio._config import ClientConfig, TokenProvider
 from kafkaio._config.login_properties import TokenRequest
 from kafkaio._machines.sasl.gssapi import Gssapi
-from kafkaio._machines.sasl.mechanism import Mechanism
+from kafkaio._machines.sasl.mechanism import MechanismPort
 from kafkaio._machines.sasl.oauthbearer import OAuthBearer
 from kafkaio._machines.sasl.plain import Plain
 from kafkaio._machines.sasl.scram import SaltedPasswords, Scram
@@ -34,7 +34,7 @@ class LoginPort(Protocol):
 
     mechanism: str
 
-    async def begin(self, host: str) -> Mechanism:
+    async def begin(self, host: str) -> MechanismPort:
         """Return a new mechanism; waits for a token where one is needed.
 
         Args:
@@ -58,7 +58,7 @@ class PlainLogin:
         self._password = password
         Plain(username, password)  # raises now, and not with the first connection
 
-    async def begin(self, host: str) -> Mechanism:
+    async def begin(self, host: str) -> MechanismPort:
         """See LoginPort."""
         del host
         return Plain(self._username, self._password)
@@ -81,7 +81,7 @@ class ScramLogin:
         self._salted = SaltedPasswords()
         self._make()
 
-    async def begin(self, host: str) -> Mechanism:
+    async def begin(self, host: str) -> MechanismPort:
         """See LoginPort."""
         del host
         return self._make()
@@ -115,7 +115,7 @@ class OAuthBearerLogin:
     def __init__(self, provider: TokenProvider, timeout: float) -> None:
         self._source = TokenSource(provider, timeout=timeout)
 
-    async def begin(self, host: str) -> Mechanism:
+    async def begin(self, host: str) -> MechanismPort:
         """See LoginPort."""
         del host
         return OAuthBearer(await self._source.token())
@@ -141,7 +141,7 @@ class GssapiLogin:
             config.sasl_kerberos_keytab,
         )
 
-    async def begin(self, host: str) -> Mechanism:
+    async def begin(self, host: str) -> MechanismPort:
         """See LoginPort."""
         return Gssapi(self._kerberos.context(host))
 

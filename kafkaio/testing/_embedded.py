@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kafkaio._net.memory import MemoryNetwork
-from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
 from kafkaio._public import public
 from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Supervisor
@@ -534,8 +534,8 @@ class Broker:
         self._cluster.create_topic(name, partitions, factor, configs, AT_ONCE, topic_id)
 
     async def dial(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         """Connect in memory, for ``Client.from_config(config, dial=broker.dial)``.
 
         Args:

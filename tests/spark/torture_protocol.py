@@ -40,7 +40,7 @@ from kafkaio._client import Client
 from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
 from kafkaio._consumer import Consumer
 from kafkaio._net.dialling import TcpDial
-from kafkaio._net.transport import Dial, DialOptions, FrameSink, Transport
+from kafkaio._net.transport import Dial, DialOptions, FrameSinkPort, TransportPort
 from kafkaio._producer import Producer, Transaction
 from kafkaio.admin import Admin
 from kafkaio.errors import BrokerNotAvailable, KafkaError, RequestTimeout
@@ -182,8 +182,8 @@ class _Process:
         self._frames = 0
 
     async def dial(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         if self.died.is_set():
             raise BrokerNotAvailable(f"{host}:{port}: the process is dead")
         mortal = _Mortal(self, sink)
@@ -237,9 +237,9 @@ class _Process:
 class _Mortal:
     """A connection of a process; a Transport, and the sink of the real one."""
 
-    inner: Transport
+    inner: TransportPort
 
-    def __init__(self, process: _Process, sink: FrameSink) -> None:
+    def __init__(self, process: _Process, sink: FrameSinkPort) -> None:
         self._process = process
         self._sink = sink
         self._held: list[bytes] | None = None

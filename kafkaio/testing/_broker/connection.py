@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from kafkaio._net.transport import Transport
+from kafkaio._net.transport import TransportPort
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError
@@ -158,7 +158,7 @@ def response_with(kind: type[Request[Response]], code: ErrorCode) -> Response:
 
 
 class ServerConnection:
-    """Serves one connection; a FrameSink.
+    """Serves one connection; a FrameSinkPort.
 
     Handlers get it to read ``client_host`` and ``is_open``, to look for the error of a
     fault (`check`, `error_for`), and to `abort` it.
@@ -169,7 +169,7 @@ class ServerConnection:
         sasl: the client's authentication; None if the listener has no SASL.
     """
 
-    def __init__(self, server: NodePort, transport: Transport, peer: Peer) -> None:
+    def __init__(self, server: NodePort, transport: TransportPort, peer: Peer) -> None:
         self.client_host: str = peer.host
         self.peer = peer
         self.sasl: SaslSession | None = peer.sasl

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from kafkaio._net.memory import MemoryNetwork, MemoryTransport
 from kafkaio._net.receive import FrameReceiver
-from kafkaio._net.transport import FrameSink, TcpTransport, Transport
+from kafkaio._net.transport import FrameSinkPort, TcpTransport, TransportPort
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Buffer
 from kafkaio.testing._broker.connection import MAX_REQUEST_BYTES
@@ -44,7 +44,7 @@ class AcceptedClient:
 
 
 #: Called with a new connection and its client; returns the connection's sink.
-Accept = Callable[[Transport, AcceptedClient], FrameSink]
+Accept = Callable[[TransportPort, AcceptedClient], FrameSinkPort]
 #: The fault that applies to all that is sent on a new connection, if any.
 StreamFault = Callable[[], Fault | None]
 
@@ -86,11 +86,11 @@ class _Accepted(TcpTransport):
         fault = self._fault()
         stream = self if fault is None else CutTransport(self, fault)
         client = AcceptedClient(_host(transport), reached=_host(transport, "sockname"))
-        self._sink = self._accept(stream, client)
+        self.deliver_to(self._accept(stream, client))
 
 
 class _AcceptedTls(asyncio.Protocol):
-    """One accepted TLS connection; a Transport.
+    """One accepted TLS connection; a TransportPort.
 
     The node learns of it when the handshake is done.
     """
@@ -107,7 +107,7 @@ class _AcceptedTls(asyncio.Protocol):
         self._tls_settings = tls
         self._shaking = shaking
         self._cut: Cut | None = None
-        self._sink: FrameSink | None = None
+        self._sink: FrameSinkPort | None = None
         self._frames = FrameReceiver(MAX_REQUEST_BYTES, self._deliver)
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -152,10 +152,10 @@ class _AcceptedTls(asyncio.Protocol):
         if self._sink is not None:
             self._sink.connection_lost(self._cause or exc)
 
-    # ---- Transport ---------------------------------------------------------------
+    # ---- TransportPort ---------------------------------------------------------------
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """See Transport."""
+        """See TransportPort."""
         if self._transport is None or self._transport.is_closing():
             return
         for part in parts:
@@ -164,28 +164,28 @@ class _AcceptedTls(asyncio.Protocol):
         self._flush()
 
     def close(self) -> None:
-        """See Transport. A stalled stream stays open."""
+        """See TransportPort. A stalled stream stays open."""
         is_stalled = self._cut is not None and self._cut.is_stalled
         if self._transport is not None and not is_stalled:
             self._transport.close()
 
     def abort(self) -> None:
-        """See Transport."""
+        """See TransportPort."""
         if self._transport is not None:
             self._transport.abort()
 
     def limit_frames(self, size: int) -> None:
-        """See Transport."""
+        """See TransportPort."""
         self._frames.max_frame_size = size
 
     @property
     def received(self) -> int:
-        """See Transport."""
+        """See TransportPort."""
         return self._frames.received
 
     @property
     def unsent(self) -> int:
-        """See Transport."""
+        """See TransportPort."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     # ---- TLS ---------------------------------------------------------------------
@@ -279,7 +279,7 @@ class MemoryListener:
     async def open(self, accept: Accept, fault: StreamFault) -> int:
         """Listen."""
 
-        def accepted(transport: MemoryTransport) -> FrameSink:
+        def accepted(transport: MemoryTransport) -> FrameSinkPort:
             found = fault()
             stream = transport if found is None else CutTransport(transport, found)
             return accept(stream, AcceptedClient("memory"))

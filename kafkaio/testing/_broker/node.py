@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
-from kafkaio._net.transport import FrameSink, Transport
+from kafkaio._net.transport import FrameSinkPort, TransportPort
 from kafkaio._public import public
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.protocol._api_keys import ApiKey, request_type
@@ -321,8 +321,11 @@ class BrokerNode:
             await supervisor.aclose()
 
     def _accept(
-        self, endpoint: ListenerEndpoint, transport: Transport, client: AcceptedClient
-    ) -> FrameSink:
+        self,
+        endpoint: ListenerEndpoint,
+        transport: TransportPort,
+        client: AcceptedClient,
+    ) -> FrameSinkPort:
         connection = ServerConnection(self, transport, self._peer(endpoint, client))
         if self._supervisor is None:
             transport.abort()
