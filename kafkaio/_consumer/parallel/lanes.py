@@ -226,7 +226,7 @@ class Lanes:
         ledger = self._reader.ledger
         within = self._timeout if within is None else within
         if not track.is_lost:  # otherwise check_current says so
-            self._consumer.check(is_parting_ok=True)
+            self._consumer.check(while_closing=True)
         after = None if what is None else offset_after(track, what)
         check_current(track, what)
         if after is None:

@@ -42,7 +42,7 @@ class DividingPort(Protocol):
     def release(self, tp: TopicPartition) -> None:
         """Release a partition that was requested back, unless the user holds it."""
 
-    def check(self, *, is_parting_ok: bool = False) -> None:
+    def check(self, *, while_closing: bool = False) -> None:
         """Raise unless the consumer is running, or also closing."""
 
     def check_wanted(self) -> None:
