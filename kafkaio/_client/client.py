@@ -22,6 +22,7 @@ from kafkaio._config.signature import OptionsSignature
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._net.transport import Dial
+from kafkaio._public import public
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio.errors import ArgumentTypeError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from kafkaio._client.offsets import Moment
 
 
+@public("kafkaio")
 class Client(Closeable):
     """Sends any request of the Kafka protocol to the broker that can answer it.
 
@@ -71,6 +73,8 @@ class Client(Closeable):
         self._set_up(Cluster(config, observer))
 
     def _set_up(self, cluster: Cluster) -> None:
+        # Background tasks refer to the cluster and never to the client: a client that
+        # the user forgot can be collected, and `Closeable` then warns and abandons it.
         self._life = cluster.life
         self._cluster = cluster
 
@@ -163,8 +167,8 @@ class Client(Closeable):
                 have not ended; they end later. 10 by default.
 
         Raises:
-            ArgumentTypeError: the timeout is no number.
-            ArgumentValueError: it is negative or not a number; nothing was closed.
+            ArgumentTypeError: the timeout is not a number.
+            ArgumentValueError: it is negative or NaN; nothing was closed.
             ClosedError: the client belongs to another event loop or process.
         """
         await self._cluster.close(timeout)
@@ -201,8 +205,8 @@ class Client(Closeable):
                 by default. One attempt may take ``request_timeout_ms``.
 
         Raises:
-            RequestTimeout: there was no answer in time; the cause is the failure of
-                the last attempt, and the message names it.
+            RequestTimeout: no answer came in time; the cause is the failure of the
+                last attempt, and the message names it.
             ArgumentTypeError: an argument has the wrong type.
             UnsupportedVersion: the broker knows no version of the request that can
                 carry its values.
@@ -314,8 +318,8 @@ class Client(Closeable):
             ``timestamp`` is -1.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic or partition. No topic is
-                created.
+            UnknownTopicOrPartition: the topic or partition does not exist. No topic
+                is created.
             AuthorizationError: the client may not describe a topic.
             RequestTimeout: a leader did not answer in time; the cause is the last
                 failure.
@@ -330,6 +334,8 @@ class Client(Closeable):
         level = level_of(isolation_level)
         within = self._within(timeout)
         deadline = now() + within
+        # The lookup itself waits for missing topics. Without this check a misspelt name
+        # would use up the time, and might create the topic.
         await self._cluster.check_topics((tp.topic for tp in times), within)
         lookup = OffsetLookup(self._cluster, level)
         return await lookup.offsets(times, within=deadline - now())
@@ -360,7 +366,7 @@ class Client(Closeable):
             An entry for each partition, sorted; None where nothing is committed.
 
         Raises:
-            RequestTimeout: there was no answer in time. The cause is the last failure:
+            RequestTimeout: no answer came in time. The cause is the last failure:
                 a BrokerError with the code UNSTABLE_OFFSET_COMMIT if a transaction is
                 still open.
             AuthorizationError: the client may not describe the group or a topic.
@@ -375,6 +381,7 @@ class Client(Closeable):
         check_group(group)
         wanted = partitions_of(partitions)
         within = self._within(timeout)
+        # Before the short way out: an empty request on a closed client fails as well.
         self._life.check()
         if not wanted:
             return {}
@@ -404,7 +411,7 @@ def _check_request(request: object) -> None:
 def cluster_of(client: Client) -> Cluster:
     """Return the cluster of a client, for a producer or a consumer that shares it.
 
-    It is a function, and not a property of `Client`, because users have no use for it.
+    It is a function and not a property of `Client`, because it is not meant for users.
     The caller must keep a reference to the client, too: a client that is collected
     ends its cluster.
     """

@@ -95,7 +95,7 @@ class OffsetLookup:
             The first offset whose record is not older; None where there is none.
 
         Raises:
-            UnknownTopicOrPartition: there is no such partition.
+            UnknownTopicOrPartition: the partition does not exist.
             BrokerError: a broker refused, and asking again cannot help.
             RequestTimeout: the time is over; the cause says what happened last.
         """
@@ -144,6 +144,7 @@ class OffsetLookup:
             for error in result.failed.values():
                 raise error
             found |= result.found
+            # Only partitions whose leader moved or did not answer; one pause for all.
             left = {tp: left[tp] for tp in result.again}
             for error in result.again.values():
                 await attempts.pause(error)
@@ -155,13 +156,14 @@ class OffsetLookup:
     ) -> Results[TopicPartition, OffsetAndTimestamp | None]:
         """Look up where each reset leads; each leader is asked once or twice.
 
-        A time before now is looked up in two steps, the end first: where no record is
-        that new, reading begins at the end as it was *before* the question, so that
-        nothing that is appended in between is skipped (KIP-1106).
+        A time before now is looked up in two steps, the end of the log first. If no
+        record is that new, reading begins at this end, as it was *before* the second
+        lookup, so that records appended in between are not skipped (KIP-1106).
         """
-        # Whoever has a reset has loaded the module.
+        # A caller that has a reset has loaded the module already.
         from kafkaio._machines.positions import ResetTo
 
+        # The first step has the ends, also for resets by duration.
         times = {
             tp: EARLIEST if reset.to is ResetTo.EARLIEST else LATEST
             for tp, reset in resets.items()
@@ -175,6 +177,8 @@ class OffsetLookup:
         }
         if moments:
             later = await self._ask_once(moments, deadline - now())
+            # Without its second step a partition has no result: its end alone would
+            # skip all records of the duration.
             for tp in [*later.again, *later.failed]:
                 del result.found[tp]
             result.again |= later.again
@@ -192,6 +196,8 @@ class OffsetLookup:
     ) -> Operation[TopicPartition, _Found, ListOffsetsResponse]:
         def build(items: Sequence[TopicPartition], terms: Terms) -> ListOffsetsRequest:
             for tp in items:
+                # Older brokers do not refuse such a time: they would take it for a
+                # moment before 1970, and answer with the first record.
                 if times[tp] >= EARLIEST:
                     continue
                 least, since = _KNOWN_FROM.get(times[tp], (0, ""))
@@ -252,8 +258,8 @@ def times_of(moments: Mapping[TopicPartition, Moment]) -> dict[TopicPartition, i
     """Return the times to ask for, by partition, from what a user gave.
 
     Raises:
-        ArgumentTypeError: they are no mapping, a key is no partition, or a value is
-            no str, datetime or int.
+        ArgumentTypeError: they are not a mapping, a key is not a partition, or a value
+            is not a str, datetime or int.
         ArgumentValueError: a word is unknown, a datetime has no time zone, or a time
             is before 1970.
     """
@@ -301,7 +307,7 @@ def time_of(moment: object) -> int:
         if moment.tzinfo is None:
             raise ArgumentValueError(
                 f"the datetime {moment.isoformat()} has no time zone; without one it "
-                "names no moment"
+                "is ambiguous"
             )
         # Rounded up: a record of the millisecond before is older.
         time = -((_EPOCH - moment) // _MILLISECOND)
@@ -309,8 +315,8 @@ def time_of(moment: object) -> int:
         time = moment
     elif isinstance(moment, str):
         raise ArgumentValueError(
-            f"{moment!r} is no place in a log: give 'earliest', 'latest', a datetime "
-            "or milliseconds since the Unix epoch"
+            f"{moment!r} is not a place in a log: give 'earliest', 'latest', a "
+            "datetime or milliseconds since the Unix epoch"
         )
     else:
         raise ArgumentTypeError(

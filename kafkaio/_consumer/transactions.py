@@ -1,8 +1,8 @@
 """The consumer's side of transactions: exactly once.
 
 A transaction of a producer commits the offsets of what was consumed together with what
-was produced. The producer sends the requests; it knows the consumer by the Protocols of
-`kafkaio._producer.ports`, which the classes here have. Nothing here imports the
+was produced. The producer sends the requests; it knows the consumer by the ports of
+`kafkaio._transactional`, which the classes here have. Nothing here imports the
 producer (ADR 21).
 
 `TransactionOffsets` are offsets for one commit. They are fenced as plain commits are:
@@ -139,7 +139,7 @@ class TransactionPort(OffsetPort, Protocol):
 
 
 class TransactionOffsets:
-    """Offsets that a transaction commits; see `kafkaio._producer.ports.GroupOffsets`.
+    """Offsets that a transaction commits; a `GroupOffsetsPort`.
 
     Args:
         commit: the offsets: some.
@@ -198,7 +198,7 @@ class TransactionOffsets:
 
 
 class JoinedTransaction:
-    """A transaction at work; see `kafkaio._producer.ports.ConsumerInTransaction`.
+    """A transaction at work; a `JoinedConsumerPort`.
 
     It begins with what was handed out before and is not finished: the program may work
     on that within the transaction.

@@ -50,7 +50,7 @@ _AT_ONCE: Final = frozenset(
 
 
 class TelemetryStep(Enum):
-    """What is to be done when the time has come."""
+    """The request that is due next."""
 
     SUBSCRIBE = "subscribe"
     PUSH = "push"
@@ -59,7 +59,7 @@ class TelemetryStep(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySubscription:
-    """What a broker wants to know of this client.
+    """The metrics that a broker wants from this client.
 
     Attributes:
         instance_id: the id of the client.
@@ -68,7 +68,7 @@ class TelemetrySubscription:
         interval: seconds between two pushes.
         max_bytes: most bytes of a push, as sent; 0 for no limit.
         is_delta: whether sums are the increase since the last push.
-        prefixes: how the names of the metrics that are wanted begin.
+        prefixes: beginnings of the names of the wanted metrics; ``*`` for all.
     """
 
     instance_id: UUID
@@ -91,10 +91,10 @@ class TelemetryMachine:
         codecs: the numbers of the compression codecs that can be used.
 
     Attributes:
-        step: what is to be done next.
-        due: when; infinite if nothing is to be done.
-        instance_id: the id of this client; None until a broker has given it.
-        subscription: what is wanted; None before the first answer.
+        step: the request that is sent next.
+        due: when it is sent; infinite if nothing is.
+        instance_id: the id of this client; None until a broker has assigned it.
+        subscription: the wanted metrics; None before the first answer.
     """
 
     def __init__(self, codecs: Collection[int] = ()) -> None:
@@ -106,7 +106,7 @@ class TelemetryMachine:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing is to be sent any more."""
+        """Whether nothing more is sent."""
         return self.step is TelemetryStep.NOTHING
 
     @property
@@ -138,22 +138,25 @@ class TelemetryMachine:
             now: the time.
             roll: a random number from 0 to 1. It spreads the first pushes of clients
                 that started together over 0.5 to 1.5 intervals.
-            instance_id: the id that the broker gives, or knows already.
+            instance_id: the id that the broker assigns, or knows already.
             subscription_id: identifies the subscription.
-            accepted: codecs that the broker accepts, those that it prefers first.
+            accepted: codecs that the broker accepts, in the order of its preference.
             interval: seconds between two pushes.
             max_bytes: most bytes of a push.
             is_delta: whether sums are to be the increase since the last push.
-            prefixes: how the names of the metrics begin that are wanted; none for no
+            prefixes: beginnings of the names of the wanted metrics; none for no
                 metrics, ``*`` for all.
         """
         if self.has_ended:
             return
         if self.instance_id is None:
-            if instance_id == _ZERO:  # no broker gives it: it stands for "none yet"
+            # The zero id stands for "none yet" in requests, and no broker assigns it.
+            if instance_id == _ZERO:
                 self.unanswered(now)
                 return
             self.instance_id = instance_id
+        # The first id is kept, whatever later answers name: the application may have
+        # published it.
         usable = [one for one in accepted if one in self._codecs]
         self.subscription = TelemetrySubscription(
             instance_id=self.instance_id,
@@ -165,6 +168,7 @@ class TelemetryMachine:
             prefixes=tuple(prefixes),
         )
         if self.subscription.prefixes:
+            # Spread, so that clients that were started together do not push together.
             self._set(TelemetryStep.PUSH, now + (0.5 + roll) * self.interval)
         else:
             self._set(TelemetryStep.SUBSCRIBE, now + self.interval)
@@ -179,6 +183,8 @@ class TelemetryMachine:
             self._set(TelemetryStep.NOTHING, inf)
         elif self.step is TelemetryStep.PUSH and code in _AT_ONCE:
             if code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE:
+                # For good: otherwise each push would be refused and asked about again,
+                # at once and for ever, by a broker that lists a codec it cannot read.
                 assert self.subscription is not None
                 self._codecs -= {self.subscription.compression}
             self._set(TelemetryStep.SUBSCRIBE, now)
@@ -200,15 +206,16 @@ class TelemetryMachine:
         return is_pushing
 
     def _set(self, step: TelemetryStep, due: float) -> None:
+        # The end is final: an answer that comes late does not start anything again.
         if not self.has_ended:
             self.step, self.due = step, due
 
 
 class PushedSums:
-    """What was pushed of growing sums, to tell their increase since then.
+    """The growing sums as they were pushed, to compute their increase since then.
 
     An increase that a broker refused is part of the next push. An increase whose push
-    had no answer counts as pushed: it is rather lost than counted twice.
+    had no answer counts as pushed: losing it is better than counting it twice.
     """
 
     __slots__ = ("_pending", "_pushed")
@@ -231,7 +238,7 @@ class PushedSums:
         self._pending = totals
 
     def settle(self, *, is_refused: bool) -> None:
-        """Note what became of that push."""
+        """Note the result of that push."""
         if not is_refused:
             self._pushed.update(self._pending)
         self._pending = {}

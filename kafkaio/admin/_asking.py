@@ -227,14 +227,14 @@ def outcome(
 
 
 def _each_its_own(failed: Mapping[ItemT, KafkaError]) -> dict[ItemT, KafkaError]:
-    """Name the item in each error; items that failed together share one."""
+    """Return a copy of each error that names its item.
+
+    Items that failed together share one error. The client may keep it, too, and raise
+    it again for a call as a whole, which has no item.
+    """
     named: dict[ItemT, KafkaError] = {}
-    seen: set[int] = set()
     for item, error in failed.items():
-        own = copy(error) if id(error) in seen else error
-        if own is not error:
-            own.__cause__ = error.__cause__
-        seen.add(id(error))
+        own = named[item] = copy(error)
+        own.__cause__ = error.__cause__
         own.item = item
-        named[item] = own
     return named

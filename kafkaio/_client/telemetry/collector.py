@@ -1,13 +1,12 @@
-"""Java's metrics of a client, from what its parts report (`kafkaio.Observer`).
+"""Java's metrics of a client, computed from the calls of `kafkaio.Observer`.
 
 The names, types and attributes are those of Java's producer, consumer and admin client
 (KIP-714 demands some of them). A client may be shared by producers and consumers: the
 metrics of its connections then stand once under each of their prefixes.
 
-What is counted begins when the collector is attached, with the first subscription. The
-connections that are open then count as made since. Sizes are those of requests without
-the ones of the handshake. Metrics of Java's without a counterpart here (its selector,
-its threads) are left out.
+Counting begins when the collector is attached, with the first subscription. Connections
+that are open by then count as new. Requests of the handshake are not part of the sizes.
+Java's metrics without a counterpart here (its selector, its threads) are left out.
 """
 
 from __future__ import annotations
@@ -128,14 +127,14 @@ class _ReadSamples:
 
 
 class _SamplesByName(defaultdict[str, Samples]):
-    """Numbers by what they are."""
+    """Samples by name, created on first use."""
 
     def __init__(self) -> None:
         super().__init__(Samples)
 
 
 class Collector(Observer):
-    """Counts what a client does, and tells it as Java's metrics.
+    """Counts what a client does, and returns it as Java's metrics.
 
     Args:
         client: returns the statistics of the client.
@@ -148,16 +147,17 @@ class Collector(Observer):
         self._nodes: defaultdict[int, _NodeSamples] = defaultdict(_NodeSamples)
         self._written: defaultdict[str, _WrittenSamples] = defaultdict(_WrittenSamples)
         self._read: defaultdict[str, _ReadSamples] = defaultdict(_ReadSamples)
-        # Answers and throttles by API, and all that is neither of a node nor a topic.
+        # Answers and throttles by API; `_other` has all metrics of neither a broker nor
+        # a topic.
         self._answers = _SamplesByName()
         self._throttles = _SamplesByName()
         self._other = _SamplesByName()
         self._heartbeat_at: float | None = None
-        # How long reads had waited in all at the last push, and when that was.
+        # The total idle time of reads at the last push, and the time of that push.
         self._idle = 0.0, self._began
         for _ in client().connections:
             self._other["connection.creation"].add(1)
-        # Found once: these are called for every batch or request.
+        # Looked up once: these count every batch or fetch.
         self._queue, self._batch = self._other["queue"], self._other["batch"]
         self._fetch, self._fetched = self._other["fetch"], self._other["fetched"]
         self._per_fetch = self._other["per fetch"]
@@ -319,6 +319,7 @@ class Collector(Observer):
 
     def turn(self) -> None:
         """End the current window if it has lasted long enough."""
+        # Both windows of all samples turn together, so one span holds for all rates.
         at = now()
         if at - self._window_began < WINDOW:
             return
@@ -339,7 +340,7 @@ class Collector(Observer):
     def points(
         self, kinds: Collection[str], sources: Iterable[object]
     ) -> Sequence[Point]:
-        """Return the values of all metrics, those that are needed most first.
+        """Return the values of all metrics, the most important ones first.
 
         Args:
             kinds: `PRODUCER`, `CONSUMER` or `ADMIN`: as what the client is used.
@@ -388,7 +389,8 @@ class Collector(Observer):
         yield from name.spread("reauthentication.latency", renewals, _MS)
 
     def _throttle(self, name: Naming, what: str, api: str) -> Iterator[Point]:
-        # As in Java, an answer that throttles nothing counts with 0.
+        # As in Java, an answer without a throttle counts as 0: the average is over all
+        # answers, the maximum over those with a throttle.
         answers, throttles = self._answers[api], self._throttles[api]
         count = answers.recent_count
         average = throttles.recent_total / count if count else answers.average
@@ -465,6 +467,8 @@ class Collector(Observer):
         yield name.gauge("last.heartbeat.seconds.ago", ago)
 
     def _idle_ratio(self, numbers: Sequence[_ConsumerPort], at: float) -> float:
+        # Consumers come and go between two pushes, and their sums with them. The ratio
+        # is limited to 0 and 1, because their difference may be out of these bounds.
         idle = sum(one.idle_seconds for one in numbers)
         before, since = self._idle
         self._idle = idle, at

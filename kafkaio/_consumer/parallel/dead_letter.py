@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from kafkaio._public import public
 from kafkaio.types import Header, Record
 
 
@@ -23,6 +24,7 @@ class SendPort(Protocol):
         ...
 
 
+@public("kafkaio")
 class DeadLetter:
     """Writes records to a topic of their own, for ``Consumer.run(dead_letter=...)``.
 

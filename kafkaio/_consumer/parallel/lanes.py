@@ -18,6 +18,7 @@ from kafkaio._consumer.parallel.lane import (
 )
 from kafkaio._consumer.parallel.ports import LanesPort
 from kafkaio._consumer.reading.progress import HandedOut
+from kafkaio._public import public
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.thread import when_done
 from kafkaio.types import TopicPartition
@@ -254,6 +255,7 @@ class LaneCrossingsPort(Protocol):
         ...
 
 
+@public("kafkaio")
 class LaneIterator:
     """Iterates over lanes, as ``Consumer.partitions`` says.
 

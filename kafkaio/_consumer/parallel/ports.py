@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol, TypeVar
 
 from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.exclusive import UserCode
 from kafkaio._consumer.reading.reader import Reader
-from kafkaio._consumer.transactions import (
-    JoinedAcross,
-    JoinedTransaction,
-    TransactionOffsets,
-    TransactionOffsetsAcross,
-)
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.time_slice import TimeSlice
-from kafkaio.errors import KafkaError
+from kafkaio._transactional import TransactionalConsumer
 from kafkaio.types import Header, TopicPartition
 
 
@@ -115,22 +109,6 @@ class OpenTransactionPort(Protocol):
         ...
 
 
-class JoiningConsumerPort(Protocol):
-    """A consumer whose records transactions work on: `Consumer`."""
-
-    def offsets_in_transaction(
-        self, what: object = None
-    ) -> TransactionOffsets | TransactionOffsetsAcross | None:
-        """Return what a commit would commit."""
-        ...
-
-    def join_transaction(
-        self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
-    ) -> JoinedTransaction | JoinedAcross:
-        """Hold what is handed out, for one transaction."""
-        ...
-
-
 TransactionT_co = TypeVar("TransactionT_co", bound=OpenTransactionPort, covariant=True)
 
 
@@ -138,7 +116,7 @@ class TransactionMakerPort(Protocol[TransactionT_co]):
     """Makes transactions: `kafkaio.Producer` with a ``transactional_id``."""
 
     def transaction(
-        self, consumer: JoiningConsumerPort, /
+        self, consumer: TransactionalConsumer, /
     ) -> AbstractAsyncContextManager[TransactionT_co]:
         """Return a transaction that works on a consumer's records."""
         ...

@@ -27,7 +27,8 @@ from kafkaio._consumer.batch import (
 )
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._dataclass import dataclass
-from kafkaio._records._impl import ACCELERATED
+from kafkaio._public import public
+from kafkaio._records._impl import accelerated
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.errors import ClosedError
@@ -81,12 +82,13 @@ class PlainStream:
         return await self._wait() if record is None else record
 
 
-if TYPE_CHECKING or not ACCELERATED:
+if TYPE_CHECKING or not accelerated:
     RecordStream = PlainStream
 else:
     from kafkaio._records._impl import RecordStream as RecordStream
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class Poll:
     """What one call of ``Consumer.poll`` returned (KIP-983).
@@ -197,6 +199,7 @@ class _Gathering(Generic[T]):
         raise NotImplementedError
 
 
+@public("kafkaio")
 class BatchIterator(_Gathering[Batch]):
     """Yields batches of one partition each, as ``Consumer.batches`` describes.
 
@@ -241,6 +244,7 @@ def _nothing() -> None:
     """There is no batch."""
 
 
+@public("kafkaio")
 class TableIterator(_Gathering["pa.Table"]):
     """Yields tables of any partitions, as ``Consumer.arrow_batches`` describes.
 

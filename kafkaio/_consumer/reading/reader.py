@@ -25,7 +25,7 @@ from kafkaio._consumer.reading.preparation import Spawn
 from kafkaio._consumer.reading.progress import HandedOut, HandoffPort, ReadProgress
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
-from kafkaio._records._impl import ACCELERATED
+from kafkaio._records._impl import accelerated
 from kafkaio._records.batch import Handout
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.time_slice import SLICE
@@ -78,7 +78,7 @@ class Reader:
         self.deserialize: Callable[[Record], Record] | None = deserializing(config)
         # The compiled handout has a clock of its own, which costs less.
         self.handout: Handout = Handout(
-            self._refill, self.deserialize, None if ACCELERATED else now
+            self._refill, self.deserialize, None if accelerated else now
         )
         self._progress = ReadProgress(self.positions, self.ledger, self.handout)
         self._chunks = Chunks(

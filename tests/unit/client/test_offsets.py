@@ -192,7 +192,7 @@ class TestTimes:
         [
             ([T[0]], ArgumentTypeError, "must be a mapping"),
             ({"t": "latest"}, ArgumentTypeError, "TopicPartition"),
-            ({T[0]: "newest"}, ArgumentValueError, "'newest' is no place"),
+            ({T[0]: "newest"}, ArgumentValueError, "'newest' is not a place"),
             ({T[0]: 1.5}, ArgumentTypeError, "not float"),
             ({T[0]: True}, ArgumentTypeError, "not bool"),
             ({T[0]: -1}, ArgumentValueError, "before 1970"),

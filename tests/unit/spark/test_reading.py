@@ -22,8 +22,7 @@ from pyspark.sql.types import StructType
 
 from kafkaio import Admin, Client, NewTopic, Producer, TopicPartition
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.spark import _runtime as runtime
-from kafkaio.spark import lag
+from kafkaio.spark import _runtime as runtime, lag
 from kafkaio.spark._errors import DataLost, DataSourceError
 from kafkaio.spark._lookup import Lookup
 from kafkaio.spark._options import ReadOptions
