@@ -149,6 +149,8 @@ class Cluster:
             on_lost=self._connection_lost,
             on_opened=self._connection_opened,
         )
+        #: Returns the open connection of a class to a broker, or None.
+        self.ready_connection = self._pool.ready
         # Invariant: exactly the classes on loan, with weak references to borrowers, so
         # that a reader that was dropped without `close` does not keep its class.
         self._borrowed: dict[ConnectionClass, ref[object]] = {}
@@ -765,12 +767,6 @@ class Cluster:
     def return_class(self, lent: ConnectionClass) -> None:
         """Take back what `borrow_class` has lent."""
         self._borrowed.pop(lent, None)
-
-    def ready_connection(
-        self, node_id: int, connection_class: ConnectionClass
-    ) -> Connection | None:
-        """Return the open connection of that class to a broker, or None."""
-        return self._pool.ready(node_id, connection_class)
 
     def expect_coordinators(self, kind: CoordinatorKind, keys: Iterable[str]) -> None:
         """Announce groups or ids that will be used soon: the next lookup has them, too.

@@ -53,6 +53,8 @@ class ApiVersions:
         supported_features: highest version level that this broker supports, by name.
         limits: the highest versions that the client may use, by API key; the ranges
             keep to them already.
+        missed: the API keys of requests that could not be sent because of what was
+            announced.
     """
 
     ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
@@ -64,21 +66,13 @@ class ApiVersions:
     _usable: dict[tuple[type[Request[Response]], int | None], int] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    # The API keys of requests that found no version, or too low a one.
-    _missed: set[int] = field(
-        default_factory=set, init=False, repr=False, compare=False
-    )
-
-    @property
-    def has_missed(self) -> bool:
-        """Whether a request could not be sent because of what the broker announced."""
-        return bool(self._missed)
+    missed: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def miss(self, api_key: int) -> None:
         """Note that a request could not be sent because of what was announced."""
         # What the user has limited, no other answer of the broker can change.
         if api_key not in self.limits:
-            self._missed.add(api_key)
+            self.missed.add(api_key)
 
     @classmethod
     def from_response(
@@ -183,7 +177,7 @@ class SecondLooks:
             asked_at: when it did.
             now: the time.
         """
-        if not versions.has_missed:
+        if not versions.missed:
             return False
         ranges, wait = self._by_node.get(node_id, ({}, _SECOND_LOOK))
         is_same = ranges == versions.ranges

@@ -192,14 +192,18 @@ class PartitionSequence(Generic[BatchT]):
         is_free = self._is_known or self._producer.is_first_checked
         if len(self.under_way) >= (MAX_UNDER_WAY if is_free else 1):
             return None
-        return head if self._has_identity() else None
+        known = self._identity
+        if known is not None and known is self._producer.current:
+            return head
+        return head if self._take_identity() else None
 
     def _uncertain(self) -> BatchT | None:
         if any(batch.is_on_wire for batch in self.under_way):
             return None
         return next((batch for batch in self.under_way if batch.is_uncertain), None)
 
-    def _has_identity(self) -> bool:
+    def _take_identity(self) -> bool:
+        """Take over another identity of the producer; return whether there is one."""
         current = self._producer.current
         known = self._identity
         if self.under_way or current is known or current == known:

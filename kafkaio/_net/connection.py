@@ -172,6 +172,8 @@ class Connection:
         self._observer = observer
         self._on_lost = on_lost
         self._machine = ConnectionMachine(identity, now())
+        #: What the broker announced; empty until the connection is ready.
+        self.versions: ApiVersions = self._machine.versions
         self._pipeline = self._machine.pipeline
         self._transport: Transport | None = None
         self._peer = identity.peer
@@ -217,11 +219,6 @@ class Connection:
             f"<Connection {self._peer} {self.connection_class.kind} "
             f"{self._machine.state.name} | {self.in_flight} in flight>"
         )
-
-    @property
-    def versions(self) -> ApiVersions:
-        """What the broker announced; empty until the connection is ready."""
-        return self._machine.versions
 
     @property
     def is_ready(self) -> bool:
@@ -383,7 +380,9 @@ class Connection:
 
         If the call is cancelled, the request may still take effect.
         """
-        return await self.submit(request, timeout=timeout, max_version=max_version)
+        future: asyncio.Future[ResponseT] = self._loop.create_future()
+        self.submit_to(future, request, timeout=timeout, max_version=max_version)
+        return await future
 
     def submit_oneway(
         self, request: Request[Response], *, max_version: int | None = None
@@ -489,8 +488,8 @@ class Connection:
 
     def retire(self) -> None:
         """Close as soon as nothing is in flight any more."""
-        self._machine.retire()
-        if self.is_ready and self._machine.is_finished:
+        self._machine.is_retired = True
+        if self.is_ready and not self._machine.is_busy:
             self.close()
 
     # ---- what the transport and the timer report -----------------------------------
@@ -548,6 +547,7 @@ class Connection:
         if self.is_ready and not self._was_ready:
             self._was_ready = True
             self.ready_at = self._loop.time()
+            self.versions = self._machine.versions
             if self._transport is not None:
                 self._transport.limit_frames(self._max_frame_size)
             if not self._ready.done():
@@ -557,7 +557,7 @@ class Connection:
             self._work = start_thread(work, f"kafkaio logs in to {self._peer}")
             self._work.add_done_callback(self._worked)
         self._flush()
-        if self._machine.is_finished:
+        if self._machine.is_retired and not self._machine.is_busy:
             self.close()
 
     # ---- authentication ------------------------------------------------------------
@@ -688,7 +688,7 @@ class Connection:
             self._observer.throttled(self.node_id, answer.throttled, api)
         if not future.done():  # else its caller was cancelled
             future.set_result(answer.response)
-        if self._machine.is_finished:
+        if self._machine.is_retired and not self._machine.is_busy:
             self.close()
 
     def _perform(self, closing: Closing) -> None:

@@ -172,7 +172,7 @@ class Pool:
     ) -> Connection | None:
         """The open connection to a broker, or None; opens nothing."""
         connection = self._open.get((node_id, connection_class))
-        if connection is not None and connection.versions.has_missed:
+        if connection is not None and connection.versions.missed:
             return self._looked_at(connection)
         return connection
 
@@ -233,7 +233,8 @@ class Pool:
                 several times in a row.
             ClosedError: the pool is closed.
         """
-        self._check_open()
+        if self._is_closed:
+            raise ClosedError("the client is closed")
         connection = self.ready(node_id, connection_class)
         if connection is not None:
             return connection
@@ -317,10 +318,6 @@ class Pool:
             await self._closing.pop().wait_gone(until)
 
     # ---- opening -------------------------------------------------------------------
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise ClosedError("the client is closed")
 
     def _address(self, node_id: int) -> Broker:
         known = self._bootstrap if node_id < 0 else self._brokers

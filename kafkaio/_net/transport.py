@@ -126,12 +126,16 @@ def write_parts(transport: asyncio.WriteTransport, parts: Sequence[Buffer]) -> N
         transport.write(b"".join(small))
 
 
+def _drop(frame: Buffer) -> None:
+    del frame
+
+
 class TcpTransport(asyncio.BufferedProtocol):
     """A Transport over a transport of asyncio, and the protocol of that.
 
     Args:
         max_frame_size: a longer frame from the peer ends the connection.
-        sink: receives what arrives; None for none yet.
+        sink: receives what arrives; None until `deliver_to`.
         large: decides on large frames; None accepts all.
         address: ``host:port`` of the peer, for errors.
     """
@@ -145,13 +149,19 @@ class TcpTransport(asyncio.BufferedProtocol):
     ) -> None:
         self._sink = sink
         self._address = address
-        self._frames = FrameReceiver(max_frame_size, self._deliver, self._pause, large)
+        deliver = _drop if sink is None else sink.frame_received
+        self._frames = FrameReceiver(max_frame_size, deliver, self._pause, large)
         self._transport: asyncio.Transport | None = None
         self._write_parts: Callable[[Sequence[Buffer]], None]
         self._broken: BaseException | None = None
         # A second `close` of asyncio's TLS transport, or one after an `abort`, drops
         # its connection, and its other methods raise afterwards. So end it only once.
         self._is_ending = False
+
+    def deliver_to(self, sink: FrameSink) -> None:
+        """Pass what arrives from now on to ``sink``."""
+        self._sink = sink
+        self._frames.deliver = sink.frame_received
 
     # ---- what asyncio calls ------------------------------------------------------
 
@@ -236,10 +246,6 @@ class TcpTransport(asyncio.BufferedProtocol):
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
-
-    def _deliver(self, frame: Buffer) -> None:
-        if self._sink is not None:
-            self._sink.frame_received(frame)
 
 
 class DialledTransport(TcpTransport):

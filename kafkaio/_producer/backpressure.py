@@ -133,9 +133,11 @@ class BufferSpace:
             place: where the record goes, -1 for a partition that is not chosen yet;
                 None if it is not held back.
         """
-        if self._waiters or self._must_wait(place, size):
+        if self._waiters:
             return False
-        return self._take(size, place)
+        if place is None:
+            return self._memory.reserve(size)
+        return not self._must_wait(place, size) and self._take(size, place)
 
     def _take(self, size: int, place: TopicPartition | None) -> bool:
         if not self._memory.reserve(size):
@@ -144,9 +146,7 @@ class BufferSpace:
             self._share.took(place, size, now())
         return True
 
-    def _must_wait(self, place: TopicPartition | None, size: int) -> bool:
-        if place is None:
-            return False
+    def _must_wait(self, place: TopicPartition, size: int) -> bool:
         return place in self._held_back or self._share.must_wait(place, size, now())
 
     async def reserve(self, size: int, place: TopicPartition | None = None) -> None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeAlias, overloa
 
 from kafkaio._arguments import check_partition, check_topic, type_name
 from kafkaio._machines.accumulator import PlainRecord, Receipt
+from kafkaio._producer.arguments import RecordMaker
 from kafkaio._producer.delivery import Delivery, are_settled, settled
 from kafkaio._public import public
 from kafkaio._records._impl import Places, metadata_run
@@ -35,7 +36,7 @@ from kafkaio.errors import (
     UsageError,
 )
 from kafkaio.protocol._broker_errors import broker_error
-from kafkaio.types import Headers, NewRecord, RecordMetadata
+from kafkaio.types import NewRecord, RecordMetadata
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,10 +121,9 @@ class DeliveriesFailed(ExceptionGroup[Exception]):
 
 
 def plan(
-    values: Sequence[object],
-    make: Callable[[object, object, Headers, int | None], PlainRecord],
+    topic: str, values: Sequence[object], maker: RecordMaker
 ) -> list[tuple[int | None, PlainRecord]]:
-    """Check all values; return the partition and the record of each.
+    """Check all values for a topic; return the partition and the record of each.
 
     Raises:
         ArgumentTypeError: a value has the wrong type.
@@ -138,12 +138,17 @@ def plan(
     planned: list[tuple[int | None, PlainRecord]] = []
     for value in values:
         if isinstance(value, NewRecord):
-            if value.partition is not None:
-                check_partition(value.partition)
-            record = make(value.key, value.value, value.headers, value.timestamp)
+            record = maker.make(
+                topic,
+                value.partition,
+                value.key,
+                value.value,
+                value.headers,
+                value.timestamp,
+            )
             planned.append((value.partition, record))
         else:
-            planned.append((None, make(None, value, (), None)))
+            planned.append((None, maker.make(topic, None, None, value, (), None)))
     return planned
 
 

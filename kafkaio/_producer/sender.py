@@ -253,11 +253,17 @@ class Sender:
         self._is_scheduled = False
         if self._is_stopping or self._failure is not None:
             return
+        at, space = self._loop.time(), self._space
         try:
-            wake_at = self._send_ready(self._loop.time())
+            if at >= self._backlog.expires_at:
+                self._expire(at)
+            self._outbox.is_urgent = space.is_awaited and space.grant()
+            if at >= self._look_at_topics_at or self._backlog.has_new_topic:
+                self._watch_topics(at)
+            wake_at = self._send_ready(at)
             if self._outbox.is_urgent:
                 # Batches that have no answer, or could not be sent, freed their bytes.
-                self._space.grant()
+                space.grant()
         except Exception as failure:  # noqa: BLE001 - the task raises it
             self._fail(failure)
             return
@@ -270,29 +276,35 @@ class Sender:
 
     def _send_ready(self, at: float) -> float:
         """Send all that can be sent now; return when to look again."""
-        accumulator, identity = self._accumulator, self._identity
-        if at >= self._backlog.expires_at:
-            self._expire(at)
-        space = self._space
-        self._outbox.is_urgent = space.is_awaited and space.grant()
-        if at >= self._look_at_topics_at or self._backlog.has_new_topic:
-            self._watch_topics(at)
+        backlog, identity = self._backlog, self._identity
+        availability = self._accumulator.availability
         while True:
-            accumulator.looked()
+            backlog.has_news = False
+            self._accumulator.budget.open_batches.taken = 0
             outlook = self._outbox.outlook(at)
-            if identity is not None and not self._has_identity(identity):
+            if identity is not None and self._transaction is not None:
+                self._inform(self._transaction, identity)
+            elif (
+                identity is not None
+                and identity.current is None
+                and not backlog.is_empty
+            ):
+                self._obtain_identity(identity)
                 return outlook.wake_at
-            if not self._send_to_some(outlook.nodes, at):
+            is_sent = False
+            for node in outlook.nodes:
+                is_sent |= self._send_to(node, at)
+                if is_sent and self._compresses:
+                    break  # only to the first broker that can take a request
+            if not is_sent:
                 break
-            if self._backlog.is_all_sent:
-                wake_at = self._backlog.expires_at
-                if accumulator.availability.is_watching:
-                    wake_at = min(wake_at, accumulator.availability.look(at))
-                return wake_at
+            if backlog.is_all_sent:
+                slow_at = availability.look(at) if availability.is_watching else _NEVER
+                return min(backlog.expires_at, slow_at)
             if self._compresses:
                 # A megabyte takes milliseconds: other callbacks must run in between.
                 self.wake()
-                return self._backlog.expires_at
+                return backlog.expires_at
         if outlook.is_leaderless:
             self._cluster.request_refresh()
         return outlook.wake_at
@@ -308,15 +320,6 @@ class Sender:
             if expired and (error := expired[0].error) is not None:
                 transaction.failed(error, harm=Harm.BUMP)
             transaction.landed()
-
-    def _has_identity(self, identity: ProducerIdentity) -> bool:
-        """Whether batches can be numbered; obtains an identity if one is missing."""
-        if self._transaction is not None:
-            self._inform(self._transaction, identity)
-        elif identity.current is None and not self._backlog.is_empty:
-            self._obtain_identity(identity)
-            return False
-        return True
 
     def _inform(self, transaction: TransactionPort, identity: ProducerIdentity) -> None:
         identity.is_first_checked = transaction.is_first_checked
@@ -353,18 +356,6 @@ class Sender:
 
     # Requests
 
-    def _send_to_some(self, nodes: tuple[int, ...], at: float) -> bool:
-        """Send a request to each of the brokers; return whether there was one to send.
-
-        With compression, only to the first broker that can take one.
-        """
-        is_sent = False
-        for node in nodes:
-            is_sent |= self._send_to(node, at)
-            if is_sent and self._compresses:
-                break
-        return is_sent
-
     def _send_to(self, node: int, at: float) -> bool:
         """Send a broker a request; return whether there was one to send."""
         connection = self._cluster.ready_connection(node, ConnectionClass.PRODUCE)
@@ -400,7 +391,9 @@ class Sender:
         held = connection.why_held() if connection.holds_back(at) else ""
         for batch in batches:
             builder = batch.builder
-            batch.sent(at)
+            batch.sent_at = at
+            if batch.first_sent_at is None:
+                batch.first_sent_at = at
             batch.held = held
             observer.batch_sent(batch.partition, builder.count, builder.size_bytes)
         if request.acks == 0:
@@ -451,7 +444,6 @@ class Sender:
         self, batches: list[ProduceBatch]
     ) -> tuple[ProduceRequest, dict[int, str]]:
         """Return a request, and the names of its topics by the numbers of their ids."""
-        view = self._cluster.view
         topics: list[TopicProduceData] = []
         places: dict[str, list[PartitionProduceData]] = {}
         names: dict[int, str] = {}
@@ -460,7 +452,7 @@ class Sender:
             partitions = places.get(name)
             if partitions is None:
                 partitions = places[name] = []
-                topic_id = view.topic_id(name)
+                topic_id = self._backlog.topics[name].topic_id
                 if topic_id is not None:
                     # The number, because the hash of a UUID is a call of Python code.
                     names[topic_id.int] = name

@@ -63,8 +63,7 @@ class Accumulator:
         identity: the producer's identity, None without idempotence.
         new_builder: makes the builder of a batch of the given target size.
         open_batches: the batches that take records past the accumulator.
-        on_lost: called with a receipt that failed and whose last delivery was dropped
-            before its error was seen, and with the number of its records.
+        new_receipt: makes the receipt of a topic, partition and ``count`` of records.
 
     Attributes:
         backlog: the records held, and what has changed.
@@ -84,10 +83,9 @@ class Accumulator:
         identity: ProducerIdentity | None,
         new_builder: Callable[[int], BatchBuilder],
         open_batches: OpenBatches,
-        on_lost: Callable[[Receipt, int], None] | None = None,
+        new_receipt: Callable[..., Receipt] = Receipt,
     ) -> None:
         self._limits = limits
-        self._open_batches = open_batches
         backlog = Backlog()
         gate = Gate()
         availability = Availability(limits, backlog, open_batches)
@@ -106,7 +104,7 @@ class Accumulator:
             identity,
             new_builder,
             availability,
-            on_lost,
+            new_receipt,
         )
         self.landing: Landing = Landing(
             limits,
@@ -114,15 +112,10 @@ class Accumulator:
             budget,
             availability,
             new_builder,
-            self.placement.new_receipt,
+            new_receipt,
         )
         if chooser.is_custom:
             gate.raise_barrier(Barrier.PARTITIONER)
-
-    def looked(self) -> None:
-        """Note that the sender looks now."""
-        self.backlog.has_news = False
-        self._open_batches.taken = 0
 
     def expire(self, now: float) -> list[Receipt]:
         """Fail what waited too long for metadata or for its acknowledgement.

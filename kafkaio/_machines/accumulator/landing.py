@@ -36,7 +36,7 @@ class Landing:
         budget: gets the charges back.
         availability: learns which partitions could be written, and which not.
         new_builder: makes the builder of a batch of the given target size.
-        new_receipt: makes the receipt of a topic, partition and number of records.
+        new_receipt: makes the receipt of a topic, partition and ``count`` of records.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Landing:
         budget: Budget,
         availability: Availability,
         new_builder: Callable[[int], BatchBuilder],
-        new_receipt: Callable[[str, int, int], Receipt],
+        new_receipt: Callable[..., Receipt],
     ) -> None:
         self._availability = availability
         self._limits = limits
@@ -215,7 +215,7 @@ class Landing:
         next_index = [0] * len(parts)
         for index, place in enumerate(places):
             if place < 0:
-                receipt = self._new_receipt(*batch.partition, 1)
+                receipt = self._new_receipt(*batch.partition, count=1)
                 receipt.fail(bad[index])
                 moved.append((receipt, 0))
             else:
@@ -232,7 +232,7 @@ class Landing:
     ) -> list[ProduceBatch]:
         parts: list[ProduceBatch] = []
         for number, builder in enumerate(builders):
-            receipt = self._new_receipt(*batch.partition, builder.count)
+            receipt = self._new_receipt(*batch.partition, count=builder.count)
             part = ProduceBatch(
                 batch.partition,
                 (*batch.rank, number),

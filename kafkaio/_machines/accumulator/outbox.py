@@ -81,7 +81,7 @@ class Outbox:
         done: set[int] = set()
         is_leaderless = False
         backlog, sendable = self._backlog, self._gate.sendable
-        if backlog.is_empty:
+        if not backlog.active and backlog.is_empty:
             backlog.expires_at = _FOREVER
         availability = self._availability
         wake_at = backlog.expires_at

@@ -105,7 +105,6 @@ class ConnectionMachine:
     def __init__(self, identity: Identity, now: float, *, last_id: int = -1) -> None:
         self._identity = identity
         self._negotiation = VersionNegotiation(identity)
-        self._is_retired = False
         # The mechanism of the first authentication, until it begins.
         self._mechanism: Mechanism | None = None
         # The authentication under way, its random number, and when it was last sent.
@@ -124,6 +123,9 @@ class ConnectionMachine:
         self.session: Session | None = None
         #: Seconds that this authentication took, from its first request to its end.
         self.sasl_seconds = 0.0
+        #: Whether the connection has to end once it is not busy any more; set by the
+        #: driver.
+        self.is_retired = False
         #: Large answers, for `decode`.
         self.backlog = Backlog(identity.max_control_response_size)
         #: The requests under way, and what is to be written.
@@ -172,14 +174,10 @@ class ConnectionMachine:
             raise self._not_ready()
         return self.versions.usable(request, max_version)
 
-    def retire(self) -> None:
-        """Ask for the end as soon as nothing is in flight; see `is_finished`."""
-        self._is_retired = True
-
     @property
-    def is_finished(self) -> bool:
-        """Whether the connection was retired and has nothing left to do."""
-        return self._is_retired and not self.pipeline and not self.backlog
+    def is_busy(self) -> bool:
+        """Whether a request has no answer yet, or one that is not decoded."""
+        return bool(self.pipeline or self.backlog)
 
     def _not_ready(self) -> ConnectionLost:
         state = self.state.name.lower()
@@ -220,7 +218,7 @@ class ConnectionMachine:
             self.state is not _REAUTHENTICATING or ticket.correlation_id >= RESERVED_IDS
         ):
             return self._handshake_answered(ticket, frame, now)
-        if len(frame) > LARGE_ANSWER or self.backlog:
+        if len(frame) > LARGE_ANSWER or self.backlog.size:
             self.backlog.add(ticket, frame)
             return None
         try:
@@ -284,8 +282,7 @@ class ConnectionMachine:
         overdue = self.pipeline.overdue(now)
         if overdue:
             return self._timed_out(overdue)
-        is_busy = bool(self.pipeline or self.backlog)
-        if not is_busy and now >= self.pipeline.idle_at:
+        if not self.is_busy and now >= self.pipeline.idle_at:
             return self.closed(None)
         renewal = self._renewal(now)
         self.pipeline.update_deadline(now)
@@ -468,11 +465,11 @@ class ConnectionMachine:
         if not is_blocked and now < self._renew_at:
             return None
         is_unused = not self.pipeline and self.pipeline.last_used <= session.began_at
-        if not self.pipeline.held and (is_unused or self._is_retired):
+        if not self.pipeline.held and (is_unused or self.is_retired):
             # The next request will be held back, and renews the session then.
             self.pipeline.hold_from, self._renew_at = -inf, inf
             return None
-        if session.is_short and not self._is_retired and not is_blocked:
+        if session.is_short and not self.is_retired and not is_blocked:
             self._renew_at = inf
             return Renewal.REPLACE
         if now < session.renewable_at:

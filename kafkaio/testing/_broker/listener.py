@@ -86,7 +86,7 @@ class _Accepted(TcpTransport):
         fault = self._fault()
         stream = self if fault is None else CutTransport(self, fault)
         client = Client(_host(transport), reached=_host(transport, "sockname"))
-        self._sink = self._accept(stream, client)
+        self.deliver_to(self._accept(stream, client))
 
 
 class _AcceptedTls(asyncio.Protocol):

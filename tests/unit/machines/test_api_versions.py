@@ -163,7 +163,7 @@ def test_a_broker_is_asked_again_when_a_request_found_no_version() -> None:
     for _ in range(2):
         with pytest.raises(UnsupportedVersion):
             bad.usable(FetchRequest)
-    assert bad.has_missed
+    assert bad.missed
     assert not looks.is_due(1, bad, 100.0, 104.9)
     assert looks.is_due(1, bad, 100.0, 105.0)
 
@@ -189,4 +189,4 @@ def test_what_the_user_limits_is_no_reason_to_ask_again() -> None:
     versions = ApiVersions(ranges={ApiKey.FETCH: (4, 2)}, limits={ApiKey.FETCH: 2})
     with pytest.raises(UnsupportedVersion):
         versions.usable(FetchRequest)
-    assert not versions.has_missed
+    assert not versions.missed
