@@ -195,6 +195,12 @@ class ConnectionPort(Protocol):
         """Return the node id of a coordinator; find it if it is not known."""
         ...
 
+    def ready_coordinator(
+        self, kind: CoordinatorKind, key: str, connection_class: ConnectionClass, /
+    ) -> Connection | None:
+        """Return the open connection to a coordinator that is known, or None."""
+        ...
+
     def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
         """Forget the coordinator of ``key``, if it is ``node_id``."""
 

@@ -316,16 +316,20 @@ class OffsetLedger:
     def commit_of(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Commit:
         """Make a commit of these offsets, under the present assignments."""
         self._serial += 1
-        numbers = {tp: self._entries[tp].number for tp in offsets if tp in self}
-        done = {tp for tp in numbers if offsets[tp].offset <= self._entries[tp].handed}
+        numbers, done = dict[TopicPartition, int](), set[TopicPartition]()
+        for tp, at in offsets.items():
+            if (entry := self._entries.get(tp)) is not None:
+                numbers[tp] = entry.number
+                if at.offset <= entry.handed:
+                    done.add(tp)
         return Commit(offsets, numbers, done, self._serial)
 
     def sent(self, commit: Commit) -> None:
         """Note that a commit was sent; it is in flight until `answered`."""
         self._sent[commit.serial] = commit
         for tp, number in commit.numbers.items():
-            if self.number(tp) == number:
-                entry = self._entries[tp]
+            entry = self._entries.get(tp)
+            if entry is not None and entry.number == number:
                 entry.sent, entry.committed = commit.serial, -1
 
     def answered(self, commit: Commit) -> None:
