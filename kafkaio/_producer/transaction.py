@@ -16,7 +16,8 @@ from kafkaio._machines.transaction import TransactionOutcome as TransactionOutco
 from kafkaio._producer.bulk import TableArguments, TableDelivery
 from kafkaio._producer.delivery import Delivery
 from kafkaio._producer.intake import TURN_BYTES, Intake
-from kafkaio._producer.transaction_manager import Run, TransactionManager
+from kafkaio._producer.transaction_manager import TransactionManager
+from kafkaio._producer.turns import Run
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._runtime.lifecycle import Lifecycle
 from kafkaio._transactional import GroupOffsetsPort, TransactionalConsumer

@@ -1,0 +1,182 @@
+"""The turns of transactions: one producer has one transaction at a time.
+
+A transaction is a `Run`. `Turns` queues the calls of `begin` in order, until the run
+before has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from math import inf
+
+from kafkaio._machines.transaction import TransactionOutcome
+from kafkaio._runtime.broadcast import Broadcast
+from kafkaio._transactional import GroupOffsetsPort, JoinedConsumerPort
+from kafkaio.errors import ClosedError, KafkaError
+
+
+class Run:
+    """One transaction, from its begin to its end.
+
+    Attributes:
+        is_open: whether records and offsets are taken in.
+        is_revoked: whether a partition that it works on is to be revoked.
+        outcome: how it ended; None while it has not.
+        cause: why it was aborted; None if it was asked to, or has not ended so.
+        reason: the same in a few words.
+        consumer: what holds the partitions whose records it works on.
+        on_closed: called when it takes no more in.
+        is_detached: whether its end was left to another process.
+        ended: wakes when the outcome is known and the consumer was moved, and when the
+            run is late.
+        is_late: whether EndTxn has no answer after ``max_block_ms``.
+        late_at: when that is to be noted; infinity before EndTxn is sent.
+        ends_since: when its end was decided on; 0 before.
+        is_ending: whether its end was asked for.
+        is_done: whether its end is complete.
+        commits: commits of offsets under way.
+        is_commit_lost: whether one of them got no answer.
+        offsets: those that the coordinator of a group has accepted.
+    """
+
+    __slots__ = (
+        "cause",
+        "commits",
+        "consumer",
+        "ended",
+        "ends_since",
+        "is_commit_lost",
+        "is_detached",
+        "is_done",
+        "is_ending",
+        "is_late",
+        "is_open",
+        "is_revoked",
+        "late_at",
+        "offsets",
+        "on_closed",
+        "outcome",
+        "reason",
+    )
+
+    def __init__(self, on_closed: Callable[[], None]) -> None:
+        self.is_open: bool = False
+        self.is_revoked: bool = False
+        self.outcome: TransactionOutcome | None = None
+        self.cause: KafkaError | None = None
+        self.reason: str = ""
+        self.consumer: JoinedConsumerPort | None = None
+        self.on_closed: Callable[[], None] = on_closed
+        self.is_detached: bool = False
+        self.ended: Broadcast = Broadcast()
+        self.is_late: bool = False
+        self.late_at: float = inf
+        self.ends_since: float = 0.0
+        self.is_ending: bool = False
+        self.is_done: bool = False
+        self.commits: int = 0
+        self.is_commit_lost: bool = False
+        self.offsets: list[GroupOffsetsPort] = []
+
+    def note_cause(self, cause: KafkaError | None, reason: str) -> None:
+        """Note why it is aborted; the first cause counts."""
+        if self.cause is None and not self.reason:
+            self.cause, self.reason = cause, reason
+
+    async def wait(self) -> None:
+        """Wait until its end is complete, or late."""
+        while not self.is_done and not self.is_late:
+            await self.ended.wait()
+
+
+class Turns:
+    """Gives the runs of one producer their turns, in the order of their begins.
+
+    Args:
+        max_block: seconds that a begin waits once the end of the run before is late.
+        unknown: makes the error of such a begin.
+
+    Attributes:
+        run: the run that has its turn, from its begin to its end; None for no run.
+        is_closing: whether no run may begin any more.
+    """
+
+    def __init__(self, max_block: float, unknown: Callable[[], KafkaError]) -> None:
+        self.run: Run | None = None
+        self.is_closing: bool = False
+        self._max_block = max_block
+        self._unknown = unknown
+        self._waiters: deque[asyncio.Future[None]] = deque()
+
+    async def take(self, run: Run) -> None:
+        """Wait until the runs that began before have ended; `run` is next.
+
+        Raises:
+            OutcomeUnknown: the end of the run before is late, and stayed so.
+            ClosedError: the producer is closed.
+        """
+        if self.run is not None:
+            await self._wait()
+        self.run = run
+
+    async def _wait(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        if self.run is not None and self.run.is_late:
+            self._bound(waiter)
+        try:
+            await waiter
+        except BaseException:
+            # Race: its turn had come, and the task was cancelled before it ran.
+            if waiter.done() and not waiter.cancelled() and not waiter.exception():
+                self.pass_on()
+            elif waiter in self._waiters:
+                self._waiters.remove(waiter)
+            raise
+
+    def pass_on(self) -> None:
+        """Give the turn to the run that waits longest."""
+        # Race: `run` stays set until the next run has taken its turn, or a begin
+        # that is called in between would come first.
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+        self.run = None
+
+    def end(self, run: Run) -> None:
+        """Note that the end of a run is complete."""
+        if run.is_done:
+            return
+        run.is_done = True
+        if run is self.run:
+            if self._waiters:
+                self.pass_on()
+            else:
+                self.run = None
+        run.ended.tell()
+
+    def late(self, run: Run) -> None:
+        """Note that the end of the run is late: the calls that wait are limited."""
+        run.late_at, run.is_late = inf, True
+        for waiter in self._waiters:
+            self._bound(waiter)
+        run.ended.tell()
+
+    def _bound(self, waiter: asyncio.Future[None]) -> None:
+        def fail() -> None:
+            if not waiter.done():
+                waiter.set_exception(self._unknown())
+
+        timer = asyncio.get_running_loop().call_later(self._max_block, fail)
+        waiter.add_done_callback(lambda _: timer.cancel())
+
+    def close(self) -> None:
+        """Let no run begin any more; the calls that wait raise ClosedError."""
+        self.is_closing = True
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(ClosedError("the producer was closed"))
