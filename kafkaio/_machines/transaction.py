@@ -343,6 +343,7 @@ class TransactionMachine:
 
     __slots__ = (
         "_added",
+        "_adds",
         "_adds_explicitly",
         "_asked_at",
         "_far_probes",
@@ -376,6 +377,8 @@ class TransactionMachine:
     def __init__(self, timeout: float, *, adds_explicitly: bool = False) -> None:
         self._timeout = timeout
         self._adds_explicitly = adds_explicitly
+        # Whether partitions are added by a request of their own.
+        self._adds = True
         self.state: TxnState = TxnState.UNINITIALISED
         self.protocol: Protocol = Protocol.TV1
         self.identity: Identity | None = None
@@ -590,6 +593,7 @@ class TransactionMachine:
         self._reset()
         self.protocol = protocol
         self._has_run = True
+        self._adds = protocol is Protocol.TV1 or self._adds_explicitly
         if self._adds:
             return (_ADMIT_NOWHERE,)
         self._is_probed = (
@@ -599,14 +603,6 @@ class TransactionMachine:
         )
         return (_ADMIT_ALL if self._is_probed else _ADMIT_NOWHERE,)
 
-    @property
-    def _adds(self) -> bool:
-        return self.protocol is Protocol.TV1 or self._adds_explicitly
-
-    @property
-    def _may_add(self) -> bool:
-        return self.state in ADDING
-
     def want_partitions(
         self, now: float, partitions: Collection[TopicPartition]
     ) -> Effects:
@@ -615,7 +611,7 @@ class TransactionMachine:
         In a transaction that cannot be committed any more, nothing is added.
         """
         self._go(TxnEvent.WANT)
-        if not self._may_add:
+        if self.state not in ADDING:
             return ()
         for tp in partitions:
             if tp not in self._added:
@@ -625,7 +621,7 @@ class TransactionMachine:
     def want_offsets(self, now: float, group_id: str) -> Effects:
         """Note that offsets of a group are to be committed; see `has_group`."""
         self._go(TxnEvent.WANT)
-        if not self._may_add or group_id in self._groups_added:
+        if self.state not in ADDING or group_id in self._groups_added:
             return ()
         if self.protocol is Protocol.TV2:
             self._groups_added.add(group_id)
@@ -664,7 +660,7 @@ class TransactionMachine:
                 self._added.update(partitions)
                 for tp in partitions:  # they may have been wanted again meanwhile
                     self._wanted.pop(tp, None)
-                admit = (Admit(frozenset(self._added)),) if self._may_add else ()
+                admit = (Admit(frozenset(self._added)),) if self.state in ADDING else ()
                 effects = (*self._start(self._asked_at), *admit)
             case AddOffsets(group_id=group_id):
                 self._groups_added.add(group_id)
@@ -672,7 +668,7 @@ class TransactionMachine:
                 effects = self._start(self._asked_at)
             case Probe():
                 self._is_probed = True
-                effects = (_ADMIT_ALL,) if self._may_add else ()
+                effects = (_ADMIT_ALL,) if self.state in ADDING else ()
             case _:
                 raise InternalError(f"transaction: {request!r} adds nothing")
         self.request = None
@@ -772,7 +768,7 @@ class TransactionMachine:
 
     def expired(self, now: float) -> bool:
         """Whether the coordinator may abort the transaction from now on."""
-        return now >= self.deadline and self._may_add
+        return now >= self.deadline and self.state in ADDING
 
     # ---- the end ---------------------------------------------------------------------
 
@@ -828,7 +824,7 @@ class TransactionMachine:
         identity = self.identity
         assert identity is not None
         self._asked_at = now
-        if self._may_add:
+        if self.state in ADDING:
             if self._wanted and not self._is_probed and self.last_end is not None:
                 self._wanted.clear()
                 return self._send(Probe(self.last_end))

@@ -135,11 +135,11 @@ class _End:
 
     async def ask(self, request: End) -> TransactionOutcome:
         """Send EndTxn until it is answered for good, and say what that means."""
-        attempts = EndAttempts(request)
+        attempts = EndAttempts(self._transactional_id, request)
         unanswered = attempts.unanswered
         try:
             answer = await self._rpc.repeat(
-                attempts.message(self._transactional_id),
+                attempts.message,
                 self._attempts,
                 timeout=self._client.config.request_timeout_ms / 1000,
                 code=attempts.code,

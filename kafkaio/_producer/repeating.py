@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import is_foreign
 from kafkaio._machines.sequence import Identity
 from kafkaio._machines.transaction import End, Protocol
@@ -35,24 +36,20 @@ _BUSY_SLOW: Final = 1.0
 MARKER_PACE: Final = 0.001
 
 
+@dataclass(slots=True, eq=False)
 class Unanswered:
     """Whether a request was sent that may take effect although no answer came.
 
-    Args:
-        on_lost: called when it is sent again, and the attempt before was not answered.
-
     Attributes:
+        on_lost: called when it is sent again, and the attempt before was not answered.
         is_pending: whether the last attempt has no answer.
         was_lost: whether an attempt before it got none; the answer to a later one says
             nothing of it.
     """
 
-    __slots__ = ("_on_lost", "is_pending", "was_lost")
-
-    def __init__(self, on_lost: Callable[[], None] | None = None) -> None:
-        self._on_lost = on_lost
-        self.is_pending: bool = False
-        self.was_lost: bool = False
+    on_lost: Callable[[], None] | None = None
+    is_pending: bool = False
+    was_lost: bool = False
 
     @property
     def may_arrive(self) -> bool:
@@ -63,8 +60,8 @@ class Unanswered:
         """Note that the request was handed to a connection."""
         if self.is_pending:
             self.was_lost = True
-            if self._on_lost is not None:
-                self._on_lost()
+            if self.on_lost is not None:
+                self.on_lost()
         self.is_pending = True
 
     def answered(self) -> None:
@@ -101,10 +98,12 @@ class EndAttempts:
     """The attempts at one EndTxn, and what their answers say.
 
     Args:
+        transactional_id: of the transaction.
         request: what is asked.
         on_lost: called when it is sent again, and the attempt before was not answered.
 
     Attributes:
+        message: the request for the coordinator.
         unanswered: whether an attempt may take effect though no answer came.
         is_tv2: whether the protocol is TV2.
         min_version: the lowest version of EndTxn that means the protocol.
@@ -116,26 +115,29 @@ class EndAttempts:
         "_request",
         "is_tv2",
         "max_version",
+        "message",
         "min_version",
         "unanswered",
     )
 
-    def __init__(self, request: End, on_lost: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        transactional_id: str,
+        request: End,
+        on_lost: Callable[[], None] | None = None,
+    ) -> None:
+        self.message: EndTxnRequest = EndTxnRequest(
+            transactional_id=transactional_id,
+            producer_id=request.identity.producer_id,
+            producer_epoch=request.identity.epoch,
+            committed=request.is_commit,
+        )
         self._request = request
         self._doubts: Doubts | None = None
         self.unanswered: Unanswered = Unanswered(on_lost)
         self.is_tv2: bool = request.protocol is Protocol.TV2
         self.min_version: int = _END_TV2 if self.is_tv2 else 0
         self.max_version: int | None = None if self.is_tv2 else _END_TV2 - 1
-
-    def message(self, transactional_id: str) -> EndTxnRequest:
-        """Return the request for the coordinator."""
-        return EndTxnRequest(
-            transactional_id=transactional_id,
-            producer_id=self._request.identity.producer_id,
-            producer_epoch=self._request.identity.epoch,
-            committed=self._request.is_commit,
-        )
 
     def code(self, answer: EndTxnResponse) -> int:
         """Return the error code of an answer, or that of none.

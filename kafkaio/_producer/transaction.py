@@ -116,14 +116,17 @@ class Transaction:
             ClosedError: the producer is not started, or closed.
         """
         self._life.check()
-        outer = self._outer = _open(_current.get(None))
+        outer = _current.get(None)
+        while outer is not None and not outer._run.is_open:
+            outer = outer._outer
+        self._outer = outer
         while outer is not None:
-            if outer._manager is self._manager:
+            if outer._run.is_open and outer._manager is self._manager:
                 raise UsageError(
                     "transactions cannot be nested: this task, or the one that started "
                     "it, has a transaction of this producer open"
                 )
-            outer = _open(outer._outer)
+            outer = outer._outer
         if self._is_begun:
             raise UsageError("a transaction begins once: make another one")
         self._is_begun = True
@@ -166,7 +169,8 @@ class Transaction:
             UsageError: the transaction is not open.
         """
         run, manager = self._run, self._manager
-        self._check_begun()
+        if not run.is_open:
+            manager.check(run)
         self._is_end_asked = True
         manager.begin_commit(run)
         try:
@@ -268,10 +272,6 @@ class Transaction:
         cannot be committed any more.
         """
         return self._run.is_revoked or not self._manager.is_committable(self._run)
-
-    @property
-    def _is_open(self) -> bool:
-        return self._run.is_open
 
     def _check_begun(self) -> None:
         if not self._run.is_open:
@@ -524,13 +524,6 @@ class Transaction:
             )
         if offsets is not None:
             await self._manager.commit_offsets(self._run, offsets)
-
-
-def _open(transaction: Transaction | None) -> Transaction | None:
-    # The first that is open, of those that one task began inside of each other.
-    while transaction is not None and not transaction._is_open:
-        transaction = transaction._outer
-    return transaction
 
 
 class _OutcomeOf:

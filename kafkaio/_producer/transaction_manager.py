@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 from copy import copy
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -127,6 +128,8 @@ class TransactionManager:
         self._identity = identity
         self._space = space
         self._sender: Sender | None = None
+        # Reports a step of a transaction, and the seconds that it took.
+        self._step = partial(cluster.observer.transaction_step, config.transactional_id)
         # The loop's own clock, once that is known: each transaction asks it often.
         self._now: Callable[[], float] = now
         self._max_block = config.max_block_ms / 1000
@@ -170,7 +173,7 @@ class TransactionManager:
         self._now = asyncio.get_running_loop().time
         began = self._now()
         await self._coordinator.start(within)
-        self._report_step("init", began)
+        self._step("init", self._now() - began)
 
     async def close(self, deadline: float) -> None:
         """Abort what is open, and wait for the end until ``deadline``.
@@ -184,7 +187,7 @@ class TransactionManager:
         self.changed.tell()  # for a run that waits to begin
         with anyio.CancelScope(deadline=deadline):
             while run is not None and not run.is_done:  # however late it is
-                await run.ended.wait()
+                await self._turns.ended.wait()
             while self._machine.state in _SETTLING:
                 await self.changed.wait()
 
@@ -246,13 +249,13 @@ class TransactionManager:
         self.produce_versions = _PRODUCE_VERSIONS[protocol]
         self._accumulator.gate.remove_barrier(Barrier.NO_TRANSACTION)
         self.perform(machine.begin(self._now(), protocol))
-        self._report_step("begin", began)
+        self._step("begin", self._now() - began)
 
     def not_begun(self, run: Run) -> None:
         """Note that the begin of a run has failed: nothing of it was written."""
         run.outcome = TransactionOutcome.ABORTED
         run.is_done = True
-        run.ended.tell()
+        self._turns.ended.tell()
 
     async def _until_ready(self) -> None:
         machine = self._machine
@@ -280,7 +283,12 @@ class TransactionManager:
             TransactionAborted: it cannot be committed any more.
             KafkaError: the producer is over.
         """
-        if run.is_open and self._machine.state is TxnState.OPEN and self.has_turn(run):
+        if (
+            run.is_open
+            and self._machine.state is TxnState.OPEN
+            and run is self._turns.run
+            and run.outcome is None
+        ):
             return  # as for nearly every record
         self._check_over()
         if not run.is_open or not self.has_turn(run):
@@ -313,7 +321,7 @@ class TransactionManager:
         """Commit the offsets of a group with the run; see `TxnOffsets.commit`."""
         began = self._now()
         await self._offsets.commit(run, offsets)
-        self._report_step("send_offsets", began)
+        self._step("send_offsets", self._now() - began)
 
     def doom(
         self, run: Run, error: KafkaError, reason: str, *, has_harm: bool = False
@@ -347,9 +355,11 @@ class TransactionManager:
 
     def begin_commit(self, run: Run) -> None:
         """Take nothing more in, and let what was taken in leave."""
-        self._check_over()
+        if self._machine.state in OVER:
+            raise self.why_over()
         self._close_run(run)
-        self.flush()
+        if not self._accumulator.is_drained:
+            self.flush()
 
     async def commit(self, run: Run) -> None:
         """Commit a run, after `begin_commit`.
@@ -369,7 +379,7 @@ class TransactionManager:
                 self._machine.commit()
                 self.end_if_drained()
         try:
-            await run.wait()
+            await self._turns.wait(run)
         except BaseException:
             if self.has_turn(run) and self._machine.state is TxnState.COMMITTING:
                 await self.abort_behind(run, "cancelled")
@@ -405,7 +415,7 @@ class TransactionManager:
                 if machine.is_detachable:
                     return self._detached(run)
                 await self.changed.wait()
-            await run.wait()
+            await self._turns.wait(run)
         except BaseException:
             if self.has_turn(run) and machine.state is TxnState.DETACHING:
                 await self.abort_behind(run, "cancelled")
@@ -426,7 +436,7 @@ class TransactionManager:
         )
         self.perform(machine.detached(over))
         self._accumulator.expire_at(inf)
-        self._report_step("detach", run.ends_since)
+        self._step("detach", self._now() - run.ends_since)
         run.is_detached = True
         run.outcome = TransactionOutcome.UNKNOWN
         self._turns.end(run)
@@ -444,7 +454,7 @@ class TransactionManager:
         """
         self._abort(run, None, "by the user")
         try:
-            await run.wait()
+            await self._turns.wait(run)
         except BaseException:
             await self.abort_behind(run, "cancelled")
             raise
@@ -459,7 +469,7 @@ class TransactionManager:
         """Abort a run, and wait for that a second at most."""
         self._abort(run, None, reason)
         with anyio.CancelScope(shield=True), anyio.move_on_after(_CANCELLED):
-            await run.wait()
+            await self._turns.wait(run)
 
     async def outcome(self, run: Run) -> TransactionOutcome:
         """Wait until the outcome of a run is known.
@@ -469,7 +479,7 @@ class TransactionManager:
                 while EndTxn had no answer; or the run was detached.
         """
         while not run.is_done:
-            await run.ended.wait()
+            await self._turns.ended.wait()
         assert run.outcome is not None
         if run.is_detached:
             raise OutcomeUnknown(
@@ -731,11 +741,6 @@ class TransactionManager:
         tp = TopicPartition(receipt.topic, receipt.partition)
         self._cluster.observer.record_failed(tp, receipt.error, receipt.count)
 
-    def _report_step(self, step: str, began: float) -> None:
-        self._cluster.observer.transaction_step(
-            self.transactional_id, step, self._now() - began
-        )
-
     def _ended(self, outcome: TransactionOutcome) -> None:
         run = self._turns.run
         assert run is not None
@@ -745,7 +750,7 @@ class TransactionManager:
         run.outcome = outcome
         consumer = run.consumer
         if outcome is TransactionOutcome.COMMITTED:
-            self._report_step("commit", run.ends_since)
+            self._step("commit", self._now() - run.ends_since)
             for offsets in run.offsets:
                 offsets.committed()
             if consumer is not None:
@@ -759,7 +764,7 @@ class TransactionManager:
             # The abort was accepted, so no other producer has the id.
             run.reason = "timed out"
         if outcome is TransactionOutcome.ABORTED:
-            self._report_step("abort", run.ends_since)
+            self._step("abort", self._now() - run.ends_since)
         if consumer is None:
             self._turns.end(run)
         else:

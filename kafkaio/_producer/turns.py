@@ -9,28 +9,29 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import field
 from math import inf
 
+from kafkaio._dataclass import dataclass
 from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._transactional import GroupOffsetsPort, JoinedConsumerPort
 from kafkaio.errors import ClosedError, KafkaError
 
 
+@dataclass(slots=True, eq=False)
 class Run:
     """One transaction, from its begin to its end.
 
     Attributes:
+        on_closed: called when it takes no more in.
         is_open: whether records and offsets are taken in.
         is_revoked: whether a partition that it works on is to be revoked.
         outcome: how it ended; None while it has not.
         cause: why it was aborted; None if it was asked to, or has not ended so.
         reason: the same in a few words.
         consumer: what holds the partitions whose records it works on.
-        on_closed: called when it takes no more in.
         is_detached: whether its end was left to another process.
-        ended: wakes when the outcome is known and the consumer was moved, and when the
-            run is late.
         is_late: whether EndTxn has no answer after ``max_block_ms``.
         late_at: when that is to be noted; infinity before EndTxn is sent.
         ends_since: when its end was decided on; 0 before.
@@ -41,54 +42,27 @@ class Run:
         offsets: those that the coordinator of a group has accepted.
     """
 
-    __slots__ = (
-        "cause",
-        "commits",
-        "consumer",
-        "ended",
-        "ends_since",
-        "is_commit_lost",
-        "is_detached",
-        "is_done",
-        "is_ending",
-        "is_late",
-        "is_open",
-        "is_revoked",
-        "late_at",
-        "offsets",
-        "on_closed",
-        "outcome",
-        "reason",
-    )
-
-    def __init__(self, on_closed: Callable[[], None]) -> None:
-        self.is_open: bool = False
-        self.is_revoked: bool = False
-        self.outcome: TransactionOutcome | None = None
-        self.cause: KafkaError | None = None
-        self.reason: str = ""
-        self.consumer: JoinedConsumerPort | None = None
-        self.on_closed: Callable[[], None] = on_closed
-        self.is_detached: bool = False
-        self.ended: Broadcast = Broadcast()
-        self.is_late: bool = False
-        self.late_at: float = inf
-        self.ends_since: float = 0.0
-        self.is_ending: bool = False
-        self.is_done: bool = False
-        self.commits: int = 0
-        self.is_commit_lost: bool = False
-        self.offsets: list[GroupOffsetsPort] = []
+    on_closed: Callable[[], None]
+    is_open: bool = False
+    is_revoked: bool = False
+    outcome: TransactionOutcome | None = None
+    cause: KafkaError | None = None
+    reason: str = ""
+    consumer: JoinedConsumerPort | None = None
+    is_detached: bool = False
+    is_late: bool = False
+    late_at: float = inf
+    ends_since: float = 0.0
+    is_ending: bool = False
+    is_done: bool = False
+    commits: int = 0
+    is_commit_lost: bool = False
+    offsets: list[GroupOffsetsPort] = field(default_factory=list)
 
     def note_cause(self, cause: KafkaError | None, reason: str) -> None:
         """Note why it is aborted; the first cause counts."""
         if self.cause is None and not self.reason:
             self.cause, self.reason = cause, reason
-
-    async def wait(self) -> None:
-        """Wait until its end is complete, or late."""
-        while not self.is_done and not self.is_late:
-            await self.ended.wait()
 
 
 class Turns:
@@ -101,11 +75,13 @@ class Turns:
     Attributes:
         run: the run that has its turn, from its begin to its end; None for no run.
         is_closing: whether no run may begin any more.
+        ended: wakes when a run has ended, its consumer included, and when one is late.
     """
 
     def __init__(self, max_block: float, unknown: Callable[[], KafkaError]) -> None:
         self.run: Run | None = None
         self.is_closing: bool = False
+        self.ended: Broadcast = Broadcast()
         self._max_block = max_block
         self._unknown = unknown
         self._waiters: deque[asyncio.Future[None]] = deque()
@@ -157,14 +133,19 @@ class Turns:
                 self.pass_on()
             else:
                 self.run = None
-        run.ended.tell()
+        self.ended.tell()
+
+    async def wait(self, run: Run) -> None:
+        """Wait until the end of a run is complete, or late."""
+        while not run.is_done and not run.is_late:
+            await self.ended.wait()
 
     def late(self, run: Run) -> None:
         """Note that the end of the run is late: the calls that wait are limited."""
         run.late_at, run.is_late = inf, True
         for waiter in self._waiters:
             self._bound(waiter)
-        run.ended.tell()
+        self.ended.tell()
 
     def _bound(self, waiter: asyncio.Future[None]) -> None:
         def fail() -> None:

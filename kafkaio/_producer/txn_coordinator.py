@@ -564,17 +564,7 @@ class TxnCoordinator:
 
     def _end(self, request: End, *, is_first: bool = True) -> None:
         machine = self._machine
-        attempts = EndAttempts(request, machine.end_lost)
-
-        def answered(answer: EndTxnResponse) -> None:
-            is_fenced = is_first and answer.error_code in FENCING
-            # Until the end of the transaction before is complete, TV2's coordinator may
-            # refuse the new epoch as if it were fenced. That is met by a transaction of
-            # which no record was accepted.
-            if is_fenced and attempts.is_tv2 and machine.last_end is not None:
-                self._end_after_markers(request, machine.last_end, answer)
-            else:
-                self._end_answered(request, answer)
+        attempts = EndAttempts(self._transactional_id, request, machine.end_lost)
 
         def failed(error: KafkaError) -> None:
             if attempts.unanswered.is_pending:
@@ -588,9 +578,9 @@ class TxnCoordinator:
             Exchange(
                 self,
                 request,
-                attempts.message(self._transactional_id),
+                attempts.message,
                 attempts.code,
-                answered,
+                partial(self._end_answered, request, is_first=is_first),
                 failed,
                 unanswered=attempts.unanswered,
                 min_version=attempts.min_version,
@@ -598,49 +588,61 @@ class TxnCoordinator:
             )
         )
 
+    def _end_answered(
+        self, request: End, answer: EndTxnResponse, *, is_first: bool
+    ) -> None:
+        machine, found = self._machine, answer.error_code
+        is_tv2 = request.protocol is TxnProtocol.TV2
+        identity: Identity | None = None
+        refused: KafkaError | None = None
+        if found:
+            last = machine.last_end
+            if is_first and found in FENCING and is_tv2 and last is not None:
+                self._end_after_markers(request, last, answer)
+                return
+            what = f"{_what(request)} was refused"
+            refused = self.error(found, what, api=ApiKey.END_TXN)
+        elif is_tv2 and answer.producer_id >= 0:
+            identity = Identity(answer.producer_id, answer.producer_epoch)
+            if not identity.may_follow(request.identity):
+                identity = None  # InitProducerId returns the right one
+        effects = machine.end_answered(self._now(), identity, refused, found)
+        if refused is not None and machine.state is TxnState.FAILED:
+            refused.args = (f"{refused}; {REPLACE}",)
+        self._owner.perform(effects)
+
     def _end_after_markers(
         self, request: End, last: End, refusal: EndTxnResponse
     ) -> None:
         """Send EndTxn once more, when the transaction before has come to its end.
 
-        If another producer has the transactional id, that is never found to be so, and
-        the refusal counts.
+        Until then, TV2's coordinator may refuse the new epoch as if it were fenced. A
+        transaction of which no record was accepted meets that. If another producer has
+        the transactional id, the end is never found to be complete, and the refusal
+        counts.
         """
+
+        def refuse(_: KafkaError | None = None) -> None:
+            self._end_answered(request, refusal, is_first=False)
 
         def answered(answer: EndTxnResponse) -> None:
             if answer.error_code:
-                self._end_answered(request, refusal)
+                refuse()
             else:
                 self._end(request, is_first=False)
 
-        attempts = EndAttempts(last)
+        attempts = EndAttempts(self._transactional_id, last)
         self._submit(
             Exchange(
                 self,
                 request,
-                attempts.message(self._transactional_id),
+                attempts.message,
                 lambda answer: answer.error_code,
                 answered,
-                lambda _: self._end_answered(request, refusal),
+                refuse,
                 min_version=attempts.min_version,
             )
         )
-
-    def _end_answered(self, request: End, answer: EndTxnResponse) -> None:
-        found, identity, refused = answer.error_code, None, None
-        if found:
-            refused = self.error(
-                found, f"{_what(request)} was refused", api=ApiKey.END_TXN
-            )
-        elif request.protocol is TxnProtocol.TV2 and answer.producer_id >= 0:
-            identity = Identity(answer.producer_id, answer.producer_epoch)
-            if not identity.may_follow(request.identity):
-                identity = None  # InitProducerId returns the right one
-        machine = self._machine
-        effects = machine.end_answered(self._now(), identity, refused, found)
-        if refused is not None and machine.state is TxnState.FAILED:
-            refused.args = (f"{refused}; {REPLACE}",)
-        self._owner.perform(effects)
 
     # ---- EndTxn again: probes, and whether the identity is current -------------------
 
@@ -668,7 +670,7 @@ class TxnCoordinator:
         exchange = Exchange(
             self,
             request,
-            EndAttempts(request.end).message(self._transactional_id),
+            EndAttempts(self._transactional_id, request.end).message,
             lambda _: ErrorCode.NONE,  # every answer is final here
             answered,
             give_up,
@@ -717,7 +719,8 @@ class TxnCoordinator:
 
     async def _ask_again(self, request: End, within: float) -> EndTxnResponse:
         is_harmless = request is self._machine.last_end
-        attempts, unanswered = EndAttempts(request), Unanswered()
+        attempts = EndAttempts(self._transactional_id, request)
+        unanswered = attempts.unanswered
 
         def code(answer: EndTxnResponse) -> int:
             unanswered.answered()
@@ -728,7 +731,7 @@ class TxnCoordinator:
                 raise ClosedError(f"{self.rpc.name}: {_what(request)} got no answer")
 
         return await self.rpc.repeat(
-            attempts.message(self._transactional_id),
+            attempts.message,
             self._attempts(_what(request), within),
             timeout=self._request_timeout,
             code=code,
