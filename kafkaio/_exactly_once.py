@@ -33,6 +33,7 @@ from kafkaio._consumer.parallel.run import ABORTS, decided
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.transaction import TransactionOutcome
+from kafkaio._public import public
 from kafkaio._runtime.clock import now, roll
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -98,6 +99,7 @@ class TransactionalProducer(Protocol[TransactionT_co]):
         ...
 
 
+@public("kafkaio")
 async def exactly_once(
     consumer: Consumer,
     producer: TransactionalProducer[TransactionT],

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
+from kafkaio._public import public
 from kafkaio.errors import KafkaError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -106,6 +107,7 @@ class JoinedConsumerPort(Protocol):
         ...
 
 
+@public("kafkaio")
 class TransactionalConsumer(ABC):
     """A consumer whose records a transaction can work on: a `kafkaio.Consumer`.
 

@@ -42,8 +42,8 @@ from kafkaio._consumer.commit import ToCommit as ToCommit
 from kafkaio._consumer.core import Core
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
 from kafkaio._consumer.parallel.lanes import LaneIterator
-from kafkaio._consumer.parallel.ports import Transacting, Transacts
-from kafkaio._consumer.parallel.run import Handler, OnDead, Transactions
+from kafkaio._consumer.parallel.ports import OpenTransactionPort, TransactionMakerPort
+from kafkaio._consumer.parallel.run import Handler, OnDead, TransactionalRun
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     Poll,
@@ -55,12 +55,13 @@ from kafkaio._consumer.rebalance.events import RevokeRequested
 from kafkaio._consumer.rebalance.feed import Rebalances
 from kafkaio._consumer.statistics import ConsumerStatistics as ConsumerStatistics
 from kafkaio._consumer.threaded.core import ThreadedCore
-from kafkaio._consumer.wanted import Topics, Wanted
+from kafkaio._consumer.wanted import ReadSelection, Topics
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._net.transport import Dial
+from kafkaio._public import public
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio._runtime.observer import Observer
 from kafkaio._transactional import (
@@ -83,7 +84,7 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-TransactionT = TypeVar("TransactionT", bound=Transacting)
+TransactionT = TypeVar("TransactionT", bound=OpenTransactionPort)
 
 #: Most rows of a table by default: making it takes about a millisecond.
 TABLE_ROWS: Final = 32_768
@@ -91,6 +92,7 @@ TABLE_ROWS: Final = 32_768
 RewindTo: TypeAlias = int | OffsetAndMetadata | str
 
 
+@public("kafkaio")
 class Consumer(TransactionalConsumer, Closeable):
     """Reads records one at a time, in batches, or by polling.
 
@@ -156,7 +158,7 @@ class Consumer(TransactionalConsumer, Closeable):
         else:
             config = ConsumerConfig.of(bootstrap_servers, options)
             cluster = Cluster(config, observer)
-        wanted = Wanted.of(topics, assign)
+        wanted = ReadSelection.of(topics, assign)
         callbacks = _callbacks(on_assigned, on_revoked, on_lost)
         self._set_up(cluster, config, wanted, callbacks, owns_cluster=client is None)
 
@@ -192,7 +194,7 @@ class Consumer(TransactionalConsumer, Closeable):
         """
         consumer = cls.__new__(cls)
         consumer._client = None
-        wanted = Wanted.of(topics, assign)
+        wanted = ReadSelection.of(topics, assign)
         callbacks = _callbacks(on_assigned, on_revoked, on_lost)
         cluster = Cluster(config, observer, dial)
         consumer._set_up(cluster, config, wanted, callbacks, owns_cluster=True)
@@ -241,7 +243,7 @@ class Consumer(TransactionalConsumer, Closeable):
         self,
         cluster: Cluster,
         config: ConsumerConfig,
-        wanted: Wanted,
+        wanted: ReadSelection,
         callbacks: HeldCallbacks,
         *,
         owns_cluster: bool,
@@ -516,7 +518,7 @@ class Consumer(TransactionalConsumer, Closeable):
         self,
         handler: Callable[[TransactionT, Record], Awaitable[object]],
         *,
-        producer: Transacts[TransactionT],
+        producer: TransactionMakerPort[TransactionT],
         concurrency: int = 100,
         ordering: Ordering = "key",
         retry: Retry | None = None,
@@ -535,7 +537,7 @@ class Consumer(TransactionalConsumer, Closeable):
         ordering: Ordering = "key",
         retry: Retry | None = None,
         dead_letter: Callable[..., Awaitable[object]] | None = None,
-        producer: Transacts[Any] | None = None,
+        producer: TransactionMakerPort[Any] | None = None,
         max_records: int = 1000,
         max_wait: float = 0.2,
     ) -> None:
@@ -629,7 +631,7 @@ class Consumer(TransactionalConsumer, Closeable):
             )
         how = None
         if producer is not None:
-            how = Transactions(
+            how = TransactionalRun(
                 partial(producer.transaction, self),
                 handler,
                 dead_letter,
@@ -679,7 +681,7 @@ class Consumer(TransactionalConsumer, Closeable):
             UsageError: partitions are assigned; unsubscribe first.
             ClosedError: the consumer is closed.
         """
-        self._core.apply(Wanted.of(topics, None))
+        self._core.apply(ReadSelection.of(topics, None))
 
     def unsubscribe(self) -> None:
         """Stop reading: release topics, pattern and fixed partitions.
@@ -699,7 +701,7 @@ class Consumer(TransactionalConsumer, Closeable):
         Raises:
             ClosedError: the consumer is closed.
         """
-        self._core.apply(Wanted())
+        self._core.apply(ReadSelection())
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions; those that are read already are not touched.
@@ -717,7 +719,7 @@ class Consumer(TransactionalConsumer, Closeable):
             UsageError: topics are subscribed to; unsubscribe first.
             ClosedError: the consumer is closed.
         """
-        self._core.apply(Wanted.of(None, partitions))
+        self._core.apply(ReadSelection.of(None, partitions))
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out no records of these partitions; what is buffered stays.
@@ -1209,7 +1211,7 @@ class Consumer(TransactionalConsumer, Closeable):
         """
         self._core.enforce_rebalance(reason)
 
-    # Telemetry
+    # TelemetryPusher
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
         """Return the id by which the brokers know this client (KIP-714).
@@ -1242,7 +1244,7 @@ class Consumer(TransactionalConsumer, Closeable):
                 ``io_thread=True``, that runs in the I/O thread.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`, or its name or an
+            ArgumentTypeError: it is not a `kafkaio.Metric`, or its name or an
                 attribute is not text.
             ArgumentValueError: its name is empty or begins with ``org.apache.kafka.``,
                 or there is no such kind.
@@ -1256,7 +1258,7 @@ class Consumer(TransactionalConsumer, Closeable):
             metric: one with the name and the attributes of the one registered.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`.
+            ArgumentTypeError: it is not a `kafkaio.Metric`.
         """
         self._core.unregister_metric(metric)
 

@@ -59,6 +59,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.sequence import Identity
+from kafkaio._public import public
 from kafkaio.errors import InternalError, KafkaError
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
@@ -147,6 +148,7 @@ class TxnEvent(Enum):
     FAIL = auto()
 
 
+@public("kafkaio")
 class TransactionOutcome(Enum):
     """How a transaction ended."""
 

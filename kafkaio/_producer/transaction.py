@@ -18,6 +18,7 @@ from kafkaio._producer.delivery import Delivery
 from kafkaio._producer.intake import TURN_BYTES, Intake
 from kafkaio._producer.transaction_manager import TransactionManager
 from kafkaio._producer.turns import Run
+from kafkaio._public import public
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._runtime.lifecycle import Lifecycle
 from kafkaio._transactional import GroupOffsetsPort, TransactionalConsumer
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _current: ContextVar[Transaction | None] = ContextVar("kafkaio_transaction")
 
 
+@public("kafkaio")
 class Transaction:
     """Records and offsets that become visible together, or not at all (KIP-98).
 

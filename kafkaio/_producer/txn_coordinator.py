@@ -37,11 +37,11 @@ from kafkaio._machines.transaction import (
     End,
     Initialise,
     Probe,
+    Protocol as TxnProtocol,
     Request,
     TransactionMachine,
     TxnState,
 )
-from kafkaio._machines.transaction import Protocol as TxnProtocol
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._producer.repeating import (
     MARKER_PACE,
@@ -62,8 +62,7 @@ from kafkaio.errors import (
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request as RequestMessage
-from kafkaio.protocol._message import Response
+from kafkaio.protocol._message import Request as RequestMessage, Response
 from kafkaio.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,

@@ -27,9 +27,9 @@ from kafkaio._machines.transaction import (
     ADDING,
     FORGOTTEN,
     Effects,
+    Protocol as TxnProtocol,
     TransactionMachine,
 )
-from kafkaio._machines.transaction import Protocol as TxnProtocol
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._producer.outcomes import forgotten, in_doubt
 from kafkaio._producer.repeating import Pace, Unanswered

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kafkaio.admin._admin import Admin
+from kafkaio.admin._admin import Admin, AdminStatistics
+from kafkaio.admin._settled import Settled, settled
 from kafkaio.admin._types import (
     AclBinding,
     AclBindingFilter,
@@ -77,6 +78,7 @@ __all__ = [
     "AclPermission",
     "AclResourceType",
     "Admin",
+    "AdminStatistics",
     "ClusterDescription",
     "ConfigChange",
     "ConfigChangeType",
@@ -121,6 +123,7 @@ __all__ = [
     "ScramDeletion",
     "ScramMechanism",
     "ScramUpsertion",
+    "Settled",
     "ShareGroupDescription",
     "ShareGroupMember",
     "ShareOffset",
@@ -134,4 +137,5 @@ __all__ = [
     "TransactionDescription",
     "TransactionListing",
     "TransactionState",
+    "settled",
 ]

@@ -27,9 +27,11 @@ from kafkaio.admin._types import (
 )
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, ProtocolError
 from kafkaio.protocol._broker_errors import broker_error
-from kafkaio.protocol.messages import create_acls as create_api
-from kafkaio.protocol.messages import delete_acls as delete_api
-from kafkaio.protocol.messages import describe_acls as describe_api
+from kafkaio.protocol.messages import (
+    create_acls as create_api,
+    delete_acls as delete_api,
+    describe_acls as describe_api,
+)
 
 KindT = TypeVar("KindT", bound=StrEnum)
 

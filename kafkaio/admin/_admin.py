@@ -32,6 +32,7 @@ from kafkaio._config import ClientConfig, ClientOptions
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
 from kafkaio._net.transport import Dial
+from kafkaio._public import public
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle
 from kafkaio.admin._asking import distinct, items_of, outcome
@@ -100,6 +101,7 @@ ValueT = TypeVar("ValueT")
 _MAX_TRANSACTION_TIMEOUT_MS = 900_000
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminStatistics:
     """A snapshot of an admin client.
@@ -116,6 +118,7 @@ class AdminStatistics:
     brokers: int
 
 
+@public("kafkaio")
 class Admin(Closeable):
     """Asks a cluster what operators need to know, and changes it.
 
@@ -334,7 +337,7 @@ class Admin(Closeable):
             metric: its name, and the function that returns its value.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`, or its name or an
+            ArgumentTypeError: it is not a `kafkaio.Metric`, or its name or an
                 attribute is not text.
             ArgumentValueError: its name is empty or begins with ``org.apache.kafka.``,
                 or there is no such kind.
@@ -348,7 +351,7 @@ class Admin(Closeable):
             metric: one with the name and the attributes of the one registered.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`.
+            ArgumentTypeError: it is not a `kafkaio.Metric`.
         """
         self._cluster.telemetry.unregister(metric)
 

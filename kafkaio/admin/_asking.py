@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import (
     Callable,
-    Collection,
     Hashable,
     Iterable,
     Mapping,
@@ -17,14 +16,12 @@ from collections.abc import (
 from copy import copy
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any, Literal, Protocol, TypeVar, overload
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from kafkaio._arguments import type_name
-from kafkaio._client.destinations import Destination
 from kafkaio._client.fanout import Operation, Results
-from kafkaio._client.offsets import Cluster
+from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
-from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.reactions import Reaction, reaction
 from kafkaio._runtime.clock import now
 from kafkaio.errors import (
@@ -35,45 +32,16 @@ from kafkaio.errors import (
     UnsupportedVersion,
 )
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
+from kafkaio.protocol._message import Response
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 AnswerT = TypeVar("AnswerT", bound=Response)
 ResponseT = TypeVar("ResponseT", bound=Response)
 EnumT = TypeVar("EnumT", bound=StrEnum)
+#: What the operations need of the cluster.
+AdminCluster: TypeAlias = ClusterPort
 _FINAL = Reaction()
-
-
-class AdminCluster(Cluster, Protocol):
-    """What the operations need of the cluster."""
-
-    @property
-    def uses_controllers(self) -> bool:
-        """Whether it consists of the controllers alone (KIP-919)."""
-        ...
-
-    async def request(
-        self,
-        request: Request[ResponseT],
-        to: Destination,
-        *,
-        timeout: float | None = None,
-    ) -> ResponseT:
-        """Send a request and return its answer."""
-        ...
-
-    async def refresh(self, timeout: float) -> bool:
-        """Fetch metadata now; returns whether that succeeded in time."""
-        ...
-
-    async def wait_for_topics(
-        self,
-        topics: Collection[str],
-        timeout: float | None = None,
-    ) -> ClusterView:
-        """Wait until every topic is described in the view."""
-        ...
 
 
 def final_at(api: int, *codes: ErrorCode) -> Callable[[int], Reaction]:
@@ -259,14 +227,14 @@ def outcome(
 
 
 def _each_its_own(failed: Mapping[ItemT, KafkaError]) -> dict[ItemT, KafkaError]:
-    """Name the item in each error; items that failed together share one."""
+    """Return a copy of each error that names its item.
+
+    Items that failed together share one error. The client may keep it, too, and raise
+    it again for a call as a whole, which has no item.
+    """
     named: dict[ItemT, KafkaError] = {}
-    seen: set[int] = set()
     for item, error in failed.items():
-        own = copy(error) if id(error) in seen else error
-        if own is not error:
-            own.__cause__ = error.__cause__
-        seen.add(id(error))
+        own = named[item] = copy(error)
+        own.__cause__ = error.__cause__
         own.item = item
-        named[item] = own
     return named

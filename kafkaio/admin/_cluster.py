@@ -34,14 +34,16 @@ from kafkaio.errors import (
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._message import ZERO_UUID
-from kafkaio.protocol.messages import add_raft_voter as add_api
-from kafkaio.protocol.messages import api_versions as versions_api
-from kafkaio.protocol.messages import describe_cluster as cluster_api
-from kafkaio.protocol.messages import describe_quorum as quorum_api
-from kafkaio.protocol.messages import metadata as metadata_api
-from kafkaio.protocol.messages import remove_raft_voter as remove_api
-from kafkaio.protocol.messages import unregister_broker as unregister_api
-from kafkaio.protocol.messages import update_features as update_api
+from kafkaio.protocol.messages import (
+    add_raft_voter as add_api,
+    api_versions as versions_api,
+    describe_cluster as cluster_api,
+    describe_quorum as quorum_api,
+    metadata as metadata_api,
+    remove_raft_voter as remove_api,
+    unregister_broker as unregister_api,
+    update_features as update_api,
+)
 from kafkaio.types import Broker as Endpoint
 
 _BROKERS, _CONTROLLERS = 1, 2

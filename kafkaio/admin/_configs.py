@@ -34,10 +34,12 @@ from kafkaio.errors import (
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol.messages import alter_configs as replace_api
-from kafkaio.protocol.messages import describe_configs as describe_api
-from kafkaio.protocol.messages import incremental_alter_configs as alter_api
-from kafkaio.protocol.messages import list_config_resources as list_api
+from kafkaio.protocol.messages import (
+    alter_configs as replace_api,
+    describe_configs as describe_api,
+    incremental_alter_configs as alter_api,
+    list_config_resources as list_api,
+)
 
 _Entries = dict[str, ConfigEntry]
 

@@ -53,13 +53,15 @@ from kafkaio.errors import (
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response
-from kafkaio.protocol.messages import consumer_group_describe as consumer_api
-from kafkaio.protocol.messages import delete_groups as delete_api
-from kafkaio.protocol.messages import describe_groups as classic_api
-from kafkaio.protocol.messages import leave_group as leave_api
-from kafkaio.protocol.messages import list_groups as list_api
-from kafkaio.protocol.messages import offset_commit as commit_api
-from kafkaio.protocol.messages import offset_delete as forget_api
+from kafkaio.protocol.messages import (
+    consumer_group_describe as consumer_api,
+    delete_groups as delete_api,
+    describe_groups as classic_api,
+    leave_group as leave_api,
+    list_groups as list_api,
+    offset_commit as commit_api,
+    offset_delete as forget_api,
+)
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 ValueT = TypeVar("ValueT")

@@ -36,13 +36,15 @@ from kafkaio.errors import ArgumentTypeError, ArgumentValueError, UnsupportedVer
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol.messages import alter_partition_reassignments as move_api
-from kafkaio.protocol.messages import alter_replica_log_dirs as directory_api
-from kafkaio.protocol.messages import create_partitions as create_api
-from kafkaio.protocol.messages import delete_records as delete_api
-from kafkaio.protocol.messages import describe_log_dirs as log_dirs_api
-from kafkaio.protocol.messages import elect_leaders as elect_api
-from kafkaio.protocol.messages import list_partition_reassignments as list_api
+from kafkaio.protocol.messages import (
+    alter_partition_reassignments as move_api,
+    alter_replica_log_dirs as directory_api,
+    create_partitions as create_api,
+    delete_records as delete_api,
+    describe_log_dirs as log_dirs_api,
+    elect_leaders as elect_api,
+    list_partition_reassignments as list_api,
+)
 from kafkaio.types import TopicPartition
 
 _ELECTIONS: Final = {ElectionType.PREFERRED: 0, ElectionType.UNCLEAN: 1}

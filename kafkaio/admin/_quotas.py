@@ -15,8 +15,10 @@ from kafkaio.admin._asking import AdminCluster, ask, need_brokers
 from kafkaio.admin._single import ask_one, reason
 from kafkaio.admin._types import QuotaEntity, QuotaFilter, QuotaName
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, ProtocolError
-from kafkaio.protocol.messages import alter_client_quotas as alter_api
-from kafkaio.protocol.messages import describe_client_quotas as describe_api
+from kafkaio.protocol.messages import (
+    alter_client_quotas as alter_api,
+    describe_client_quotas as describe_api,
+)
 
 _SINCE = "2.6"
 #: The types of entities on the wire, by the attributes that have their names.

@@ -25,10 +25,12 @@ from kafkaio.admin._types import (
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol.messages import alter_share_group_offsets as alter_api
-from kafkaio.protocol.messages import delete_share_group_offsets as delete_api
-from kafkaio.protocol.messages import describe_share_group_offsets as offsets_api
-from kafkaio.protocol.messages import share_group_describe as describe_api
+from kafkaio.protocol.messages import (
+    alter_share_group_offsets as alter_api,
+    delete_share_group_offsets as delete_api,
+    describe_share_group_offsets as offsets_api,
+    share_group_describe as describe_api,
+)
 from kafkaio.types import TopicPartition
 
 _Offsets: TypeAlias = dict[TopicPartition, ShareOffset | None]

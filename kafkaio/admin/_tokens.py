@@ -18,10 +18,12 @@ from kafkaio.admin._types import DelegationToken
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, UnsupportedVersion
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response
-from kafkaio.protocol.messages import create_delegation_token as create_api
-from kafkaio.protocol.messages import describe_delegation_token as describe_api
-from kafkaio.protocol.messages import expire_delegation_token as expire_api
-from kafkaio.protocol.messages import renew_delegation_token as renew_api
+from kafkaio.protocol.messages import (
+    create_delegation_token as create_api,
+    describe_delegation_token as describe_api,
+    expire_delegation_token as expire_api,
+    renew_delegation_token as renew_api,
+)
 
 AnswerT = TypeVar("AnswerT", bound=Response)
 

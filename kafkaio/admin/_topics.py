@@ -50,10 +50,12 @@ from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import ZERO_UUID, Request, Response
-from kafkaio.protocol.messages import create_topics as create_api
-from kafkaio.protocol.messages import delete_topics as delete_api
-from kafkaio.protocol.messages import describe_topic_partitions as pages_api
-from kafkaio.protocol.messages import metadata as metadata_api
+from kafkaio.protocol.messages import (
+    create_topics as create_api,
+    delete_topics as delete_api,
+    describe_topic_partitions as pages_api,
+    metadata as metadata_api,
+)
 
 _LONGEST_NAME = 249
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")

@@ -61,9 +61,11 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol.messages import describe_producers as producers_api
-from kafkaio.protocol.messages import describe_transactions as transactions_api
-from kafkaio.protocol.messages import write_txn_markers as markers_api
+from kafkaio.protocol.messages import (
+    describe_producers as producers_api,
+    describe_transactions as transactions_api,
+    write_txn_markers as markers_api,
+)
 from kafkaio.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,

@@ -30,8 +30,10 @@ from kafkaio.admin._types import (
 )
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, RequestTimeout
 from kafkaio.protocol._broker_errors import broker_error
-from kafkaio.protocol.messages import alter_user_scram_credentials as alter_api
-from kafkaio.protocol.messages import describe_user_scram_credentials as describe_api
+from kafkaio.protocol.messages import (
+    alter_user_scram_credentials as alter_api,
+    describe_user_scram_credentials as describe_api,
+)
 
 #: A password to set, or to delete.
 ScramAlteration: TypeAlias = ScramUpsertion | ScramDeletion

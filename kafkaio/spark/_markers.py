@@ -9,7 +9,8 @@ from typing import Literal
 
 from kafkaio._client import Client
 from kafkaio._dataclass import dataclass
-from kafkaio.admin import Admin
+from kafkaio._public import public
+from kafkaio.admin import Admin, settled
 from kafkaio.errors import GroupError, UnknownTopicOrPartition
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.spark import _runtime as runtime
@@ -24,6 +25,7 @@ from kafkaio.spark._options import WriteOptions
 _KEPT = frozenset({"transactionalidprefix", "markertopic"})
 
 
+@public("kafkaio.spark")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedApp:
     """An application that has markers, or a streaming query.
@@ -49,6 +51,7 @@ class MarkedApp:
     topic: str = ""
 
 
+@public("kafkaio.spark")
 def cleanup(app: str, options: Mapping[str, str]) -> list[str]:
     """Delete the markers of a query that is gone, or of an application.
 
@@ -85,6 +88,7 @@ def cleanup(app: str, options: Mapping[str, str]) -> list[str]:
     return runtime.run(delete())
 
 
+@public("kafkaio.spark")
 def marked_apps(options: Mapping[str, str]) -> list[MarkedApp]:
     """Return which applications and queries have markers, sorted by their names.
 
@@ -129,12 +133,12 @@ async def delete_markers(
     with one_of_many():
         async with Admin(client) as admin:
             groups = groups_of(scope, await admin.list_groups())
-            found = await admin.delete_consumer_groups(groups, return_errors=True)
-    for error in found.values():
+            deleting = await settled(admin.delete_consumer_groups(groups))
+    for error in deleting.failed.values():
         # A group that is gone is as good as deleted.
-        is_gone = isinstance(error, GroupError)
-        if error is not None and not (
-            is_gone and getattr(error, "code", None) == ErrorCode.GROUP_ID_NOT_FOUND
+        if (
+            not isinstance(error, GroupError)
+            or error.code != ErrorCode.GROUP_ID_NOT_FOUND
         ):
             raise error
     deleted |= {group for group in groups if group.rpartition("-")[2].isdigit()}

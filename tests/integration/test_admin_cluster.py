@@ -36,6 +36,8 @@ from kafkaio.admin import (
     ScramDeletion,
     ScramMechanism,
     ScramUpsertion,
+    Settled,
+    settled,
 )
 from kafkaio.errors import (
     AdminErrors,
@@ -221,16 +223,14 @@ async def test_a_user_logs_in_with_the_password_that_was_set(
     await admin.alter_user_scram_credentials([ScramDeletion("heidi", sha)])
     code = E.RESOURCE_NOT_FOUND
 
-    async def errors() -> dict[str, object]:
-        return {
-            **await admin.describe_user_scram_credentials(
-                ["heidi", "alice"], return_errors=True
-            )
-        }
+    async def described() -> Settled[str, tuple[ScramCredential, ...]]:
+        return await settled(admin.describe_user_scram_credentials(["heidi", "alice"]))
 
-    found = await until(errors, lambda it: isinstance(it["heidi"], BrokerError))
-    assert getattr(found["heidi"], "code", None) == code
-    assert not isinstance(found["alice"], BrokerError)
+    found = await until(
+        described, lambda it: isinstance(it.failed.get("heidi"), BrokerError)
+    )
+    assert getattr(found.failed["heidi"], "code", None) == code
+    assert list(found.found) == ["alice"]
 
 
 async def test_each_user_that_is_wrong_is_told(admin: Admin) -> None:
@@ -351,11 +351,11 @@ async def test_controllers_alone(guarded: Kafka, admin: Admin) -> None:
             await direct.unregister_broker(99)
         with pytest.raises(UnsupportedVersion, match="needs brokers"):
             await direct.list_topics()
-    with pytest.raises(BrokerError, match="is a broker, no controller") as told:
+    with pytest.raises(BrokerError, match="is a broker, not a controller") as told:
         async with Admin(bootstrap_controllers=guarded.bootstrap_servers):
             pytest.fail("it started")
     assert told.value.code == E.MISMATCHED_ENDPOINT_TYPE
-    with pytest.raises(UnsupportedVersion, match="is a controller, no broker"):
+    with pytest.raises(UnsupportedVersion, match="is a controller, not a broker"):
         async with Admin(where):
             pytest.fail("it started")
     with pytest.raises(ConfigurationError, match="needs brokers"):

@@ -11,7 +11,12 @@ from uuid import uuid4
 import pytest
 
 import kafkaio
-from kafkaio.admin import Admin, GroupState, GroupType
+from kafkaio.admin import (
+    Admin,
+    GroupState,
+    GroupType,
+    settled,
+)
 from kafkaio.errors import (
     AdminErrors,
     ArgumentValueError,
@@ -132,9 +137,11 @@ async def test_offsets_of_groups(
     assert listed.state in {GroupState.EMPTY, None}
     assert listed.type is GroupType.CLASSIC
     assert await admin.delete_consumer_groups([group]) == {group: None}
-    results = await admin.describe_consumer_groups([group, other], return_errors=True)
+    results = await settled(admin.describe_consumer_groups([group, other]))
     assert [
-        error.code for error in results.values() if isinstance(error, BrokerError)
+        error.code
+        for error in results.failed.values()
+        if isinstance(error, BrokerError)
     ] == [E.GROUP_ID_NOT_FOUND] * 2
     with pytest.raises(AdminErrors, match="delete groups: 2 of 2 failed"):
         await admin.delete_consumer_groups([group, other])
@@ -241,10 +248,10 @@ async def test_members_are_removed_and_offsets_deleted(
         assert unknown.value.code == E.UNKNOWN_MEMBER_ID
         removed = await admin.remove_members_from_consumer_group(group, ["here"])
         assert removed == {"here": None}
-    results = await admin.delete_consumer_group_offsets(
-        group, [TopicPartition(f"{topic}-no", 0)], return_errors=True
+    results = await settled(
+        admin.delete_consumer_group_offsets(group, [TopicPartition(f"{topic}-no", 0)])
     )
-    assert isinstance(*results.values(), UnknownTopicOrPartition | BrokerError)
+    assert isinstance(*results.failed.values(), UnknownTopicOrPartition | BrokerError)
 
 
 async def test_what_is_asked_of_nothing(admin: Admin) -> None:

@@ -25,6 +25,7 @@ from kafkaio.admin import (
     ProducerIdAndEpoch,
     StreamsGroupDescription,
     TransactionState,
+    settled,
 )
 from kafkaio.errors import BrokerError
 from kafkaio.protocol._error_codes import ErrorCode as E
@@ -155,11 +156,11 @@ async def groups(admin: Admin, described: GroupDescription) -> list[str]:
     )
     facts += [member("member", it) for it in described.members]
     name = described.group_id
-    found = await admin.describe_classic_groups([name], return_errors=True)
-    classic = found[name]
-    if isinstance(classic, BrokerError):
-        return [*facts, fact("classic", name, int(classic.code))]
-    assert isinstance(classic, GroupDescription)
+    found = await settled(admin.describe_classic_groups([name]))
+    for error in found.failed.values():
+        assert isinstance(error, BrokerError)
+        return [*facts, fact("classic", name, int(error.code))]
+    classic = found.found[name]
     facts.append(
         fact(
             *("classic", name, classic.protocol_type, classic.assignor),

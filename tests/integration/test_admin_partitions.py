@@ -9,7 +9,12 @@ from datetime import UTC, datetime
 import pytest
 
 import kafkaio
-from kafkaio.admin import Admin, NewPartitions, NewTopic
+from kafkaio.admin import (
+    Admin,
+    NewPartitions,
+    NewTopic,
+    settled,
+)
 from kafkaio.errors import (
     AdminErrors,
     ArgumentValueError,
@@ -102,9 +107,9 @@ async def test_offsets_and_deleted_records(
     (first,) = (await admin.list_offsets({full: "earliest"})).values()
     assert first is not None
     assert first.offset == 4
-    results = await admin.delete_records({full: 11, missing: 0}, return_errors=True)
-    assert isinstance(results[full], OffsetOutOfRange)
-    assert isinstance(results[missing], UnknownTopicOrPartition)
+    results = await settled(admin.delete_records({full: 11, missing: 0}))
+    assert isinstance(results.failed[full], OffsetOutOfRange)
+    assert isinstance(results.failed[missing], UnknownTopicOrPartition)
     assert await admin.delete_records({full: "latest"}) == {full: 10}
     with pytest.raises(ArgumentValueError, match="negative"):
         await admin.delete_records({full: -2})
@@ -134,8 +139,8 @@ async def test_elections(admin: Admin, cluster_topic: TopicFactory) -> None:
     here, missing = TopicPartition(topic, 0), TopicPartition("no-such-topic", 0)
     assert await admin.elect_leaders(partitions=[here]) == {here: False}
     # Other tests may have left partitions whose leader is not the preferred one.
-    everything = await admin.elect_leaders(return_errors=True)
-    assert everything.get(here, False) is False
+    everything = await settled(admin.elect_leaders())
+    assert everything.found.get(here, False) is False
     with pytest.raises(UnknownTopicOrPartition) as caught:
         await admin.elect_leaders("unclean", [missing, here])
     assert caught.value.item == missing

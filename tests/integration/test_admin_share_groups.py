@@ -15,6 +15,7 @@ from kafkaio.admin import (
     GroupType,
     ReplicaDirectories,
     ShareOffset,
+    settled,
 )
 from kafkaio.errors import (
     AdminErrors,
@@ -80,19 +81,20 @@ async def test_a_share_group_from_its_first_member_to_its_end(
     listed = await admin.list_groups(types=["share"], states=["stable"])
     assert listed[group].type is GroupType.SHARE
     for error in (
-        *(await admin.describe_consumer_groups([group], return_errors=True)).values(),
-        *(await admin.describe_classic_groups([group], return_errors=True)).values(),
-        *(await admin.describe_streams_groups([group], return_errors=True)).values(),
+        *(await settled(admin.describe_consumer_groups([group]))).failed.values(),
+        *(await settled(admin.describe_classic_groups([group]))).failed.values(),
+        *(await settled(admin.describe_streams_groups([group]))).failed.values(),
     ):
         assert isinstance(error, GroupError)
         assert error.code == E.GROUP_ID_NOT_FOUND
 
     for in_use in (
-        await admin.delete_share_groups([group], return_errors=True),
-        await admin.alter_share_group_offsets(group, {tps[0]: 0}, return_errors=True),
-        await admin.delete_share_group_offsets(group, [topic], return_errors=True),
+        await settled(admin.delete_share_groups([group])),
+        await settled(admin.alter_share_group_offsets(group, {tps[0]: 0})),
+        await settled(admin.delete_share_group_offsets(group, [topic])),
     ):
-        (error,) = in_use.values()
+        (error,) = in_use.failed.values()
+        assert not in_use.found
         assert isinstance(error, GroupError)
         assert error.code == E.NON_EMPTY_GROUP
     await share_heartbeat(client, group, member, -1)

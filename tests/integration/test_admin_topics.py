@@ -8,7 +8,11 @@ from uuid import UUID, uuid4
 import pytest
 
 import kafkaio
-from kafkaio.admin import Admin, NewTopic
+from kafkaio.admin import (
+    Admin,
+    NewTopic,
+    settled,
+)
 from kafkaio.errors import (
     AdminErrors,
     BrokerError,
@@ -70,7 +74,7 @@ async def test_a_topic_from_its_creation_to_its_end(admin: Admin, name: str) -> 
         assert configs["retention.ms"].source == "topic"
     assert await admin.delete_topics([name]) == {name: None}
     while True:  # brokers learn of it a moment later
-        left = (await admin.describe_topics([name], return_errors=True))[name]
+        left = (await settled(admin.describe_topics([name]))).failed.get(name)
         if isinstance(left, UnknownTopicOrPartition):
             break
     assert left.item == name
@@ -94,11 +98,11 @@ async def test_each_topic_is_created_for_itself(admin: Admin, name: str) -> None
     assert failed[f"{name}-2"] == E.INVALID_REPLICATION_FACTOR
     assert failed[f"{name}-3"] == E.INVALID_CONFIG
     assert failed[f"{name}-4"] == E.INVALID_REPLICA_ASSIGNMENT
-    again = await admin.create_topics([wanted[5], wanted[0]], return_errors=True)
-    assert list(again) == [f"{name}-5", f"{name}-0"]
+    again = await settled(admin.create_topics([wanted[5], wanted[0]]))
+    assert list(again.failed) == [f"{name}-5", f"{name}-0"]
     assert all(
         isinstance(error, BrokerError) and error.code == E.TOPIC_ALREADY_EXISTS
-        for error in again.values()
+        for error in again.failed.values()
     )
     with pytest.raises(UnknownTopicOrPartition) as alone:
         await admin.delete_topics([f"{name}-0", f"{name}-x", f"{name}-5"])
@@ -133,9 +137,9 @@ async def test_defaults_and_ids(admin: Admin, name: str) -> None:
     assert (await admin.describe_topics([topic_id]))[topic_id].name == name
     assert {"READ", "WRITE", "DELETE", "ALTER_CONFIGS"} <= operations
     unknown = uuid4()
-    found = await admin.describe_topics([unknown, topic_id], return_errors=True)
-    assert list(found) == [unknown, topic_id]
-    assert isinstance(found[unknown], UnknownTopicOrPartition)
+    found = await settled(admin.describe_topics([unknown, topic_id]))
+    assert list(found.found) == [topic_id]
+    assert isinstance(found.failed[unknown], UnknownTopicOrPartition)
     with pytest.raises(UnknownTopicOrPartition) as caught:
         await admin.delete_topics([unknown, topic_id])
     assert caught.value.item == unknown
@@ -157,15 +161,13 @@ async def test_what_old_brokers_cannot_do(admin: Admin, name: str) -> None:
 async def test_thousands_of_partitions_come_in_pages(admin: Admin, name: str) -> None:
     names = [f"{name}-{number}" for number in range(3)]
     await admin.create_topics([NewTopic(each, 700, 1) for each in names])
-    described = await admin.describe_topics(
-        [names[2], names[0], "no-such", names[1]], return_errors=True
+    described = await settled(
+        admin.describe_topics([names[2], names[0], "no-such", names[1]])
     )
-    assert list(described) == [names[2], names[0], "no-such", names[1]]
-    for each in names:
-        topic = described[each]
-        assert not isinstance(topic, kafkaio.KafkaError)
+    assert list(described.found) == [names[2], names[0], names[1]]
+    for topic in described.found.values():
         assert [it.partition for it in topic.partitions] == list(range(700))
-    assert isinstance(described["no-such"], UnknownTopicOrPartition)
+    assert isinstance(described.failed["no-such"], UnknownTopicOrPartition)
     await admin.delete_topics(names)
 
 

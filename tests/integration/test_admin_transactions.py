@@ -14,7 +14,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kafkaio._client import Client
-from kafkaio.admin import Admin, HangingTransaction, TransactionState
+from kafkaio.admin import (
+    Admin,
+    HangingTransaction,
+    TransactionState,
+    settled,
+)
 from kafkaio.errors import BrokerError, UnsupportedVersion, UsageError
 from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.testing.kafka import Kafka
@@ -230,8 +235,8 @@ async def test_fencing_works_on_every_broker(
     assert found[first.name].epoch > first.who.epoch
     assert found[second].epoch == 0  # it was unknown
     assert await first.end(commit=True) in {E.PRODUCER_FENCED, E.INVALID_PRODUCER_EPOCH}
-    refused = await admin.fence_producers([second], timeout=16 * 60, return_errors=True)
-    error = refused[second]
+    refused = await settled(admin.fence_producers([second], timeout=16 * 60))
+    error = refused.failed[second]
     assert isinstance(error, BrokerError)
     assert error.name == "INVALID_TRANSACTION_TIMEOUT"
 

@@ -5,6 +5,7 @@ from typing import assert_type
 
 import kafkaio
 from kafkaio import messages
+from kafkaio.admin import Settled, settled
 
 
 async def produce() -> None:
@@ -145,9 +146,13 @@ async def administer(tp: kafkaio.TopicPartition) -> None:
             await admin.describe_transactions(["a"]),
             dict[str, kafkaio.TransactionDescription],
         )
+        fenced = await settled(admin.fence_producers(["a"]))
+        assert_type(fenced, Settled[str, kafkaio.ProducerIdAndEpoch])
+        assert_type(fenced.found, dict[str, kafkaio.ProducerIdAndEpoch])
+        assert_type(fenced.failed, dict[str, kafkaio.KafkaError])
         assert_type(
-            await admin.fence_producers(["a"], return_errors=True),
-            dict[str, kafkaio.ProducerIdAndEpoch | kafkaio.KafkaError],
+            await settled(admin.list_offsets({tp: "latest"})),
+            Settled[kafkaio.TopicPartition, kafkaio.OffsetAndTimestamp | None],
         )
         assert_type(
             await admin.describe_producers([tp]),

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol, TypeVar
 
-from kafkaio._consumer.reading.divider import Divider
+from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.exclusive import UserCode
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._machines.offsets import Commit
@@ -18,7 +18,7 @@ from kafkaio._transactional import TransactionalConsumer
 from kafkaio.types import Header, TopicPartition
 
 
-class Dividing(Protocol):
+class DividingPort(Protocol):
     """What every way to divide records needs.
 
     Attributes:
@@ -29,7 +29,7 @@ class Dividing(Protocol):
     reader: Reader
     time_slice: TimeSlice
 
-    def dividing(self, divider: Divider) -> AbstractContextManager[None]:
+    def dividing(self, divider: DividerPort) -> AbstractContextManager[None]:
         """Let the records be divided within the block; nobody else may read."""
         ...
 
@@ -47,7 +47,7 @@ class Dividing(Protocol):
         ...
 
 
-class RunPort(Dividing, Protocol):
+class RunPort(DividingPort, Protocol):
     """What `Consumer.run` needs beside that.
 
     Attributes:
@@ -65,7 +65,7 @@ class RunPort(Dividing, Protocol):
         """Wake the tasks that are in `wait_for_news`."""
 
 
-class LanesPort(Dividing, Protocol):
+class LanesPort(DividingPort, Protocol):
     """What `Consumer.partitions` needs beside that."""
 
     @property
@@ -84,7 +84,7 @@ class LanesPort(Dividing, Protocol):
         """Commit offsets, in the order of the calls."""
 
 
-class Transacting(Protocol):
+class OpenTransactionPort(Protocol):
     """A transaction, as far as `Consumer.run` needs it: `kafkaio.Transaction`."""
 
     @property
@@ -109,10 +109,10 @@ class Transacting(Protocol):
         ...
 
 
-TransactionT_co = TypeVar("TransactionT_co", bound=Transacting, covariant=True)
+TransactionT_co = TypeVar("TransactionT_co", bound=OpenTransactionPort, covariant=True)
 
 
-class Transacts(Protocol[TransactionT_co]):
+class TransactionMakerPort(Protocol[TransactionT_co]):
     """Makes transactions: `kafkaio.Producer` with a ``transactional_id``."""
 
     def transaction(

@@ -11,6 +11,7 @@ from kafkaio.admin import (
     AclPatternType,
     AclPermission,
     AclResourceType,
+    settled,
 )
 from kafkaio.errors import (
     AdminErrors,
@@ -22,9 +23,11 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.protocol.messages import create_acls as create_api
-from kafkaio.protocol.messages import delete_acls as delete_api
-from kafkaio.protocol.messages import describe_acls as describe_api
+from kafkaio.protocol.messages import (
+    create_acls as create_api,
+    delete_acls as delete_api,
+    describe_acls as describe_api,
+)
 from tests.fakes.broker import FakeCluster
 from tests.unit.admin.support import admin_of
 
@@ -103,14 +106,14 @@ async def test_who_may_not_is_told_which_right_is_missing(cluster: FakeCluster) 
         describe_api.DescribeAclsResponse(error_code=denied[0], error_message=text),
     )
     async with admin_of(cluster) as admin:
-        errors = await admin.create_acls([READ, DENY], return_errors=True)
+        errors = await settled(admin.create_acls([READ, DENY]))
         with pytest.raises(AuthorizationError, match="DESCRIBE on the cluster") as told:
             await admin.describe_acls()
-    for error in (*errors.values(), told.value):
+    for error in (*errors.failed.values(), told.value):
         assert isinstance(error, AuthorizationError)
         assert "processor" not in str(error)
-    assert errors[READ] is not errors[DENY]
-    assert "needs ALTER on the cluster" in str(errors[READ])
+    assert errors.failed[READ] is not errors.failed[DENY]
+    assert "needs ALTER on the cluster" in str(errors.failed[READ])
 
 
 async def test_entries_are_described_sorted(cluster: FakeCluster) -> None:

@@ -17,7 +17,11 @@ import pytest
 import kafkaio
 from kafkaio import Admin, AdminErrors, KafkaError, RequestTimeout, TopicPartition
 from kafkaio._runtime.clock import now
-from kafkaio.admin import ConfigResource, ConfigResourceType
+from kafkaio.admin import (
+    ConfigResource,
+    ConfigResourceType,
+    settled,
+)
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing import Broker, drop, error, throttle
 
@@ -132,10 +136,9 @@ async def scene() -> AsyncIterator[tuple[Broker, Admin]]:
 async def asked(ask: Ask, **more: Any) -> tuple[dict[Any, Any], dict[Any, KafkaError]]:
     """Ask within the limit; what was found, and what failed."""
     began = now()
-    results = await ask(timeout=LIMIT, return_errors=True, **more)
+    results = await settled(ask(timeout=LIMIT, **more))
     assert now() - began < LIMIT + 0.5
-    failed = {i: e for i, e in results.items() if isinstance(e, KafkaError)}
-    return {i: r for i, r in results.items() if i not in failed}, failed
+    return results.found, results.failed
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaio.admin import ShareOffset, StreamsTopic
+from kafkaio.admin import (
+    ShareOffset,
+    StreamsTopic,
+    settled,
+)
 from kafkaio.errors import (
     AdminErrors,
     AuthorizationError,
@@ -14,11 +18,13 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.protocol.messages import alter_share_group_offsets as alter_api
-from kafkaio.protocol.messages import delete_share_group_offsets as delete_api
-from kafkaio.protocol.messages import describe_share_group_offsets as offsets_api
-from kafkaio.protocol.messages import share_group_describe as share_api
-from kafkaio.protocol.messages import streams_group_describe as streams_api
+from kafkaio.protocol.messages import (
+    alter_share_group_offsets as alter_api,
+    delete_share_group_offsets as delete_api,
+    describe_share_group_offsets as offsets_api,
+    share_group_describe as share_api,
+    streams_group_describe as streams_api,
+)
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import FakeCluster, FakeNode
 from tests.unit.admin.support import admin_of
@@ -134,12 +140,9 @@ async def test_each_topic_fails_for_itself(cluster: FakeCluster) -> None:
         ),
     )
     async with admin_of(cluster) as admin:
-        found = await admin.delete_share_group_offsets(
-            "g", ["a", "b"], return_errors=True
-        )
-    assert list(found) == ["a", "b"]
-    assert found["a"] is None
-    assert isinstance(found["b"], AuthorizationError)
+        found = await settled(admin.delete_share_group_offsets("g", ["a", "b"]))
+    assert found.found == {"a": None}
+    assert isinstance(found.failed["b"], AuthorizationError)
 
 
 async def test_a_topology(cluster: FakeCluster) -> None:
@@ -213,12 +216,12 @@ async def test_brokers_without_them(cluster: FakeCluster) -> None:
         cluster.limit_version(api, -1)
     async with admin_of(cluster) as admin:
         for results in (
-            await admin.describe_share_groups(["g"], return_errors=True),
-            await admin.describe_streams_groups(["g"], return_errors=True),
-            await admin.list_share_group_offsets(["g"], return_errors=True),
-            await admin.alter_share_group_offsets("g", {T[0]: 0}, return_errors=True),
-            await admin.delete_share_group_offsets("g", ["t"], return_errors=True),
+            await settled(admin.describe_share_groups(["g"])),
+            await settled(admin.describe_streams_groups(["g"])),
+            await settled(admin.list_share_group_offsets(["g"])),
+            await settled(admin.alter_share_group_offsets("g", {T[0]: 0})),
+            await settled(admin.delete_share_group_offsets("g", ["t"])),
         ):
-            (error,) = results.values()
+            (error,) = results.failed.values()
             assert isinstance(error, UnsupportedVersion)
             assert "needs Kafka 4.1 or later" in str(error)

@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from kafkaio.errors import KafkaError, RequestTimeout
+from kafkaio.admin import settled
+from kafkaio.errors import RequestTimeout
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol._message import Response
@@ -103,11 +104,9 @@ async def test_eligible_leaders_are_not_told_in_time(cluster: FakeCluster) -> No
     cluster.add_topic("whole")
     cluster.on(ApiKey.DESCRIBE_TOPIC_PARTITIONS, HANG)
     async with admin_of(cluster) as admin:
-        found = await admin.describe_topics(
-            ["t", "whole"], timeout=0.5, return_errors=True
-        )
-    assert isinstance(found["t"], RequestTimeout)
-    assert not isinstance(found["whole"], KafkaError)
+        found = await settled(admin.describe_topics(["t", "whole"], timeout=0.5))
+    assert isinstance(found.failed["t"], RequestTimeout)
+    assert list(found.found) == ["whole"]
 
 
 async def test_nothing_to_wait_for(cluster: FakeCluster) -> None:

@@ -18,6 +18,7 @@ from kafkaio.admin import (
     TransactionDescription,
     TransactionListing,
     TransactionState,
+    settled,
 )
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -32,10 +33,12 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.protocol.messages import describe_producers as producers_api
-from kafkaio.protocol.messages import describe_transactions as transactions_api
-from kafkaio.protocol.messages import list_transactions as list_api
-from kafkaio.protocol.messages import write_txn_markers as markers_api
+from kafkaio.protocol.messages import (
+    describe_producers as producers_api,
+    describe_transactions as transactions_api,
+    list_transactions as list_api,
+    write_txn_markers as markers_api,
+)
 from kafkaio.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -380,11 +383,10 @@ async def test_errors_are_raised_grouped_or_returned(
             await admin.describe_transactions(["a", "x"])
         with pytest.raises(ExceptionGroup, match="2 of 3 failed") as raised:
             await admin.describe_transactions(["y", "a", "x"])
-        found = await admin.describe_transactions(["y", "a"], return_errors=True)
+        found = await settled(admin.describe_transactions(["y", "a"]))
     assert all(isinstance(each, BrokerError) for each in raised.value.exceptions)
-    assert list(found) == ["y", "a"]
-    assert isinstance(found["y"], BrokerError)
-    assert isinstance(found["a"], TransactionDescription)
+    assert isinstance(found.failed["y"], BrokerError)
+    assert isinstance(found.found["a"], TransactionDescription)
 
 
 async def test_what_is_no_list_of_ids(
@@ -435,7 +437,7 @@ async def test_a_leader_that_moved_is_found(
     async with admin_of(cluster) as admin:
         await admin.describe_producers([T0])
         cluster.move_leader("t", 0, 2)
-        assert await admin.describe_producers([T0], return_errors=True)
+        assert (await settled(admin.describe_producers([T0]))).found
     assert [e.node_id for e in cluster.logged(ApiKey.DESCRIBE_PRODUCERS)] == [0, 0, 2]
 
 
@@ -778,8 +780,8 @@ async def test_a_coordinator_that_never_gets_done(cluster: FakeCluster) -> None:
     async with admin_of(cluster) as admin:
         with pytest.raises(RequestTimeout, match=r"'a'.*CONCURRENT_TRANSACTIONS"):
             await admin.fence_producers(["a"], timeout=3)
-        found = await admin.fence_producers(["a"], timeout=1, return_errors=True)
-    assert isinstance(found["a"], RequestTimeout)
+        found = await settled(admin.fence_producers(["a"], timeout=1))
+    assert isinstance(found.failed["a"], RequestTimeout)
 
 
 async def test_an_id_that_may_not_be_written_with(cluster: FakeCluster) -> None:

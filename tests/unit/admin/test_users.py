@@ -6,7 +6,13 @@ import threading
 import pytest
 
 import kafkaio.admin._users
-from kafkaio.admin import ScramCredential, ScramDeletion, ScramMechanism, ScramUpsertion
+from kafkaio.admin import (
+    ScramCredential,
+    ScramDeletion,
+    ScramMechanism,
+    ScramUpsertion,
+    settled,
+)
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -16,8 +22,10 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.protocol.messages import alter_user_scram_credentials as alter_api
-from kafkaio.protocol.messages import describe_user_scram_credentials as describe_api
+from kafkaio.protocol.messages import (
+    alter_user_scram_credentials as alter_api,
+    describe_user_scram_credentials as describe_api,
+)
 from tests.fakes.broker import FakeCluster
 from tests.unit.admin.support import admin_of
 
@@ -142,16 +150,14 @@ async def test_users_are_described(cluster: FakeCluster) -> None:
     cluster.on(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, answer)
     alices = (ScramCredential(SHA_256, 4_096), ScramCredential(SHA_512, 8_192))
     async with admin_of(cluster) as admin:
-        found = await admin.describe_user_scram_credentials(
-            ["alice", "bob"], return_errors=True
-        )
+        found = await settled(admin.describe_user_scram_credentials(["alice", "bob"]))
         with pytest.raises(BrokerError, match="user bob: why") as caught:
             await admin.describe_user_scram_credentials()
         with pytest.raises(ProtocolError, match="has bob, which was not asked for"):
             await admin.describe_user_scram_credentials(["alice"])
         assert await admin.describe_user_scram_credentials([]) == {}
-    assert found["alice"] == alices
-    assert isinstance(found["bob"], BrokerError)
+    assert found.found == {"alice": alices}
+    assert isinstance(found.failed["bob"], BrokerError)
     assert caught.value.results == {"alice": alices}
     some, everything, _ = cluster.requests(
         describe_api.DescribeUserScramCredentialsRequest

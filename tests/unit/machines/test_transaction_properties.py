@@ -17,8 +17,7 @@ from math import inf
 from typing import Final
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from kafkaio._machines.detached import DetachedEnd, DetachedTransaction, end_of
 from kafkaio._machines.sequence import Identity

@@ -19,6 +19,7 @@ from kafkaio.admin import (
     QuotaEntity,
     QuotaFilter,
     QuotaName,
+    settled,
 )
 from kafkaio.errors import BrokerError
 from kafkaio.protocol._error_codes import ErrorCode as E
@@ -138,14 +139,17 @@ async def test_replicas_have_one_directory(broker: Broker) -> None:
         assert await admin.alter_replica_log_dirs({(tp, node): path}) == {
             (tp, node): None
         }
-        results = await admin.alter_replica_log_dirs(
-            {
-                (tp, other): f"embedded-{other}",
-                (tp, node): "/no/such/directory",
-                (TopicPartition("no", 0), node): path,
-            },
-            return_errors=True,
+        results = await settled(
+            admin.alter_replica_log_dirs(
+                {
+                    (tp, other): f"embedded-{other}",
+                    (tp, node): "/no/such/directory",
+                    (TopicPartition("no", 0), node): path,
+                },
+            )
         )
     assert [
-        error.code for error in results.values() if isinstance(error, BrokerError)
+        error.code
+        for error in results.failed.values()
+        if isinstance(error, BrokerError)
     ] == [E.REPLICA_NOT_AVAILABLE, E.LOG_DIR_NOT_FOUND, E.UNKNOWN_TOPIC_OR_PARTITION]

@@ -1,0 +1,64 @@
+"""The results of an operation on many items, errors included, without raising them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Hashable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from kafkaio._dataclass import dataclass
+from kafkaio._public import public
+from kafkaio.errors import AdminErrors, KafkaError
+
+ItemT = TypeVar("ItemT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+
+
+@public("kafkaio.admin")
+@dataclass(frozen=True, slots=True)
+class Settled(Generic[ItemT, ValueT]):
+    """The results and the errors of an operation on many items; see `settled`.
+
+    Attributes:
+        found: the results of the items that succeeded, in the order asked.
+        failed: the errors of the items that failed, in the order asked.
+    """
+
+    found: dict[ItemT, ValueT]
+    failed: dict[ItemT, KafkaError]
+
+
+@public("kafkaio.admin")
+async def settled(
+    operation: Awaitable[Mapping[ItemT, ValueT]],
+) -> Settled[ItemT, ValueT]:
+    """Await an operation on many items, and return its errors in place of raising them.
+
+    ::
+
+        described = await settled(admin.describe_topics(["a", "b"]))
+        for name, error in described.failed.items():
+            print(name, "failed:", error)
+
+    An error of the whole call is raised: the client is closed, an argument is wrong,
+    or no item was decided. A cancellation cancels the operation.
+
+    Args:
+        operation: a call of an operation of `kafkaio.Admin` that returns a dict with
+            a value for each item that it was given.
+
+    Raises:
+        KafkaError: the call as a whole failed.
+    """
+    try:
+        return Settled(dict(await operation), {})
+    except AdminErrors as errors:
+        return _sorted(errors.results, errors.exceptions)
+    except KafkaError as error:
+        # Only an error that stands for one item of many names it.
+        if error.item is None:
+            raise
+        return _sorted(error.results, [error])
+
+
+def _sorted(found: Mapping[Any, Any], failures: Iterable[Any]) -> Settled[Any, Any]:
+    return Settled(dict(found), {each.item: each for each in failures})
