@@ -106,7 +106,7 @@ class TxnState(Enum):
     OPEN = auto()  #: a transaction is open
     COMMITTING = auto()  #: it is to be committed; batches or offsets are under way
     DETACHING = auto()  #: its end is to be left to another process; the same
-    DOOMED = auto()  #: it cannot be committed any more: only an abort leads out
+    ABORT_ONLY = auto()  #: it cannot be committed any more: only an abort leads out
     ABORTING = auto()  #: it is to be aborted; batches are on the wire
     UNKNOWN = auto()  #: EndTxn was sent; only the answer to it leads out
     BUMPING = auto()  #: the next epoch is requested by InitProducerId
@@ -133,7 +133,7 @@ class TxnEvent(Enum):
     WANT = auto()
     SENDING = auto()
     ADDED = auto()
-    DOOM = auto()
+    ABORT_ONLY = auto()
     COMMIT = auto()
     ABORT = auto()
     DETACH = auto()
@@ -167,7 +167,7 @@ _SENDING: Final = (
     _S.OPEN,
     _S.COMMITTING,
     _S.DETACHING,
-    _S.DOOMED,
+    _S.ABORT_ONLY,
     _S.ABORTING,
 )
 #: States in which partitions and groups may be added.
@@ -210,12 +210,15 @@ TRANSITIONS: Final[Mapping[tuple[TxnState, TxnEvent], TxnState]] = MappingProxyT
         (_S.DETACHING, _E.DETACHED): _S.DETACHED,
         **{
             (state, _E.ABORT): _S.ABORTING
-            for state in (_S.OPEN, _S.COMMITTING, _S.DETACHING, _S.DOOMED)
+            for state in (_S.OPEN, _S.COMMITTING, _S.DETACHING, _S.ABORT_ONLY)
         },
-        (_S.OPEN, _E.DOOM): _S.DOOMED,
-        (_S.COMMITTING, _E.DOOM): _S.DOOMED,
-        (_S.DETACHING, _E.DOOM): _S.DOOMED,
-        **{(state, _E.DOOM): state for state in (_S.DOOMED, _S.ABORTING, *OVER)},
+        (_S.OPEN, _E.ABORT_ONLY): _S.ABORT_ONLY,
+        (_S.COMMITTING, _E.ABORT_ONLY): _S.ABORT_ONLY,
+        (_S.DETACHING, _E.ABORT_ONLY): _S.ABORT_ONLY,
+        **{
+            (state, _E.ABORT_ONLY): state
+            for state in (_S.ABORT_ONLY, _S.ABORTING, *OVER)
+        },
         **{(state, _E.EMPTY): _S.READY for state in (_S.COMMITTING, _S.ABORTING)},
         **{(state, _E.DRAINED): _S.UNKNOWN for state in (_S.COMMITTING, _S.ABORTING)},
         **{(state, _E.END_LOST): state for state in (_S.UNKNOWN, *OVER)},
@@ -720,9 +723,9 @@ class TransactionMachine:
             self._has_harm = True
             self._is_start_uncertain = not self.is_started
             started = self._start(self._asked_at)
-        return (*started, *self.doom(now, error))
+        return (*started, *self.mark_abort_only(now, error))
 
-    def doom(
+    def mark_abort_only(
         self,
         now: float,
         error: KafkaError,
@@ -741,7 +744,7 @@ class TransactionMachine:
                 epoch: another producer may have the transactional id.
         """
         before = self.state
-        self._go(TxnEvent.DOOM)
+        self._go(TxnEvent.ABORT_ONLY)
         if before in OVER:
             return ()
         self._has_harm |= has_harm

@@ -6,7 +6,7 @@ open. `kafkaio._producer.transaction_manager` begins and ends it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -185,7 +185,7 @@ class Transaction:
             await self._abort_after(error)
             raise
         except KafkaError as error:
-            manager.doom(run, error, "offsets were not committed")
+            manager.fail_run(run, error, "offsets were not committed")
         except BaseException:
             await manager.abort_behind(run, "cancelled")
             raise
@@ -290,7 +290,7 @@ class Transaction:
         self._run.is_revoked = True
 
     def _on_lost(self, error: KafkaError) -> None:
-        self._manager.doom(self._run, error, "a partition was lost")
+        self._manager.fail_run(self._run, error, "a partition was lost")
 
     # ---- records ---------------------------------------------------------------------
 
@@ -517,7 +517,7 @@ class Transaction:
             try:
                 offsets = consumer._offsets_in_transaction(what)
             except PartitionLost as error:
-                self._manager.doom(self._run, error, "a partition was lost")
+                self._manager.fail_run(self._run, error, "a partition was lost")
                 raise
         else:
             raise ArgumentTypeError(
@@ -544,13 +544,8 @@ class _OutcomeOf:
         return self._manager.outcome(self._run).__await__()
 
 
-class _OffsetsWithoutMember:
+class _OffsetsWithoutMember(GroupOffsetsPort):
     """Offsets for a group without members, which the user names."""
-
-    __slots__ = ("_metadata", "offsets")
-
-    #: There is no member whose place a broker could check.
-    is_fenced = False
 
     def __init__(
         self,
@@ -558,26 +553,16 @@ class _OffsetsWithoutMember:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
     ) -> None:
         self._metadata = metadata
-        self.offsets: Mapping[TopicPartition, OffsetAndMetadata] = offsets
+        self._offsets = offsets
+
+    @property
+    def offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """Offsets of the next records to read."""
+        return self._offsets
 
     def identity(self) -> GroupMetadata:
-        """The group, as the user named it."""
+        """Return the group, as the user named it."""
         return self._metadata
-
-    def check(self) -> None:
-        """Check nothing: no assignment can end."""
-
-    def lacks(self, partitions: Collection[TopicPartition]) -> bool:
-        """No: nobody here knows these topics."""
-        return False
-
-    def refused(self, code: int, identity: GroupMetadata) -> bool:
-        """Whether to try again: the user's identity does not change."""
-        del code, identity
-        return False
-
-    def committed(self) -> None:
-        """Note nothing: no consumer has handed the records out."""
 
 
 def _offsets_of(metadata: GroupMetadata, what: object) -> GroupOffsetsPort | None:

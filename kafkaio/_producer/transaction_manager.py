@@ -83,12 +83,12 @@ _PRODUCE_CHECKED: Final = 13
 _CANCELLED: Final = 1.0
 #: States in which an abort can be asked for.
 _ABORTABLE: Final = frozenset(
-    {TxnState.OPEN, TxnState.COMMITTING, TxnState.DETACHING, TxnState.DOOMED}
+    {TxnState.OPEN, TxnState.COMMITTING, TxnState.DETACHING, TxnState.ABORT_ONLY}
 )
 #: States in which the transaction may still turn out not to be committed.
-_DOOMABLE: Final = _ABORTABLE | {TxnState.ABORTING}
+_FAILABLE: Final = _ABORTABLE | {TxnState.ABORTING}
 #: States in which records that were not sent are dropped.
-_DROPPING: Final = frozenset({TxnState.DOOMED, TxnState.ABORTING})
+_DROPPING: Final = frozenset({TxnState.ABORT_ONLY, TxnState.ABORTING})
 #: States in which what an aborted transaction may still bring about is prevented.
 _SETTLING: Final = frozenset({TxnState.BUMPING, TxnState.SEALING})
 
@@ -108,7 +108,6 @@ class TransactionManager:
         produce_versions: the lowest and the highest version of Produce that means the
             protocol of the open transaction.
         changed: wakes when the machine's state, or what is on the wire, has changed.
-        error: makes the error of a refusal; see `TxnCoordinator.error`.
     """
 
     def __init__(
@@ -139,8 +138,14 @@ class TransactionManager:
         )
         self._turns = Turns(self._max_block, self._unknown)
         self._coordinator = TxnCoordinator(cluster, config, self._machine, self)
-        self._offsets = TxnOffsets(cluster, config, self._machine, self)
-        self.error: Callable[..., KafkaError] = self._coordinator.error
+        self._offsets = TxnOffsets(
+            cluster,
+            config,
+            self._machine,
+            self._turns,
+            self._coordinator.error,
+            self,
+        )
         self.changed: Broadcast = Broadcast()
         # Fires no later than needed; to fire early is harmless. It serves many runs.
         self._timer = Timer(self._time_passed)
@@ -159,15 +164,10 @@ class TransactionManager:
     # ---- life ------------------------------------------------------------------------
 
     async def start(self, sender: Sender, within: float) -> None:
-        """Obtain the identity: a former producer of the id is fenced.
+        """Obtain the identity; see `Producer.start` for the errors.
 
-        Its open transaction, if there is one, is aborted first.
-
-        Raises:
-            AuthorizationError: the principal may not use the transactional id.
-            ConfigurationError: the brokers do not allow ``transaction_timeout_ms``.
-            RequestTimeout: it did not succeed in time.
-            BrokerError: it was refused for another reason.
+        A former producer of the transactional id is fenced, and its transaction is
+        aborted.
         """
         self._sender = sender
         self._now = asyncio.get_running_loop().time
@@ -176,10 +176,7 @@ class TransactionManager:
         self._step("init", self._now() - began)
 
     async def close(self, deadline: float) -> None:
-        """Abort what is open, and wait for the end until ``deadline``.
-
-        No other run begins.
-        """
+        """Abort what is open, and wait for its end until ``deadline``."""
         self._turns.close()
         run = self._turns.run
         if run is not None:
@@ -204,11 +201,7 @@ class TransactionManager:
     async def is_current(self, within: float) -> bool:
         """Ask the coordinator whether the producer still has its transactional id.
 
-        If not, or if that cannot be told, the producer is over. No run begins
-        meanwhile.
-
-        Args:
-            within: seconds for the answer.
+        No run begins meanwhile; see `kafkaio._producer.current.is_current`.
         """
         machine = self._machine
         if machine.state is not TxnState.READY or self._turns.run is not None:
@@ -223,12 +216,7 @@ class TransactionManager:
     # ---- the begin of a run ----------------------------------------------------------
 
     async def begin(self, run: Run) -> None:
-        """Begin a run, after all that were asked for before.
-
-        Raises:
-            KafkaTimeout: the end of the run before is not known in ``max_block_ms``.
-            KafkaError: the producer is over: Fenced, for example.
-        """
+        """Begin a run, after all that began to wait before; see `Transaction.begin`."""
         machine, turns = self._machine, self._turns
         if machine.state in OVER:
             raise self.why_over()
@@ -276,13 +264,7 @@ class TransactionManager:
     # ---- an open run -----------------------------------------------------------------
 
     def check(self, run: Run) -> None:
-        """Raise unless records and offsets can be taken into the run.
-
-        Raises:
-            UsageError: it was not begun, or its end was asked for.
-            TransactionAborted: it cannot be committed any more.
-            KafkaError: the producer is over.
-        """
+        """Raise unless records and offsets can be taken into the run."""
         if (
             run.is_open
             and self._machine.state is TxnState.OPEN
@@ -291,7 +273,7 @@ class TransactionManager:
         ):
             return  # as for nearly every record
         self._check_over()
-        if not run.is_open or not self.has_turn(run):
+        if not run.is_open or not self._turns.has(run):
             raise UsageError(
                 "the transaction has ended, or was not begun: everything that is sent "
                 "in it must be sent before the end of its block"
@@ -299,23 +281,14 @@ class TransactionManager:
         self.check_committable(run)
 
     def check_committable(self, run: Run) -> None:
-        """Raise unless the run is open and can be committed.
-
-        Raises:
-            TransactionAborted: it cannot be committed any more.
-            KafkaError: the producer is over.
-        """
+        """Raise unless the run is open and can be committed."""
         self._check_over()
         if not self.is_committable(run):
             raise self._aborted(run)
 
     def is_committable(self, run: Run) -> bool:
-        """Whether the run is open, and nothing has happened that dooms it."""
-        return self._machine.state is TxnState.OPEN and self.has_turn(run)
-
-    def has_turn(self, run: Run) -> bool:
-        """Whether the run was begun, and has not ended."""
-        return run is self._turns.run and run.outcome is None
+        """Whether the run is open and can be committed."""
+        return self._machine.state is TxnState.OPEN and self._turns.has(run)
 
     async def commit_offsets(self, run: Run, offsets: GroupOffsetsPort) -> None:
         """Commit the offsets of a group with the run; see `TxnOffsets.commit`."""
@@ -323,31 +296,30 @@ class TransactionManager:
         await self._offsets.commit(run, offsets)
         self._step("send_offsets", self._now() - began)
 
-    def doom(
+    def fail_run(
         self, run: Run, error: KafkaError, reason: str, *, has_harm: bool = False
     ) -> None:
-        """Note that a run cannot be committed, for a reason that no record gave.
+        """Note that a run can only be aborted, for a reason that no record gave.
 
-        Args:
-            run: the run; nothing changes if it has ended, or EndTxn was sent.
-            error: why; the first one counts.
-            reason: the same in a few words.
-            has_harm: whether a request of it may still take effect after its end.
+        Nothing changes if it has ended, or EndTxn was sent. The first error counts.
+        With ``has_harm``, a request of it may still take effect after its end.
         """
         # Once EndTxn is sent, a partition may go: its offsets are in the transaction.
-        if self.has_turn(run) and self._machine.state in _DOOMABLE:
-            self._doom(error, reason, has_harm=has_harm)
+        if self._turns.has(run) and self._machine.state in _FAILABLE:
+            self._fail_run(error, reason, has_harm=has_harm)
 
-    def _doom(self, error: KafkaError, reason: str, *, has_harm: bool) -> None:
+    def _fail_run(self, error: KafkaError, reason: str, *, has_harm: bool) -> None:
         run, machine = self._turns.run, self._machine
         if run is not None:
             run.note_cause(error, reason)
         refusal = None
         if _is_in_doubt(error):
             code = ErrorCode.INVALID_PRODUCER_EPOCH
-            refusal = self.error(code, "a broker has refused the epoch")
+            refusal = self._coordinator.error(code, "a broker has refused the epoch")
         self.perform(
-            machine.doom(self._now(), error, has_harm=has_harm, refusal=refusal)
+            machine.mark_abort_only(
+                self._now(), error, has_harm=has_harm, refusal=refusal
+            )
         )
         self._abort_if_ending()
 
@@ -362,18 +334,13 @@ class TransactionManager:
             self.flush()
 
     async def commit(self, run: Run) -> None:
-        """Commit a run, after `begin_commit`.
+        """Commit a run, after `begin_commit`; see `Transaction.commit`.
 
         If the call is cancelled before EndTxn is sent, the run is aborted, and the call
         waits a second for that; later the commit goes on behind.
-
-        Raises:
-            TransactionAborted: it could not be committed; its cause is the reason.
-            OutcomeUnknown: EndTxn was not answered in ``max_block_ms``.
-            KafkaError: the producer is over: Fenced, for example.
         """
-        if self.has_turn(run):
-            if self._machine.state is TxnState.DOOMED:
+        if self._turns.has(run):
+            if self._machine.state is TxnState.ABORT_ONLY:
                 self._abort(run, run.cause, run.reason)
             elif self._machine.state is TxnState.OPEN:
                 self._machine.commit()
@@ -381,7 +348,7 @@ class TransactionManager:
         try:
             await self._turns.wait(run)
         except BaseException:
-            if self.has_turn(run) and self._machine.state is TxnState.COMMITTING:
+            if self._turns.has(run) and self._machine.state is TxnState.COMMITTING:
                 await self.abort_behind(run, "cancelled")
             raise
         if not run.is_done or run.outcome is TransactionOutcome.UNKNOWN:
@@ -393,22 +360,18 @@ class TransactionManager:
     async def detach(self, run: Run) -> DetachedTransaction:
         """Leave the end of a run to another process, after `begin_commit`.
 
-        If the call is cancelled, the run is aborted, and the call waits a second for
-        that.
-
-        Raises:
-            TransactionAborted: it could not be committed; its cause is the reason.
-            KafkaError: the producer is over: Fenced, for example.
+        The errors are those of `kafkaio._producer.detached.detach`. If the call is
+        cancelled, the run is aborted, and the call waits a second for that.
         """
         machine = self._machine
-        if self.has_turn(run):
-            if machine.state is TxnState.DOOMED:
+        if self._turns.has(run):
+            if machine.state is TxnState.ABORT_ONLY:
                 self._abort(run, run.cause, run.reason)
             elif machine.state is TxnState.OPEN:
                 machine.detach()
                 self.end_if_drained()
         try:
-            while self.has_turn(run) and machine.state is TxnState.DETACHING:
+            while self._turns.has(run) and machine.state is TxnState.DETACHING:
                 # Race: the step is made here and not where the last answer arrives.
                 # So a call that is cancelled never leaves a transaction open of which
                 # its caller knows nothing.
@@ -417,7 +380,7 @@ class TransactionManager:
                 await self.changed.wait()
             await self._turns.wait(run)
         except BaseException:
-            if self.has_turn(run) and machine.state is TxnState.DETACHING:
+            if self._turns.has(run) and machine.state is TxnState.DETACHING:
                 await self.abort_behind(run, "cancelled")
             raise
         self._check_over()
@@ -443,14 +406,10 @@ class TransactionManager:
         return detached
 
     async def abort(self, run: Run) -> None:
-        """Abort a run.
+        """Abort a run; see `Transaction.abort`.
 
         If the call is cancelled, the abort goes on behind, and the call waits a second
         for it.
-
-        Raises:
-            RequestTimeout: it was not acknowledged in ``max_block_ms``; it goes on.
-            KafkaError: the producer is over: Fenced, for example.
         """
         self._abort(run, None, "by the user")
         try:
@@ -472,12 +431,7 @@ class TransactionManager:
             await self._turns.wait(run)
 
     async def outcome(self, run: Run) -> TransactionOutcome:
-        """Wait until the outcome of a run is known.
-
-        Raises:
-            OutcomeUnknown: it will never be known: the producer was closed, or fenced,
-                while EndTxn had no answer; or the run was detached.
-        """
+        """Wait until the outcome of a run is known; see `Transaction.outcome`."""
         while not run.is_done:
             await self._turns.ended.wait()
         assert run.outcome is not None
@@ -501,7 +455,7 @@ class TransactionManager:
 
     def _abort(self, run: Run, cause: KafkaError | None, reason: str) -> None:
         machine = self._machine
-        if not self.has_turn(run) or machine.state not in _ABORTABLE:
+        if not self._turns.has(run) or machine.state not in _ABORTABLE:
             return  # it has ended, or EndTxn was sent: only its answer leads on
         self._close_run(run)
         run.note_cause(cause, reason)
@@ -511,11 +465,15 @@ class TransactionManager:
     def _abort_if_ending(self) -> None:
         # Its owner has asked for the end already: nobody else would abort it.
         run = self._turns.run
-        if run is not None and run.is_ending and self._machine.state is TxnState.DOOMED:
+        if (
+            run is not None
+            and run.is_ending
+            and self._machine.state is TxnState.ABORT_ONLY
+        ):
             self._abort(run, run.cause, run.reason)
 
     def end_if_drained(self) -> None:
-        """End the run if that was asked for, and nothing of it is under way."""
+        """Send EndTxn if it was asked for and nothing is under way."""
         run, machine = self._turns.run, self._machine
         if (
             run is not None
@@ -609,7 +567,7 @@ class TransactionManager:
         if harm is Harm.FATAL:
             self.fail(cause)
         else:
-            self._doom(cause, "a record failed", has_harm=harm is Harm.BUMP)
+            self._fail_run(cause, "a record failed", has_harm=harm is Harm.BUMP)
 
     # ---- the parts -------------------------------------------------------------------
 
@@ -619,7 +577,7 @@ class TransactionManager:
         return self._accumulator.is_drained
 
     def flush(self) -> bool:
-        """Let waiting records leave; whether there are none."""
+        """Send waiting records; return whether there are none."""
         accumulator = self._accumulator
         if accumulator.is_drained:
             return True
@@ -633,19 +591,14 @@ class TransactionManager:
         return False
 
     def added(self, effects: Effects) -> None:
-        """Perform the effects of an addition: records may be sent now."""
+        """Perform the effects of an addition, and send what waited for it."""
         self.perform(effects)
         if self._sender is not None:
             self._sender.look()
         self.end_if_drained()
 
     def not_added(self, error: KafkaError, *, is_lost: bool) -> None:
-        """Note that a partition or a group was not added.
-
-        Args:
-            error: why.
-            is_lost: whether it may have been added all the same.
-        """
+        """Note a failed addition; `is_lost` if it may take effect all the same."""
         run = self._turns.run
         if run is not None:
             run.note_cause(error, "a partition or group was not added")
@@ -654,7 +607,7 @@ class TransactionManager:
         self.end_if_drained()
 
     def fail(self, error: KafkaError) -> None:
-        """Note that the producer is over, for another reason than another producer."""
+        """Note that the producer is over, and not fenced."""
         if self._machine.state not in OVER and REPLACE not in str(error):
             error.args = (f"{error}; {REPLACE}",)
         self.perform(self._machine.fail(error))
@@ -702,7 +655,7 @@ class TransactionManager:
                 f"the transaction was open for longer than transaction_timeout_ms="
                 f"{self._config.transaction_timeout_ms}"
             )
-            self._doom(error, "timed out", has_harm=False)
+            self._fail_run(error, "timed out", has_harm=False)
         if at >= run.late_at:
             self._turns.late(run)
         times = machine.deadline, run.late_at, inf

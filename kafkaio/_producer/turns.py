@@ -86,6 +86,10 @@ class Turns:
         self._unknown = unknown
         self._waiters: deque[asyncio.Future[None]] = deque()
 
+    def has(self, run: Run) -> bool:
+        """Whether the run was begun, and has not ended."""
+        return run is self.run and run.outcome is None
+
     async def take(self, run: Run) -> None:
         """Wait until the runs that began before have ended; `run` is next.
 

@@ -51,6 +51,8 @@ from kafkaio._producer.repeating import (
     Pace,
     Unanswered,
 )
+from kafkaio._producer.turns import Run
+from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.timer import Timer
 from kafkaio.errors import (
@@ -99,28 +101,49 @@ REPLACE: Final = "this producer is over: close it, and make another one in its p
 
 
 class TxnOwnerPort(Protocol):
-    """What performs the decisions of the machine."""
+    """The transaction manager, as its parts need it.
+
+    Attributes:
+        changed: wakes when the machine's state, or what is on the wire, has changed.
+    """
+
+    changed: Broadcast
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether no record waits or is on the wire."""
+        ...
 
     def perform(self, effects: Effects) -> None:
-        """Perform effects."""
+        """Perform effects of the machine."""
 
     def added(self, effects: Effects) -> None:
-        """Perform the effects of an addition: records may be sent now."""
+        """Perform the effects of an addition, and send what waited for it."""
 
     def not_added(self, error: KafkaError, *, is_lost: bool) -> None:
-        """Note that a partition or a group was not added.
-
-        Args:
-            error: why.
-            is_lost: whether it may have been added all the same.
-        """
+        """Note a failed addition; `is_lost` if it may take effect all the same."""
 
     def fail(self, error: KafkaError) -> None:
-        """Note that the producer is over, for another reason than another producer."""
+        """Note that the producer is over, and not fenced."""
 
     def why_over(self) -> KafkaError:
         """Return the error of a producer that is over."""
         ...
+
+    def check_committable(self, run: Run) -> None:
+        """Raise unless the run is open and can be committed."""
+
+    def fail_run(
+        self, run: Run, error: KafkaError, reason: str, *, has_harm: bool = False
+    ) -> None:
+        """Note that a run can only be aborted."""
+
+    def flush(self) -> bool:
+        """Send waiting records; return whether there are none."""
+        ...
+
+    def end_if_drained(self) -> None:
+        """Send EndTxn if it was asked for and nothing is under way."""
 
 
 @dataclass(slots=True, eq=False)
@@ -131,21 +154,20 @@ class Exchange(Generic[ResponseT]):
 
     Attributes:
         coordinator: sends it.
-        request: what the machine asked for; once it asks for something else, nothing of
-            the exchange counts any more.
+        request: what the machine asked for. The exchange is over, and nothing of it
+            counts, once the machine asks for something else.
         message: the same for the coordinator.
         code: returns the error code of an answer, and notes that there is an answer.
         answered: called with the final answer.
-        failed: called with the error of a request that got no final answer.
-        otherwise: called where the open connection gives no final answer; by default a
-            task repeats the request.
+        failed: called with the error of a request that gets no final answer.
+        otherwise: called where the open connection gives no final answer; None to
+            repeat the request in a task.
         unanswered: whether an attempt may take effect though no answer came.
         min_version: the lowest version of the request that can express it.
         max_version: the highest version to use; None for the highest known.
         deadline: the time at which it is given up.
-        awaits_markers: whether the markers of the transaction before hold it up, which
-            are written within a millisecond as a rule.
-        at_once: how often it is sent again without a pause because of them.
+        awaits_markers: whether the markers of the transaction before delay it.
+        at_once: how often the open connection is asked again at once because of them.
     """
 
     coordinator: TxnCoordinator
@@ -341,14 +363,7 @@ class TxnCoordinator:
     def error(
         self, code: int, what: str, *, api: int = -1, group: str = ""
     ) -> KafkaError:
-        """Make the error of a refusal.
-
-        Args:
-            code: the error code.
-            what: what was refused.
-            api: the API that was asked; -1 for none.
-            group: the group that it is about.
-        """
+        """Make the error of a refusal: of its code, what was refused, and by whom."""
         why = ""
         if code == FORGOTTEN:
             why = (
@@ -374,11 +389,7 @@ class TxnCoordinator:
     # ---- InitProducerId --------------------------------------------------------------
 
     async def start(self, within: float) -> None:
-        """Obtain the first identity: a former producer of the id is fenced.
-
-        Raises:
-            KafkaError: it was refused, or did not succeed in time.
-        """
+        """Obtain the first identity, or raise within so many seconds."""
         self._now = asyncio.get_running_loop().time
         machine = self._machine
         machine.initialise()
@@ -690,31 +701,27 @@ class TxnCoordinator:
     async def recheck(self, within: float) -> None:
         """Ask whether the producer still has its transactional id.
 
-        If not, or if that cannot be told, the producer is over: the request could
-        arrive late, and end the next transaction.
-
-        Args:
-            within: seconds for the answer.
+        If not, or if that is not known within so many seconds, the producer is over:
+        the request could arrive late, and end the next transaction.
         """
-        machine = self._machine
-        request = machine.recheck()
+        owner, request = self._owner, self._machine.recheck()
         try:
             answer = await self._ask_again(request, within)
         except KafkaError as error:
-            self._owner.fail(error)
+            owner.fail(error)
             return
         except BaseException:
-            self._owner.fail(ClosedError(f"{self.rpc.name}: the check was cancelled"))
+            owner.fail(ClosedError(f"{self.rpc.name}: the check was cancelled"))
             raise
         code = answer.error_code
         identity = Identity(answer.producer_id, answer.producer_epoch)
-        if machine.rechecked(request, code, identity):
+        if self._machine.rechecked(request, code, identity):
             return
         refused = self.error(code, f"{_what(request)} again", api=ApiKey.END_TXN)
         if code in FENCING:
-            self._owner.perform(machine.fence(refused))
+            owner.perform(self._machine.fence(refused))
         else:
-            self._owner.fail(refused)
+            owner.fail(refused)
 
     async def _ask_again(self, request: End, within: float) -> EndTxnResponse:
         is_harmless = request is self._machine.last_end

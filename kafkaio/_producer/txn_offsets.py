@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import anyio
 
@@ -26,16 +26,14 @@ from kafkaio._machines.reactions import Step, reaction
 from kafkaio._machines.transaction import (
     ADDING,
     FORGOTTEN,
-    Effects,
     Protocol as TxnProtocol,
     TransactionMachine,
 )
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._producer.outcomes import forgotten, in_doubt
 from kafkaio._producer.repeating import Pace, Unanswered
-from kafkaio._producer.turns import Run
-from kafkaio._producer.txn_coordinator import ASKED_AT_ONCE
-from kafkaio._runtime.broadcast import Broadcast
+from kafkaio._producer.turns import Run, Turns
+from kafkaio._producer.txn_coordinator import ASKED_AT_ONCE, TxnOwnerPort
 from kafkaio._runtime.clock import now
 from kafkaio._transactional import GroupOffsetsPort
 from kafkaio.errors import (
@@ -78,52 +76,6 @@ _WRITTEN_LIMIT: Final = 0.1
 _NOT_COMMITTED: Final = "offsets were not committed"
 
 
-class OffsetsOwnerPort(Protocol):
-    """What a commit of offsets needs of the transaction manager.
-
-    Attributes:
-        changed: wakes when the machine's state, or what is on the wire, has changed.
-    """
-
-    changed: Broadcast
-
-    @property
-    def is_drained(self) -> bool:
-        """Whether no record waits or is on the wire."""
-        ...
-
-    def perform(self, effects: Effects) -> None:
-        """Perform effects of the machine."""
-
-    def has_turn(self, run: Run) -> bool:
-        """Whether the run was begun, and has not ended."""
-        ...
-
-    def check_committable(self, run: Run) -> None:
-        """Raise unless the run is open and can be committed."""
-
-    def doom(
-        self, run: Run, error: KafkaError, reason: str, *, has_harm: bool = False
-    ) -> None:
-        """Note that a run cannot be committed."""
-
-    def fail(self, error: KafkaError) -> None:
-        """Note that the producer is over."""
-
-    def flush(self) -> bool:
-        """Let waiting records leave; whether there are none."""
-        ...
-
-    def end_if_drained(self) -> None:
-        """End the run if that was asked for, and nothing of it is under way."""
-
-    def error(
-        self, code: int, what: str, *, api: int = -1, group: str = ""
-    ) -> KafkaError:
-        """Make the error of a refusal."""
-        ...
-
-
 class TxnOffsets:
     """Commits offsets with the transactions of one producer.
 
@@ -131,11 +83,13 @@ class TxnOffsets:
         cluster: finds the coordinators of groups, and connects to them.
         config: the producer's options, with a ``transactional_id``.
         machine: the transactions of the producer.
+        turns: the run that has its turn.
+        error: makes the error of a refusal; see `TxnCoordinator.error`.
         owner: the transaction manager.
 
     Attributes:
-        interrupt: ends the step of a commit that became useless, if nothing of it may
-            take effect; None while there is no such step.
+        interrupt: cancels the present step of a commit, if nothing of it may take
+            effect; None while there is no such step.
     """
 
     def __init__(
@@ -143,12 +97,16 @@ class TxnOffsets:
         cluster: Cluster,
         config: ProducerConfig,
         machine: TransactionMachine,
-        owner: OffsetsOwnerPort,
+        turns: Turns,
+        error: Callable[..., KafkaError],
+        owner: TxnOwnerPort,
     ) -> None:
         assert config.transactional_id is not None
         self._transactional_id = config.transactional_id
         self._cluster = cluster
         self._machine = machine
+        self._turns = turns
+        self._error = error
         self._owner = owner
         self._request_timeout = config.request_timeout_ms / 1000
         self._max_block = config.max_block_ms / 1000
@@ -159,19 +117,11 @@ class TxnOffsets:
         self.interrupt: Callable[[], None] | None = None
 
     async def commit(self, run: Run, offsets: GroupOffsetsPort) -> None:
-        """Commit the offsets of a group with the run.
+        """Commit the offsets of a group with the run, or note that it can only abort.
 
-        If the call is cancelled after the request was sent, the run is doomed.
-
-        Raises:
-            UnsupportedVersion: the broker would not check the member's place
-                (TxnOffsetCommit 3, Kafka 2.5); nothing was sent.
-            PartitionLost: an assignment has ended; the run is doomed.
-            CommitFailed: the group went on without the member; the run is doomed.
-            UnknownTopicOrPartition: a topic does not exist any more; the run is doomed.
-            TransactionAborted: the run is doomed.
-            KafkaError: the offsets were refused, and the run is doomed; or the producer
-                is over.
+        The errors are those of `Transaction.commit_offsets`. UnsupportedVersion leaves
+        the run as it was: nothing was sent. If the call is cancelled after the request
+        was sent, the run can only be aborted.
         """
         owner = self._owner
         owner.check_committable(run)
@@ -188,12 +138,12 @@ class TxnOffsets:
             owner.check_committable(run)
             raise
         except KafkaError as error:
-            owner.doom(run, error, _NOT_COMMITTED, has_harm=unanswered.may_arrive)
+            owner.fail_run(run, error, _NOT_COMMITTED, has_harm=unanswered.may_arrive)
             raise
         except BaseException:
             if unanswered.may_arrive:
                 cancelled = KafkaTimeout("the commit of offsets was cancelled")
-                owner.doom(run, cancelled, _NOT_COMMITTED, has_harm=True)
+                owner.fail_run(run, cancelled, _NOT_COMMITTED, has_harm=True)
             raise
         finally:
             run.commits -= 1
@@ -219,7 +169,7 @@ class TxnOffsets:
     ) -> None:
         # In the order of the calls: in a transaction the last one counts.
         async with self._order:
-            self._owner.check_committable(run)  # it may have been doomed meanwhile
+            self._owner.check_committable(run)  # it may have failed meanwhile
             await self._check_fencing(run, rpc, offsets)
             await self._until_written()
             self._owner.check_committable(run)
@@ -284,7 +234,7 @@ class TxnOffsets:
 
     def _check_useful(self, run: Run, rpc: CoordinatorRpc) -> None:
         # The abort waits for the commit, which has become useless.
-        if not self._owner.has_turn(run) or self._machine.state not in ADDING:
+        if not self._turns.has(run) or self._machine.state not in ADDING:
             raise _Useless(f"{rpc.name}: the transaction is aborted")
 
     async def _until_written(self) -> None:
@@ -366,7 +316,7 @@ class TxnOffsets:
         place: GroupMetadata,
     ) -> KafkaError:
         """Return the error of a refusal if the member gets another place, or raise."""
-        error = self._owner.error(
+        error = self._error(
             code,
             f"TxnOffsetCommit to {rpc.name} was refused",
             api=ApiKey.TXN_OFFSET_COMMIT,
@@ -409,7 +359,7 @@ class TxnOffsets:
         if unknown and (doubt.is_over(now()) or offsets.lacks(unknown)):
             names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in unknown)
             group = offsets.identity().group_id
-            raise self._owner.error(
+            raise self._error(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"the coordinator of group {group!r} does not know {names}",
                 api=ApiKey.TXN_OFFSET_COMMIT,

@@ -120,7 +120,7 @@ MUTANTS: Final = (
         " or exchange.message,",
     ),
     _machine(
-        name="a doomed transaction is committed",
+        name="a transaction that can only be aborted is committed",
         function="_end",
         old="is_commit = self.state is TxnState.COMMITTING",
         new="is_commit = True",
@@ -138,9 +138,9 @@ MUTANTS: Final = (
         new="if self._adds:\n        return (_ADMIT_ALL,)",
     ),
     _machine(
-        name="a refused addition does not doom the transaction",
+        name="a refused addition leaves the transaction committable",
         function="not_added",
-        old="return (*started, *self.doom(now, error))",
+        old="return (*started, *self.mark_abort_only(now, error))",
         new="return started",
     ),
     _machine(
@@ -156,9 +156,9 @@ MUTANTS: Final = (
         new="return self._ended(now, end, identity)",
     ),
     _machine(
-        name="a failed record does not doom the transaction",
-        function="doom",
-        old="self._go(TxnEvent.DOOM)",
+        name="a failed record leaves the transaction committable",
+        function="mark_abort_only",
+        old="self._go(TxnEvent.ABORT_ONLY)",
         new="return ()",
     ),
     _manager(
@@ -235,7 +235,7 @@ MUTANTS: Final = (
         "        self._member.release(self._pending() & self._holds.partitions)\n"
         "    return TransactionOffsets(commit, self._port) if",
     ),
-    # Not the check in JoinedTransaction.handed_out: the transaction was doomed when the
+    # Not the check in JoinedTransaction.handed_out: the transaction had failed when the
     # loss was noticed, so that a commit is refused there before any request.
     Mutant(
         "a lost partition is not noticed",
