@@ -377,9 +377,10 @@ class JavaTransactions(Java):
     can = frozenset({"transact", "copy", "produce"})
 
     def load(self):
+        from kafkaio.testing.kafka._tools import tool_jars
+
         from kafkaio.testing.kafka._java import find_java
         from kafkaio.testing.kafka._releases import find_release
-        from kafkaio.testing.kafka._tools import tool_jars
 
         release = find_release("4.3")
         java = find_java(release.minimum_java).path.resolve()

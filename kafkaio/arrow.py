@@ -101,7 +101,6 @@ __all__ = [
     "Place",
     "RangeReader",
     "Rows",
-    "TableBuilder",
     "TopicReader",
     "batches_to_table",
     "read_batches",

@@ -13,19 +13,19 @@ from importlib.util import find_spec
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
-from kafkaio._cli.exits import CommandFailed, Exit, code_of, lines_of
 from kafkaio._cli.registry import BARE, COMMANDS
+from kafkaio._cli.text.exits import CommandFailed, Exit, code_of, lines_of
 from kafkaio.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kafkaio._cli.given import Given
+    from kafkaio._cli.shell.given import Given
 
 _UTF_8: Final = frozenset({"utf-8", "utf8"})
 _INSTALL = "needs more packages: pip install 'kafkaio[cli]'"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code; see `kafkaio._cli.exits`.
+    """Run a command and return its exit code; see `kafkaio._cli.text.exits`.
 
     A command that fails prints one line to stderr.
 
@@ -81,7 +81,7 @@ def _is_text(word: str) -> bool:
 def _run(words: list[str]) -> int:
     is_completion = "_KAFKAIO_COMPLETE" in os.environ
     if words and words[0] in BARE and not is_completion:
-        from kafkaio._cli.bare import run_bare
+        from kafkaio._cli.local.bare import run_bare
 
         return run_bare(words)
     if find_spec("click") is not None and find_spec("rich") is not None:
@@ -91,7 +91,7 @@ def _run(words: list[str]) -> int:
     if name:
         sys.stderr.write(f"kafkaio {name}: {_INSTALL}\n")
         return Exit.USAGE
-    from kafkaio._cli.bare import run_bare
+    from kafkaio._cli.local.bare import run_bare
 
     return run_bare(words)
 
@@ -99,8 +99,8 @@ def _run(words: list[str]) -> int:
 def _run_root(words: list[str]) -> int:
     import click
 
-    from kafkaio._cli.given import Given
     from kafkaio._cli.root import root
+    from kafkaio._cli.shell.given import Given
 
     given = Given()
     try:

@@ -15,8 +15,8 @@ class Entry(NamedTuple):
     """Where a command is, and what it does in a few words.
 
     Attributes:
-        module: the module, which has the command as an attribute of the command's name,
-            with ``_`` for ``-``.
+        module: the module below ``kafkaio._cli``, which has the command as an attribute
+            of the command's name, with ``_`` for ``-``.
         help: the first sentence of its help, without the full stop.
     """
 
@@ -33,76 +33,73 @@ BARE: Final[Mapping[str, str]] = {
 #: All others, by section of the help.
 COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Topics and groups": {
-        "topics": Entry(
-            "kafkaio._cli.topics", "List, create, change and delete topics"
-        ),
-        "groups": Entry(
-            "kafkaio._cli.groups", "List, describe, reset and delete groups"
-        ),
-        "lag": Entry("kafkaio._cli.lag", "Show how far groups are behind"),
-        "offsets": Entry("kafkaio._cli.offsets", "Show offsets of partitions"),
-        "configs": Entry("kafkaio._cli.configs", "Show and change configs"),
+        "topics": Entry("topics.topics", "List, create, change and delete topics"),
+        "groups": Entry("groups.groups", "List, describe, reset and delete groups"),
+        "lag": Entry("groups.lag", "Show how far groups are behind"),
+        "offsets": Entry("topics.offsets", "Show offsets of partitions"),
+        "configs": Entry("topics.configs", "Show and change configs"),
     },
     "Records": {
-        "consume": Entry(
-            "kafkaio._cli.consume", "Print records, or write them to a file"
-        ),
+        "consume": Entry("records.consume", "Print records, or write them to a file"),
         "produce": Entry(
-            "kafkaio._cli.produce", "Send records, by default one of each line of stdin"
+            "records.produce",
+            "Send records, by default one of each line of stdin",
         ),
-        "copy": Entry("kafkaio._cli.copy", "Copy records from one topic to another"),
+        "copy": Entry("records.copy", "Copy records from one topic to another"),
         "replay": Entry(
-            "kafkaio._cli.replay",
+            "records.replay",
             "Send the records of a range again, at their recorded pace",
         ),
         "bench": Entry(
-            "kafkaio._cli.bench", "Measure how fast records are produced and consumed"
+            "records.bench",
+            "Measure how fast records are produced and consumed",
         ),
-        "request": Entry("kafkaio._cli.request", "Send any request of the protocol"),
+        "request": Entry("cluster.request", "Send any request of the protocol"),
     },
     "Cluster": {
         "cluster": Entry(
-            "kafkaio._cli.cluster",
+            "cluster.cluster",
             "Describe the cluster and its brokers; forget a broker",
         ),
         "quorum": Entry(
-            "kafkaio._cli.quorum", "Show, add and remove the controllers of the quorum"
+            "cluster.quorum",
+            "Show, add and remove the controllers of the quorum",
         ),
         "features": Entry(
-            "kafkaio._cli.features", "Describe, raise and lower the levels of features"
+            "cluster.features",
+            "Describe, raise and lower the levels of features",
         ),
         "api-versions": Entry(
-            "kafkaio._cli.api_versions",
+            "cluster.api_versions",
             "Show the versions of APIs that both sides speak",
         ),
-        "log-dirs": Entry(
-            "kafkaio._cli.log_dirs", "Show the log directories of brokers"
-        ),
+        "log-dirs": Entry("cluster.log_dirs", "Show the log directories of brokers"),
         "reassign": Entry(
-            "kafkaio._cli.reassign", "Plan, start, watch and cancel moves of replicas"
+            "reassignment.reassign",
+            "Plan, start, watch and cancel moves of replicas",
         ),
-        "elect": Entry("kafkaio._cli.elect", "Elect the leaders of partitions"),
-        "records": Entry("kafkaio._cli.records", "Delete records of partitions"),
+        "elect": Entry("cluster.elect", "Elect the leaders of partitions"),
+        "records": Entry("topics.delete_records", "Delete records of partitions"),
         "transactions": Entry(
-            "kafkaio._cli.transactions", "List, describe and end transactions"
+            "cluster.transactions", "List, describe and end transactions"
         ),
-        "acls": Entry("kafkaio._cli.acls", "List, create and delete ACLs"),
-        "quotas": Entry("kafkaio._cli.quotas", "Describe, set and remove quotas"),
-        "users": Entry("kafkaio._cli.users", "List, set and delete SCRAM passwords"),
+        "acls": Entry("access.acls", "List, create and delete ACLs"),
+        "quotas": Entry("access.quotas", "Describe, set and remove quotas"),
+        "users": Entry("access.users", "List, set and delete SCRAM passwords"),
         "tokens": Entry(
-            "kafkaio._cli.tokens", "Create, renew, expire and list delegation tokens"
+            "access.tokens",
+            "Create, renew, expire and list delegation tokens",
         ),
         "share-groups": Entry(
-            "kafkaio._cli.share_groups", "List, describe, reset and delete share groups"
+            "groups.share_groups",
+            "List, describe, reset and delete share groups",
         ),
         "client-metrics": Entry(
-            "kafkaio._cli.client_metrics",
+            "cluster.client_metrics",
             "Show and change client metrics subscriptions",
         ),
     },
     "Shell": {
-        "completion": Entry(
-            "kafkaio._cli.completion", "Print the completion of a shell"
-        ),
+        "completion": Entry("shell.completion", "Print the completion of a shell"),
     },
 }

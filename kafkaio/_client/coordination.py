@@ -46,7 +46,13 @@ _KINDS = {
 
 
 class CoordinatorConnection(Protocol):
-    """A connection to a coordinator."""
+    """A connection to a coordinator.
+
+    Attributes:
+        node_id: the broker.
+    """
+
+    node_id: int
 
     @property
     def versions(self) -> ApiVersions:
@@ -115,6 +121,12 @@ class CoordinatorCluster(Protocol):
         on_failure: Callable[[KafkaError], None] | None = None,
     ) -> int:
         """The node id of the coordinator; ``on_failure`` is told why none was found."""
+        ...
+
+    def ready_coordinator(
+        self, kind: CoordinatorKind, key: str, connection_class: ConnectionClass
+    ) -> CoordinatorConnection | None:
+        """The open connection to a known coordinator, or None; looks nothing up."""
         ...
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
@@ -214,6 +226,11 @@ class CoordinatorRpc:
             NetworkError: the coordinator cannot be reached, and is forgotten.
             BrokerError: the look-up was refused for good.
         """
+        ready = self._cluster.ready_coordinator(self.kind, self.key, connection_class)
+        if ready is not None:
+            self._node_id = self._last_node_id = ready.node_id
+            self.failure = None
+            return ready
         step = "no coordinator was found"
         with anyio.CancelScope(deadline=deadline):
             self._node_id = self._last_node_id = await self._cluster.coordinator(

@@ -26,6 +26,7 @@ from kafkaio._config.declaration import (
 )
 from kafkaio._config.proxy import parse_proxy
 from kafkaio._dataclass import dataclass
+from kafkaio._public import public
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import OffsetStore, Token
 
@@ -74,6 +75,7 @@ _ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 _MAX_IDEMPOTENT_IN_FLIGHT = 5
 
 
+@public("kafkaio")
 @documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
@@ -521,6 +523,7 @@ class ClientConfig:
         return unknown_option(given, suggestions)
 
 
+@public("kafkaio")
 @documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig(ClientConfig):
@@ -725,6 +728,7 @@ class ProducerConfig(ClientConfig):
         return levels.get(self.compression_type)
 
 
+@public("kafkaio")
 @documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig(ClientConfig):

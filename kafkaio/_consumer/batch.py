@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
+from kafkaio._public import public
 from kafkaio._records.batch import RecordCursor
 from kafkaio.types import OffsetAndMetadata, Record, TopicPartition
 
@@ -37,6 +38,7 @@ class Frame:
         self.in_use: int = 0
 
 
+@public("kafkaio")
 class Batch:
     """Consecutive records of one partition, at least one. A batch is immutable.
 

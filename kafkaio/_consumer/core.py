@@ -41,8 +41,8 @@ from kafkaio._consumer.fetch.resets import NewcomerLookup
 from kafkaio._consumer.group.member import GroupMember
 from kafkaio._consumer.group.rewind import Moved, Rewinder, outcome
 from kafkaio._consumer.parallel.lanes import LaneIterator, Lanes
-from kafkaio._consumer.parallel.run import Handler, OnDead, Runner, Transactions
-from kafkaio._consumer.reading.divider import Divider
+from kafkaio._consumer.parallel.run import Handler, OnDead, Runner, TransactionalRun
+from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.exclusive import ExclusiveReading, UserCode
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
@@ -60,7 +60,8 @@ from kafkaio._consumer.rebalance.fence import CommitFence
 from kafkaio._consumer.rebalance.groupless import GrouplessAssigner
 from kafkaio._consumer.statistics import ConsumerStatistics, PartitionStatistics
 from kafkaio._consumer.transactions import JoinedTransaction, TransactionOffsets
-from kafkaio._consumer.wanted import Wanted
+from kafkaio._consumer.wanted import ReadSelection
+from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.patience import Patience
@@ -162,7 +163,7 @@ class Core:
     ) -> None:
         self.cluster = cluster
         self.config = config
-        self.wanted: Wanted = Wanted()
+        self.wanted: ReadSelection = ReadSelection()
         self.life: Lifecycle = Lifecycle(
             "consumer", config.group_id or config.client_id
         )
@@ -298,7 +299,7 @@ class Core:
         self.cluster.observer.started("consumer", self._name, self)
 
     async def _begin(
-        self, wanted: Wanted, deadline: float, within: float | None
+        self, wanted: ReadSelection, deadline: float, within: float | None
     ) -> None:
         if wanted.partitions:
             await self.cluster.wait_for_partitions(wanted.partitions, deadline - now())
@@ -416,7 +417,7 @@ class Core:
         if self._transaction is not None:
             self._transaction.left(closing)
         if self.reader.divider is not None:
-            self.reader.divider.left(closing)
+            self.reader.divider.leave(closing)
 
     async def _part(self, deadline: float) -> None:
         self._close_by = deadline
@@ -574,7 +575,7 @@ class Core:
 
     # What to read
 
-    def apply(self, wanted: Wanted) -> None:
+    def apply(self, wanted: ReadSelection) -> None:
         """Read something else from now on; the work for that is in the background.
 
         Raises:
@@ -591,7 +592,7 @@ class Core:
         if self.life.state not in {State.RUNNING, State.STARTING}:
             return
         if wanted.is_nothing:
-            self.reader.tell()  # a read that waits would wait for ever
+            self.reader.wake()  # a read that waits would wait for ever
             self._assigner.start_over()
         if self._newcomers.subscribe(wanted) and self.member is not None:
             self._supervisor.start_soon(self._newcomers.list_topics, "list topics")
@@ -639,7 +640,7 @@ class Core:
 
         Raises:
             ClosedError: the consumer is closed, or not started.
-            KafkaError: as in `kafkaio._client.telemetry.pusher.Telemetry.instance_id`.
+            KafkaError: as in `TelemetryPusher.instance_id`.
         """
         self.check()
         return await self.cluster.telemetry.instance_id(within)
@@ -827,7 +828,7 @@ class Core:
             while True:
                 if self.life.state is not State.RUNNING:
                     self.check()
-                self.reader.look()
+                self.reader.check()
                 self.check_wanted()
                 taken = take()
                 if taken is not None:
@@ -859,7 +860,7 @@ class Core:
     def _allowance(self) -> int:
         return 0 if self.time_slice.is_over else _ALLOWANCE
 
-    # Dividing the records among several tasks
+    # DividingPort the records among several tasks
 
     def lanes(self, owner: object) -> LaneIterator:
         """Return an iterator over lanes, which keeps ``owner`` alive."""
@@ -882,7 +883,7 @@ class Core:
         ordering: Ordering,
         retry: Retry | None,
         dead_letter: OnDead | None,
-        transactions: Transactions | None = None,
+        transactions: TransactionalRun | None = None,
     ) -> None:
         """Call a handler with each record, as ``Consumer.run`` describes."""
         if transactions is None:
@@ -911,7 +912,7 @@ class Core:
                 raise
 
     @contextmanager
-    def dividing(self, divider: Divider) -> Iterator[None]:
+    def dividing(self, divider: DividerPort) -> Iterator[None]:
         """Let the records be divided within the block; no other task may read.
 
         What was handed out before counts as finished. What was handed out within the
@@ -1090,7 +1091,7 @@ class Core:
         """
         partitions = None if what is None else partitions_alone(what)
         try:
-            self.check(is_parting_ok=True)
+            self.life.check(State.STARTING, State.CLOSING)
         except ClosedError:
             self._fence.check_closed(partitions or partitions_with_offsets(what))
             raise
@@ -1106,7 +1107,8 @@ class Core:
             commit = commit_of(what, self.reader, self._fence.check_record)
             self._fence.check(commit.offsets)
             return commit
-        self._fence.check_handed(partitions or ())
+        if partitions:
+            self._fence.check_handed(partitions)
         self.group_committer()
         self.reader.acknowledge(partitions, mark)
         return self.reader.ledger.finished(partitions)
@@ -1272,15 +1274,11 @@ class Core:
         """Whether the group decides what this consumer may commit."""
         return self.group_committer().is_fenced
 
-    def numbers(
+    def fence(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> Mapping[TopicPartition, int] | None:
-        """Return the numbers of the assignments of offsets; None checks none."""
-        return self.group_committer().numbers(offsets)
-
-    def check_numbers(self, numbers: Mapping[TopicPartition, int] | None) -> None:
-        """Raise PartitionLost unless those assignments are in force."""
-        self.group_committer().check(numbers)
+    ) -> Fence | None:
+        """Return the fence of a commit of offsets; None checks none."""
+        return self.group_committer().fence(offsets)
 
     def lacks(self, partitions: Collection[TopicPartition]) -> bool:
         """Whether metadata lacks partitions that a coordinator does not know."""

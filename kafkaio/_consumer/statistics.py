@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkaio._dataclass import dataclass
+from kafkaio._public import public
 from kafkaio.types import TopicPartition
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatistics:
     """Where a consumer is in one assigned partition.
@@ -28,6 +30,7 @@ class PartitionStatistics:
     lead: int | None = None
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStatistics:
     """A snapshot of a consumer.

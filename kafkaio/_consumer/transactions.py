@@ -1,12 +1,12 @@
 """The consumer's side of transactions: exactly once.
 
 A transaction of a producer commits the offsets of what was consumed together with what
-was produced. The producer sends the requests; it knows the consumer by the Protocols of
-`kafkaio._producer.ports`, which the classes here have. Nothing here imports the
+was produced. The producer sends the requests; it knows the consumer by the ports of
+`kafkaio._transactional`, which the classes here have. Nothing here imports the
 producer (ADR 21).
 
 `TransactionOffsets` are offsets for one commit. They are fenced as plain commits are:
-by the numbers of the assignments before each request, and by the member's identity.
+by a `Fence` before each request, and by the member's identity.
 
 `JoinedTransaction` is a transaction that works on what the consumer hands out. From the
 first record of a partition until the end of the transaction it holds the partition, so
@@ -36,6 +36,7 @@ from typing import Any, Protocol, TypeVar
 
 from kafkaio._consumer.reading.progress import HandedOut
 from kafkaio._consumer.reading.reader import Reader
+from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.transaction_holds import TransactionHolds
@@ -83,14 +84,11 @@ class OffsetPort(Protocol):
         """Whether the group decides what this consumer may commit."""
         ...
 
-    def numbers(
+    def fence(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> Mapping[TopicPartition, int] | None:
-        """Return the numbers of the assignments of offsets; None checks none."""
+    ) -> Fence | None:
+        """Return the fence of a commit of offsets; None checks none."""
         ...
-
-    def check_numbers(self, numbers: Mapping[TopicPartition, int] | None) -> None:
-        """Raise PartitionLost unless those assignments are in force."""
 
     def lacks(self, partitions: Collection[TopicPartition]) -> bool:
         """Whether metadata lacks partitions that a coordinator does not know."""
@@ -141,7 +139,7 @@ class TransactionPort(OffsetPort, Protocol):
 
 
 class TransactionOffsets:
-    """Offsets that a transaction commits; see `kafkaio._producer.ports.GroupOffsets`.
+    """Offsets that a transaction commits; a `GroupOffsetsPort`.
 
     Args:
         commit: the offsets: some.
@@ -155,7 +153,7 @@ class TransactionOffsets:
         self._commit = commit
         self._port = port
         self._made_at = now()
-        self._numbers = port.numbers(commit.offsets)
+        self._fence = port.fence(commit.offsets)
         #: Offsets of the next records to read.
         self.offsets: Mapping[TopicPartition, OffsetAndMetadata] = commit.offsets
         #: Whether the consumer is subscribed, so that brokers must check its place.
@@ -174,7 +172,8 @@ class TransactionOffsets:
         Raises:
             PartitionLost: an assignment that they belong to has ended.
         """
-        self._port.check_numbers(self._numbers)
+        if self._fence is not None:
+            self._fence.check()
 
     def lacks(self, partitions: Collection[TopicPartition]) -> bool:
         """Whether the consumer's metadata lacks one of these partitions, too.
@@ -199,7 +198,7 @@ class TransactionOffsets:
 
 
 class JoinedTransaction:
-    """A transaction at work; see `kafkaio._producer.ports.ConsumerInTransaction`.
+    """A transaction at work; a `JoinedConsumerPort`.
 
     It begins with what was handed out before and is not finished: the program may work
     on that within the transaction.

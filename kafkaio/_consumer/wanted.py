@@ -19,7 +19,7 @@ _PATTERNS = frozenset("^$*+?()[]{}|\\")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReadSelection:
     """What is to be read. One attribute is set at most; none stands for nothing.
 
     Attributes:
@@ -35,7 +35,7 @@ class Wanted:
     @classmethod
     def of(
         cls, topics: Topics | None, partitions: Iterable[TopicPartition] | None
-    ) -> Wanted:
+    ) -> ReadSelection:
         """Check the arguments of a user, and return what they ask for.
 
         An empty collection of topics or of partitions asks for nothing, as in Java.

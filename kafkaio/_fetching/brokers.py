@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
+from kafkaio._client.ports import ViewPort
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._runtime.clock import now
 from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.types import TopicPartition
-
-
-class KnownCluster(Protocol):
-    """What choosing needs of the cluster."""
-
-    @property
-    def view(self) -> ClusterView:
-        """What is known of the cluster now."""
-        ...
 
 
 class FetchBrokers:
@@ -27,7 +17,7 @@ class FetchBrokers:
         cluster: tells who leads which partition.
     """
 
-    def __init__(self, cluster: KnownCluster) -> None:
+    def __init__(self, cluster: ViewPort) -> None:
         self._cluster = cluster
         # Followers that brokers named to read from, and until when.
         self._replicas: dict[TopicPartition, tuple[int, float]] = {}

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from kafkaio._client.destinations import Leader
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
-from kafkaio._client.offsets import Cluster
+from kafkaio._client.ports import ClusterPort
 from kafkaio.errors import UnsupportedVersion
 from kafkaio.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -42,7 +42,7 @@ class EpochLookup:
         timeout: seconds that a lookup may take.
     """
 
-    def __init__(self, cluster: Cluster, timeout: float) -> None:
+    def __init__(self, cluster: ClusterPort, timeout: float) -> None:
         self._cluster = cluster
         self._timeout = timeout
 

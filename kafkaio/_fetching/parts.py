@@ -6,10 +6,9 @@ the processor once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
-from kafkaio._machines.metadata import Endpoint
+from kafkaio._client.ports import ViewPort
 from kafkaio._machines.read_committed import ReadCommitted, ReadUncommitted
 from kafkaio._records.batch import (
     Batch,
@@ -33,23 +32,6 @@ Unreadable: TypeAlias = CorruptRecord | RecordTooLarge
 
 #: Decides which batches of one answer the user gets (``isolation_level``).
 IsolationFilter: TypeAlias = ReadCommitted | ReadUncommitted
-
-
-class LeaderHints(Protocol):
-    """What an answer may teach about leaders."""
-
-    def request_refresh(self, *topics: str) -> None:
-        """Ask for fresh metadata."""
-
-    def apply_leader_hint(
-        self,
-        tp: TopicPartition,
-        leader_id: int,
-        leader_epoch: int,
-        endpoints: Iterable[Endpoint] = (),
-    ) -> bool:
-        """Take over a leader that the answer names; whether that was news."""
-        ...
 
 
 def located(
@@ -175,7 +157,7 @@ def isolation_of(data: PartitionData, isolation_level: int) -> IsolationFilter:
 
 
 def found_leader(
-    cluster: LeaderHints,
+    cluster: ViewPort,
     tp: TopicPartition,
     data: PartitionData,
     response: FetchResponse,

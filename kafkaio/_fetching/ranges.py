@@ -1,10 +1,10 @@
 """Fetches ranges of offsets, many with one request, each time that it is asked.
 
-`kafkaio._machines.ranges.Ranges` decides what is fetched from which broker, and which
-range is read next. A `RangeFetcher` sends the fetches, one at a time to each broker,
-and reads the answers. `RangeFetcher.part` returns the `RangePart` that comes next, and
-has written the fetches after it to the connections by then: the brokers work while the
-caller reads, also if the caller stops the event loop in between.
+`kafkaio._machines.ranges.RangeSchedule` decides what is fetched from which broker, and
+which range is read next. A `RangeFetcher` sends the fetches, one at a time to each
+broker, and reads the answers. When `RangeFetcher.part` returns the next `RangePart`,
+the fetches after it are written to the connections: the brokers work while the caller
+reads, even if the caller blocks the event loop in between.
 
 It has no task of its own, but for one that opens the connection to a broker, or asks a
 new leader whether its log has what was read: a broker that is gone must not hold the
@@ -33,14 +33,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
-from kafkaio._client import offsets
 from kafkaio._client.offsets import EARLIEST, LATEST, OffsetLookup
+from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts
 from kafkaio._config import ClientConfig
-from kafkaio._fetching.brokers import FetchBrokers, KnownCluster, target_of
+from kafkaio._fetching.brokers import FetchBrokers, target_of
 from kafkaio._fetching.messages import (
     FetchLimits,
     answers,
@@ -52,7 +52,6 @@ from kafkaio._fetching.parts import (
     AT_ONCE,
     SLICE,
     IsolationFilter,
-    LeaderHints,
     Unreadable,
     batches_of,
     bytes_needed,
@@ -62,13 +61,12 @@ from kafkaio._fetching.parts import (
     unreadable,
 )
 from kafkaio._machines.fetch_session import FetchPlan, FetchTarget
-from kafkaio._machines.ranges import Answer, Ranges, RangeState
+from kafkaio._machines.ranges import FetchedAnswer, RangeSchedule, RangeState
 from kafkaio._machines.reactions import Step, reaction
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._records.batch import Batch, Decompressor
 from kafkaio._runtime.clock import now, roll
-from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import (
     BrokerError,
@@ -92,43 +90,7 @@ _WAIT_MS: Final = 500
 #: Seconds that a range is waited for while there are records of later ones.
 _PATIENCE: Final = 0.5
 #: How often metadata is fetched for topics that have another id than they should have.
-_LOOKS: Final = 3
-
-
-class Cluster(KnownCluster, LeaderHints, offsets.Cluster, Protocol):
-    """What reading ranges needs of the cluster."""
-
-    def borrow_class(
-        self, kind: ConnectionClass, borrower: object, /
-    ) -> ConnectionClass:
-        """Lend a class of connections that nobody else uses meanwhile."""
-        ...
-
-    def return_class(self, lent: ConnectionClass, /) -> None:
-        """Take back a class of connections."""
-
-    def ready_connection(
-        self, node_id: int, connection_class: ConnectionClass, /
-    ) -> Connection | None:
-        """The open connection to a broker, or None."""
-        ...
-
-    async def connection(
-        self, node_id: int, connection_class: ConnectionClass, /
-    ) -> Connection:
-        """The connection to a broker, opened if there is none."""
-        ...
-
-    async def check_topics(self, topics: Sequence[str], timeout: float) -> None:
-        """Check that topics exist, without creating them."""
-        ...
-
-    async def wait_for_update(self, timeout: float | None = None) -> object:
-        """Wait until metadata was fetched."""
-        ...
-
-    def start_soon(self, child: Child, name: str) -> None:
-        """Start a background task, which is cancelled when the cluster is closed."""
+_CHECKS: Final = 3
 
 
 #: What a flight asks for: partitions, their ranges, and where they begin.
@@ -332,7 +294,7 @@ class RangeFetcher:
 
     def __init__(  # noqa: PLR0913 - what the caller of `read_ranges` chooses
         self,
-        cluster: Cluster,
+        cluster: ClusterPort,
         config: ClientConfig,
         ranges: Sequence[OffsetRange],
         *,
@@ -344,7 +306,7 @@ class RangeFetcher:
         self._cluster = cluster
         self._config = config
         self._isolation_level = isolation_level
-        self._ranges = Ranges(
+        self._ranges = RangeSchedule(
             [each for each in ranges if each.start < each.end],
             fetch_bytes=fetch_bytes,
             backoff=cluster.retry_policy.backoff,
@@ -390,8 +352,8 @@ class RangeFetcher:
             await self._check(attempts)
         until = attempts.deadline
         while True:
-            self._land_all()
-            self._launch_all()
+            self._take_answers()
+            self._send_all()
             if (part := await self._next()) is not None or ranges.is_done():
                 return part
             if now() >= attempts.deadline:
@@ -462,12 +424,12 @@ class RangeFetcher:
         if topics:
             await self._cluster.check_topics(topics, attempts.within(left))
             await self._cluster.wait_for_partitions(partitions, attempts.within(left))
-        for look in range(_LOOKS):
+        for check in range(_CHECKS):
             # The client may have been told of the topics long ago. Of brokers, one may
             # know of a new topic a moment later than another.
             if not (others := self._remade(topics)):
                 break
-            if look:
+            if check:
                 await attempts.pause(self._other_id(others[0]))
             self._cluster.request_refresh(*others)
             await self._cluster.wait_for_update(attempts.within(left))
@@ -539,7 +501,7 @@ class RangeFetcher:
 
     # ---- sending ---------------------------------------------------------------------
 
-    def _launch_all(self) -> None:
+    def _send_all(self) -> None:
         """Send a fetch to each broker that can be asked for something."""
         brokers = len(self._cluster.view.brokers)
         choice = self._ranges.choose(self._brokers.node_of, brokers, now())
@@ -551,7 +513,7 @@ class RangeFetcher:
             if connection is None or moved:
                 self._prepare(node, group, moved)
             else:
-                self._launch(node, connection, group)
+                self._send(node, connection, group)
 
     def _leaderless(self, tp: TopicPartition) -> KafkaError:
         self._cluster.request_refresh(tp.topic)
@@ -561,7 +523,7 @@ class RangeFetcher:
         code = ErrorCode.LEADER_NOT_AVAILABLE
         return broker_error(code, f"{_name(tp)} has no leader now")
 
-    def _launch(
+    def _send(
         self, node: int, connection: Connection, group: Sequence[RangeState]
     ) -> None:
         view, ranges = self._cluster.view, self._ranges
@@ -664,7 +626,7 @@ class RangeFetcher:
 
     # ---- answers ---------------------------------------------------------------------
 
-    def _land_all(self) -> None:
+    def _take_answers(self) -> None:
         """Take what has come."""
         while self._ended:
             flight = self._ended.pop(0)
@@ -674,7 +636,7 @@ class RangeFetcher:
             for _, each, _ in asked:
                 each.request = None
             if flight.response is not None:
-                self._land(flight, flight.response, asked)
+                self._read_answer(flight, flight.response, asked)
                 continue
             error = flight.error
             if isinstance(error, NetworkError | KafkaTimeout):
@@ -684,7 +646,9 @@ class RangeFetcher:
                 raise error
             self._node_failed(flight.node, [each for _, each, _ in asked], error)
 
-    def _land(self, flight: _Flight, response: FetchResponse, asked: _Asked) -> None:
+    def _read_answer(
+        self, flight: _Flight, response: FetchResponse, asked: _Asked
+    ) -> None:
         """Read an answer."""
         if response.error_code:
             states = [each for _, each, _ in asked]
@@ -695,7 +659,7 @@ class RangeFetcher:
             return
         self._ranges.node_answered(flight.node)
         found = answers(flight.plan, response)
-        answer = Answer(flight.node, 0)
+        answer = FetchedAnswer(flight.node, 0)
         empty: list[tuple[RangeState, PartitionData]] = []
         for tp, each, offset in asked:
             data = found.get(tp)
@@ -728,7 +692,7 @@ class RangeFetcher:
             self._topic_ids.setdefault(tp.topic, topic_id)
 
     def _on_records(
-        self, each: RangeState, data: PartitionData, answer: Answer, asked: int
+        self, each: RangeState, data: PartitionData, answer: FetchedAnswer, asked: int
     ) -> None:
         tp, offset = each.within.partition, each.next_offset
         batches, error = batches_of(
@@ -758,7 +722,7 @@ class RangeFetcher:
             return
         each.last_epoch = batches[-1].leader_epoch
         size = len(data.records or b"")
-        self._ranges.landed(each, part, answer, part.next_offset, size)
+        self._ranges.received(each, part, answer, part.next_offset, size)
 
     def _on_older(
         self, each: RangeState, part: RangePart, batches: Sequence[Batch]
@@ -829,9 +793,9 @@ class RangeFetcher:
             try:
                 found = await lookup.offsets({tp: moment}, within=seconds)
             except KafkaError as failure:
-                told = _no_such_offset(each, -1, -1, str(failure))
-                told.__cause__ = failure
-                return told
+                unknown = _no_such_offset(each, -1, -1, str(failure))
+                unknown.__cause__ = failure
+                return unknown
             place = found[tp]
             bounds.append(-1 if place is None else place.offset)
         earliest, latest = bounds

@@ -110,6 +110,9 @@ class CommitQueue:
 
     def merge(self) -> Merge:
         """What to send next: the oldest calls, as many as fit into one request."""
+        if len(self._rest) == 1:
+            ((call, rest),) = self._rest.items()
+            return Merge(dict(rest), dict.fromkeys(rest, call), (call,))
         offsets = dict[TopicPartition, OffsetAndMetadata]()
         owners = dict[TopicPartition, int]()
         calls = list[int]()

@@ -49,7 +49,7 @@ class Commit:
 
 
 @dataclass(slots=True)
-class _Entry:
+class _PartitionOffsets:
     number: int
     handed: int = -1
     handed_epoch: int = -1
@@ -93,7 +93,7 @@ class OffsetLedger:
     __slots__ = ("_closed", "_entries", "_kept", "_sent", "_serial", "_unfinished")
 
     def __init__(self) -> None:
-        self._entries: dict[TopicPartition, _Entry] = {}
+        self._entries: dict[TopicPartition, _PartitionOffsets] = {}
         # Invariant: exactly the partitions whose handed and finished differ.
         self._unfinished: set[TopicPartition] = set()
         self._kept: frozenset[TopicPartition] = frozenset()
@@ -112,7 +112,9 @@ class OffsetLedger:
     def open(self, tp: TopicPartition, number: int) -> None:
         """Begin an assignment, and forget an older one of the partition."""
         self.close(tp)
-        self._entries[tp] = _Entry(number, was_open_before=tp in self._closed)
+        self._entries[tp] = _PartitionOffsets(
+            number, was_open_before=tp in self._closed
+        )
 
     def close(self, tp: TopicPartition) -> None:
         """End an assignment; nothing happens if the partition is not open."""
@@ -147,7 +149,7 @@ class OffsetLedger:
     def unpositioned(self, tp: TopicPartition) -> None:
         """Forget an open partition's position: it is being looked up again."""
         old = self._entries[tp]
-        self._entries[tp] = _Entry(
+        self._entries[tp] = _PartitionOffsets(
             old.number,
             was_open_before=old.was_open_before,
             handed_most=old.handed_most,

@@ -1,9 +1,9 @@
 """Which ranges of offsets are fetched from which broker, and which one is read next.
 
-`Ranges` follows many ranges at once. `choose` says what each broker is asked for: one
-request for many ranges, in their order, with about as many bytes as a request may
-bring. `turn` says whose records are handed out next. The shell sends requests, tells
-what came of them (`landed`, `failed`, `node_failed`), and tells what the caller has
+`RangeSchedule` follows many ranges at once. `choose` decides the requests: one for each
+broker, for many ranges in their order, with about as many bytes as a request may bring.
+`turn` decides whose records are handed out next. The shell sends the requests, reports
+their results (`received`, `failed`, `node_failed`), and reports what the caller has
 accepted (`accept`).
 
 Invariants, each of them a law in the tests:
@@ -44,7 +44,7 @@ _UNREAD: Final = 2
 _ANSWERS: Final = 8
 
 
-class Part(Protocol):
+class RangePartPort(Protocol):
     """Records of one range that one answer has brought."""
 
     @property
@@ -58,7 +58,7 @@ class Part(Protocol):
         ...
 
 
-class Answer:
+class FetchedAnswer:
     """An answer whose records wait to be read.
 
     Args:
@@ -119,7 +119,7 @@ class RangeState:
         self.within: OffsetRange = within
         self.accepted: int = within.start
         self.next_offset: int = within.start
-        self.parts: deque[tuple[Part, Answer]] = deque()
+        self.parts: deque[tuple[RangePartPort, FetchedAnswer]] = deque()
         self.request: object | None = None
         self.failure: KafkaError | None = None
         self.final: KafkaError | None = None
@@ -169,7 +169,7 @@ class RangeState:
         return self._failures
 
 
-class _Node:
+class _NodeState:
     """What is known of one broker.
 
     Attributes:
@@ -203,7 +203,7 @@ class Choice:
         self.leaderless: list[RangeState] = []
 
 
-class Ranges:
+class RangeSchedule:
     """Many ranges of offsets on their way.
 
     Args:
@@ -222,14 +222,15 @@ class Ranges:
         self._first = 0
         # Those that may not be read to their ends, in their order.
         self._open = list(self._states)
-        self._nodes: dict[int, _Node] = {}
+        self._nodes: dict[int, _NodeState] = {}
         # Bytes that requests in flight may bring, or that wait to be read.
         self._bytes = 0
         # Bytes per offset in the last answer of each topic.
         self._density: dict[str, float] = {}
 
     def __repr__(self) -> str:
-        return f"<Ranges {self._first} of {len(self._states)} | {self._bytes} bytes>"
+        count = len(self._states)
+        return f"<RangeSchedule {self._first} of {count} | {self._bytes} bytes>"
 
     # ---- whose turn it is ------------------------------------------------------------
 
@@ -344,7 +345,7 @@ class Ranges:
         """
         known = self._nodes.get(node)
         if known is None:
-            known = self._nodes[node] = _Node()
+            known = self._nodes[node] = _NodeState()
         if known.is_busy or known.due > now:
             return 0
         if head is None:
@@ -422,8 +423,13 @@ class Ranges:
         each.final = error
         self._arrived(each)
 
-    def landed(
-        self, each: RangeState, part: Part, answer: Answer, next_offset: int, size: int
+    def received(
+        self,
+        each: RangeState,
+        part: RangePartPort,
+        answer: FetchedAnswer,
+        next_offset: int,
+        size: int,
     ) -> None:
         """Take what an answer has brought of a range.
 
@@ -478,7 +484,7 @@ class Ranges:
             each.last_epoch = -1
         self._first = min(self._first, each.index)
 
-    def _release(self, answer: Answer) -> None:
+    def _release(self, answer: FetchedAnswer) -> None:
         answer.left -= 1
         if not answer.left:
             self._nodes[answer.node].unread -= 1

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 _ABORT: Final = 0
 
 
-class BatchView(Protocol):
+class BatchPort(Protocol):
     """What a filter needs to know of a batch."""
 
     @property
@@ -44,7 +44,7 @@ class ReadUncommitted:
 
     __slots__ = ()
 
-    def passes(self, batch: BatchView) -> bool:
+    def passes(self, batch: BatchPort) -> bool:
         """Whether the batch's records go to the application."""
         return not batch.is_control
 
@@ -68,7 +68,7 @@ class ReadCommitted:
         # Producers inside an aborted transaction at the last batch.
         self._aborted: set[int] = set()
 
-    def passes(self, batch: BatchView) -> bool:
+    def passes(self, batch: BatchPort) -> bool:
         """Whether the batch's records go to the application.
 
         Raises:

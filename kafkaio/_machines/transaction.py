@@ -59,6 +59,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.sequence import Identity
+from kafkaio._public import public
 from kafkaio.errors import InternalError, KafkaError
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
@@ -87,13 +88,13 @@ class Protocol(Enum):
 
         def __hash__(self) -> int: ...
     else:
-        __hash__ = object.__hash__  # see State
+        __hash__ = object.__hash__  # see TxnState
 
     TV1 = 1
     TV2 = 2
 
 
-class State(Enum):
+class TxnState(Enum):
     """Where a producer is with its transactions."""
 
     # Each step of each transaction looks states up; Enum's own is a Python function.
@@ -115,7 +116,7 @@ class State(Enum):
     FAILED = auto()  #: the producer cannot go on for another reason; for good
 
 
-class Event(Enum):
+class TxnEvent(Enum):
     """What leads from state to state."""
 
     __hash__ = object.__hash__
@@ -147,6 +148,7 @@ class Event(Enum):
     FAIL = auto()
 
 
+@public("kafkaio")
 class TransactionOutcome(Enum):
     """How a transaction ended."""
 
@@ -156,10 +158,10 @@ class TransactionOutcome(Enum):
     UNKNOWN = auto()
 
 
-_S, _E = State, Event
+_S, _E = TxnState, TxnEvent
 #: States in which the producer is over.
 OVER: Final = (_S.DETACHED, _S.FENCED, _S.FAILED)
-_LIVE: Final = tuple(state for state in State if state not in OVER)
+_LIVE: Final = tuple(state for state in TxnState if state not in OVER)
 #: States in which records of the transaction may be sent, or sent again.
 _SENDING: Final = (
     _S.OPEN,
@@ -186,7 +188,7 @@ _LAST_EPOCH: Final = 2**15 - 2
 
 #: Where each event leads. A pair that is not listed is a bug: it raises InternalError
 #: and changes nothing.
-TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[tuple[TxnState, TxnEvent], TxnState]] = MappingProxyType(
     {
         (_S.UNINITIALISED, _E.INITIALISE): _S.INITIALISING,
         (_S.INITIALISING, _E.INITIALISED): _S.READY,
@@ -273,7 +275,7 @@ Request: TypeAlias = Initialise | AddPartitions | AddOffsets | End | Probe
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendRequest:
     """Send a request to the coordinator, and return its answer to the machine."""
 
     request: Request
@@ -306,13 +308,13 @@ class DropUnsent:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TxnEnded:
     """The transaction is over."""
 
     outcome: TransactionOutcome
 
 
-Effect: TypeAlias = Send | Adopt | Admit | Started | DropUnsent | Ended
+Effect: TypeAlias = SendRequest | Adopt | Admit | Started | DropUnsent | TxnEnded
 Effects: TypeAlias = tuple[Effect, ...]
 
 _NOWHERE: Final[frozenset[TopicPartition]] = frozenset()
@@ -376,7 +378,7 @@ class TransactionMachine:
     def __init__(self, timeout: float, *, adds_explicitly: bool = False) -> None:
         self._timeout = timeout
         self._adds_explicitly = adds_explicitly
-        self.state: State = State.UNINITIALISED
+        self.state: TxnState = TxnState.UNINITIALISED
         self.protocol: Protocol = Protocol.TV1
         self.identity: Identity | None = None
         self.request: Request | None = None
@@ -427,9 +429,9 @@ class TransactionMachine:
 
     def _send(self, request: Request) -> Effects:
         self.request = request
-        return (Send(request),)
+        return (SendRequest(request),)
 
-    def _go(self, event: Event) -> None:
+    def _go(self, event: TxnEvent) -> None:
         try:
             self.state = TRANSITIONS[self.state, event]
         except KeyError:
@@ -441,18 +443,18 @@ class TransactionMachine:
 
     def initialise(self) -> Effects:
         """Ask for an identity: a producer of the same transactional id is fenced."""
-        self._go(Event.INITIALISE)
+        self._go(TxnEvent.INITIALISE)
         return self._send(Initialise(None))
 
     def initialised(self, identity: Identity, protocol: Protocol) -> Effects:
         """Take the answer to `Initialise`: the identity, and the protocol to use."""
-        if self.state is not State.BUMPING:
-            self._go(Event.INITIALISED)
+        if self.state is not TxnState.BUMPING:
+            self._go(TxnEvent.INITIALISED)
             self.protocol = protocol
             return self._identified(identity)
         # TV2's brokers verify, and so refuse a late write of TV1 by themselves.
         is_sealed = self._has_late and protocol is Protocol.TV1
-        self._go(Event.BUMPED_WITH_HARM if is_sealed else Event.BUMPED)
+        self._go(TxnEvent.BUMPED_WITH_HARM if is_sealed else TxnEvent.BUMPED)
         self.protocol = protocol
         adopt = self._identified(identity)
         return (*adopt, *self._seal()) if is_sealed else adopt
@@ -476,7 +478,7 @@ class TransactionMachine:
             return self._send(AddOffsets(identity, next(iter(self._groups_wanted))))
         if self._added or self._groups_added:
             return self._send(End(identity, Protocol.TV1, is_commit=False))
-        self._go(Event.SEALED)
+        self._go(TxnEvent.SEALED)
         return ()
 
     def not_sealed(self, partitions: Collection[TopicPartition]) -> Effects:
@@ -490,7 +492,7 @@ class TransactionMachine:
                 refuses them all.
         """
         request = self.request
-        if self.state is not State.SEALING or isinstance(request, End):
+        if self.state is not TxnState.SEALING or isinstance(request, End):
             raise InternalError(f"transaction: {request!r} seals nothing")
         if isinstance(request, AddOffsets):
             del self._groups_wanted[request.group_id]
@@ -505,7 +507,7 @@ class TransactionMachine:
         self.request = None
         if self._is_last_epoch:
             return self.fail(error)
-        self._go(Event.SEALED_WITH_HARM)
+        self._go(TxnEvent.SEALED_WITH_HARM)
         return self._send(Initialise(self.identity))
 
     def _sealed(self, error: KafkaError | None, code: int) -> Effects:
@@ -515,10 +517,10 @@ class TransactionMachine:
             is_fenced = code in FENCING
             return self.fence(error) if is_fenced else self.fail(error)
         if not self._has_harm:
-            self._go(Event.SEALED)
+            self._go(TxnEvent.SEALED)
             return ()
         # An EndTxn got no answer: late, it could end the next transaction.
-        self._go(Event.SEALED_WITH_HARM)
+        self._go(TxnEvent.SEALED_WITH_HARM)
         return self._send(Initialise(self.identity))
 
     def _identified(self, identity: Identity) -> Effects:
@@ -530,7 +532,7 @@ class TransactionMachine:
 
     def not_initialised(self) -> None:
         """Note that the first `Initialise` was refused; it may be tried again."""
-        self._go(Event.NOT_INITIALISED)
+        self._go(TxnEvent.NOT_INITIALISED)
         self.request = None
 
     def needs_bump(self, protocol: Protocol) -> bool:
@@ -544,7 +546,7 @@ class TransactionMachine:
 
     def bump(self) -> Effects:
         """Ask for the next epoch, between two transactions."""
-        self._go(Event.BUMP)
+        self._go(TxnEvent.BUMP)
         return self._send(Initialise(self.identity))
 
     def recheck(self) -> End:
@@ -554,7 +556,7 @@ class TransactionMachine:
         the next transaction: unless it is `last_end`, which has an old epoch, the
         producer is over if it gets no answer.
         """
-        if self.state is not State.READY:
+        if self.state is not TxnState.READY:
             raise InternalError(f"transaction: rechecked while {self.state.name}")
         identity = self.identity
         assert identity is not None
@@ -586,7 +588,7 @@ class TransactionMachine:
 
     def begin(self, now: float, protocol: Protocol) -> Effects:
         """Begin a transaction; nothing is sent for it yet."""
-        self._go(Event.BEGIN)
+        self._go(TxnEvent.BEGIN)
         self._reset()
         self.protocol = protocol
         self._has_run = True
@@ -614,7 +616,7 @@ class TransactionMachine:
 
         In a transaction that cannot be committed any more, nothing is added.
         """
-        self._go(Event.WANT)
+        self._go(TxnEvent.WANT)
         if not self._may_add:
             return ()
         for tp in partitions:
@@ -624,7 +626,7 @@ class TransactionMachine:
 
     def want_offsets(self, now: float, group_id: str) -> Effects:
         """Note that offsets of a group are to be committed; see `has_group`."""
-        self._go(Event.WANT)
+        self._go(TxnEvent.WANT)
         if not self._may_add or group_id in self._groups_added:
             return ()
         if self.protocol is Protocol.TV2:
@@ -639,7 +641,7 @@ class TransactionMachine:
 
     def sending(self, now: float, partitions: Collection[TopicPartition]) -> Effects:
         """Note that a request with records of these partitions is sent now."""
-        self._go(Event.SENDING)
+        self._go(TxnEvent.SENDING)
         self._added.update(partitions)
         return self._start(now)
 
@@ -654,7 +656,7 @@ class TransactionMachine:
 
     def added(self, now: float) -> Effects:
         """Note that the coordinator has added what the request named, or was probed."""
-        self._go(Event.ADDED)
+        self._go(TxnEvent.ADDED)
         if self.state in OVER:
             return ()
         request = self.request
@@ -676,7 +678,7 @@ class TransactionMachine:
             case _:
                 raise InternalError(f"transaction: {request!r} adds nothing")
         self.request = None
-        if self.state is State.SEALING:
+        if self.state is TxnState.SEALING:
             return self._next_of_seal()
         return (*effects, *self._next(now))
 
@@ -711,10 +713,10 @@ class TransactionMachine:
             error: why.
             is_lost: whether it may have been added all the same: no answer came.
         """
-        self._go(Event.ADDED)
+        self._go(TxnEvent.ADDED)
         if self.state in OVER:
             return ()
-        if self.request is None or self.state is State.SEALING:
+        if self.request is None or self.state is TxnState.SEALING:
             raise InternalError("transaction: nothing was to be added")
         self.request = None
         started: Effects = ()
@@ -743,7 +745,7 @@ class TransactionMachine:
                 epoch: another producer may have the transactional id.
         """
         before = self.state
-        self._go(Event.DOOM)
+        self._go(TxnEvent.DOOM)
         if before in OVER:
             return ()
         self._has_harm |= has_harm
@@ -778,24 +780,26 @@ class TransactionMachine:
 
     def commit(self) -> None:
         """Begin the end of the transaction; `drained` follows."""
-        self._go(Event.COMMIT)
+        self._go(TxnEvent.COMMIT)
 
     def abort(self) -> Effects:
         """Begin to abort the transaction; `drained` follows."""
-        self._go(Event.ABORT)
+        self._go(TxnEvent.ABORT)
         self._wanted.clear()
         self._groups_wanted.clear()
         return (DropUnsent(),)
 
     def detach(self) -> None:
         """Begin to leave the end to another process; `drained` follows."""
-        self._go(Event.DETACH)
+        self._go(TxnEvent.DETACH)
 
     @property
     def is_detachable(self) -> bool:
         """Whether nothing is under way that `detached` has to wait for."""
         return (
-            self.state is State.DETACHING and self._is_drained and self.request is None
+            self.state is TxnState.DETACHING
+            and self._is_drained
+            and self.request is None
         )
 
     def detached(self, error: KafkaError) -> Effects:
@@ -804,9 +808,9 @@ class TransactionMachine:
         Args:
             error: what calls of the producer raise from now on.
         """
-        if self.state is State.DETACHING and not self.is_detachable:
+        if self.state is TxnState.DETACHING and not self.is_detachable:
             raise InternalError("transaction: DETACHED before all was answered")
-        self._go(Event.DETACHED)
+        self._go(TxnEvent.DETACHED)
         self.cause = error
         return (_ADMIT_NOWHERE,)
 
@@ -816,7 +820,7 @@ class TransactionMachine:
         EndTxn is sent once no other request is under way.
         """
         if self.state not in ENDING:
-            self._go(Event.DRAINED)
+            self._go(TxnEvent.DRAINED)
         self._is_drained = True
         return self._next(now)
 
@@ -838,23 +842,23 @@ class TransactionMachine:
                 group_id = next(iter(self._groups_wanted))
                 del self._groups_wanted[group_id]
                 return self._send(AddOffsets(identity, group_id))
-        if self.state is State.DETACHING:
+        if self.state is TxnState.DETACHING:
             return ()
         if self._is_drained and self.state in ENDING:
             return self._end(identity)
         return ()
 
     def _end(self, identity: Identity) -> Effects:
-        is_commit = self.state is State.COMMITTING
+        is_commit = self.state is TxnState.COMMITTING
         if not self.is_started:
-            self._go(Event.EMPTY)
+            self._go(TxnEvent.EMPTY)
             outcome = (
                 TransactionOutcome.COMMITTED
                 if is_commit
                 else TransactionOutcome.ABORTED
             )
-            return (_ADMIT_NOWHERE, Ended(outcome))
-        self._go(Event.DRAINED)
+            return (_ADMIT_NOWHERE, TxnEnded(outcome))
+        self._go(TxnEvent.DRAINED)
         self._verdict = is_commit
         return (
             _ADMIT_NOWHERE,
@@ -863,7 +867,7 @@ class TransactionMachine:
 
     def end_lost(self) -> None:
         """Note that an EndTxn was sent and got no answer; it is sent again."""
-        self._go(Event.END_LOST)
+        self._go(TxnEvent.END_LOST)
         self.is_end_uncertain = True
         self._has_harm = True
 
@@ -884,7 +888,7 @@ class TransactionMachine:
         if not isinstance(end, End):
             raise InternalError(f"transaction: EndTxn answered while {self.state.name}")
         self.request = None
-        if self.state is State.SEALING:
+        if self.state is TxnState.SEALING:
             return self._sealed(error, code)
         if error is not None and code == FORGOTTEN:
             return self._forgotten(end, error)
@@ -908,8 +912,8 @@ class TransactionMachine:
         if self._refusal is not None:
             return self.fence(self._refusal)
         self._has_late = False  # what is late is refused, like what came in time
-        self._go(Event.ENDED_WITH_HARM)
-        ended = Ended(TransactionOutcome.ABORTED)
+        self._go(TxnEvent.ENDED_WITH_HARM)
+        ended = TxnEnded(TransactionOutcome.ABORTED)
         return (ended, *self._send(Initialise(self.identity)))
 
     @property
@@ -936,7 +940,7 @@ class TransactionMachine:
         }
 
     def _denied(self, error: KafkaError, code: int) -> Effects:
-        self._go(Event.DENIED)
+        self._go(TxnEvent.DENIED)
         self.cause = error if self.cause is None else self.cause
         self._has_harm |= code in {ErrorCode.UNKNOWN_PRODUCER_ID, FORGOTTEN}
         assert self.identity is not None
@@ -950,7 +954,7 @@ class TransactionMachine:
         """
         if self._verdict and self.is_end_uncertain:
             return self.fail(error)
-        self._go(Event.DENIED)
+        self._go(TxnEvent.DENIED)
         if self.cause is None:
             self.cause = error
         self.protocol = Protocol.TV1
@@ -971,27 +975,27 @@ class TransactionMachine:
         if self._has_harm and not is_bumped:
             if self._refusal is not None:
                 return self.fence(self._refusal)
-            self._go(Event.ENDED_WITH_HARM)
-            return (Ended(outcome), *self._send(Initialise(self.identity)))
-        self._go(Event.ENDED)
+            self._go(TxnEvent.ENDED_WITH_HARM)
+            return (TxnEnded(outcome), *self._send(Initialise(self.identity)))
+        self._go(TxnEvent.ENDED)
         if not is_bumped:
-            return (Ended(outcome),)
+            return (TxnEnded(outcome),)
         assert identity is not None
         effects = self._identified(identity)
         self.last_end, self._last_end_at = end, now
-        return (*effects, Ended(outcome))
+        return (*effects, TxnEnded(outcome))
 
     # ---- the end of the producer -----------------------------------------------------
 
     def fence(self, error: KafkaError) -> Effects:
         """Note that another producer has the transactional id: this one is over."""
-        return self._over(Event.FENCE, error)
+        return self._over(TxnEvent.FENCE, error)
 
     def fail(self, error: KafkaError) -> Effects:
         """Note that the producer cannot go on, for another reason."""
-        return self._over(Event.FAIL, error)
+        return self._over(TxnEvent.FAIL, error)
 
-    def _over(self, event: Event, error: KafkaError) -> Effects:
+    def _over(self, event: TxnEvent, error: KafkaError) -> Effects:
         before = self.state
         self._go(event)
         if before in OVER:
@@ -999,11 +1003,11 @@ class TransactionMachine:
         is_unanswered = self.is_end_uncertain or self.request is not None
         self.request = None
         self.cause = error
-        if before in _SENDING or before is State.UNKNOWN:
+        if before in _SENDING or before is TxnState.UNKNOWN:
             # A commit that was sent and not answered may have been written.
-            is_unknown = before is State.UNKNOWN and self._verdict and is_unanswered
+            is_unknown = before is TxnState.UNKNOWN and self._verdict and is_unanswered
             outcome = (
                 TransactionOutcome.UNKNOWN if is_unknown else TransactionOutcome.ABORTED
             )
-            return (_ADMIT_NOWHERE, DropUnsent(), Ended(outcome))
+            return (_ADMIT_NOWHERE, DropUnsent(), TxnEnded(outcome))
         return ()

@@ -32,6 +32,7 @@ from kafkaio._net.budget import ReceiveBudget
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.receive import LargeFrames
 from kafkaio._net.transport import Dial, DialOptions, Transport
+from kafkaio._public import public
 from kafkaio._runtime.clock import now, roll
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.own_thread import start_thread
@@ -73,6 +74,7 @@ _RENEWAL_PAUSE: Final = 1.0
 OnLost: TypeAlias = Callable[["Connection", BaseException | None], None]
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionStatistics:
     """The state of one connection.

@@ -12,6 +12,7 @@ from kafkaio._config.proxy import Proxy
 from kafkaio._dataclass import dataclass
 from kafkaio._net.receive import FrameReceiver, LargeFrames
 from kafkaio._net.tls import TlsLayer
+from kafkaio._public import public
 from kafkaio.errors import AuthenticationError, ProtocolError
 from kafkaio.protocol._message import Buffer
 
@@ -25,6 +26,7 @@ class ProxyRefused(OSError):
     """The proxy does not accept the client's user and password, or wants some."""
 
 
+@public("kafkaio")
 class FrameSink(Protocol):
     """Receives what arrives on a transport."""
 
@@ -35,6 +37,7 @@ class FrameSink(Protocol):
         """The stream has ended; called exactly once. None: the peer closed it."""
 
 
+@public("kafkaio")
 class Transport(Protocol):
     """A connected stream."""
 
@@ -62,6 +65,7 @@ class Transport(Protocol):
         """Bytes written that the operating system has not taken yet."""
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialOptions:
     """How to make one connection.
@@ -89,6 +93,7 @@ class DialOptions:
     proxy: Proxy | None = None
 
 
+@public("kafkaio")
 class Dial(Protocol):
     """Connects to a host; ``TcpDial``, or the in-memory network of tests."""
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeAlias, overloa
 from kafkaio._arguments import check_partition, check_topic, type_name
 from kafkaio._machines.accumulator import PlainRecord, Receipt
 from kafkaio._producer.delivery import Delivery, are_settled, settled
+from kafkaio._public import public
 from kafkaio._records._impl import Places, metadata_run
 from kafkaio._records.batch import BatchBuilder, Rows
 from kafkaio.errors import (
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@public("kafkaio")
 class DeliveriesFailed(ExceptionGroup[Exception]):
     """Some records of one ``send_many``, or some rows of one table, failed.
 
@@ -460,6 +462,7 @@ def _size_of(rows: Rows, row: int) -> int:
     return BatchBuilder.size_of(*rows.record(row)[1:])
 
 
+@public("kafkaio")
 class TableDelivery:
     """The delivery of the rows of one table; see `Producer.enqueue_table`.
 

@@ -18,8 +18,11 @@ from kafkaio._client.client import Client, cluster_of
 from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.retry import Attempts
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._machines.detached import DetachedEnd, end_of
-from kafkaio._machines.detached import DetachedTransaction as DetachedTransaction
+from kafkaio._machines.detached import (
+    DetachedEnd,
+    DetachedTransaction as DetachedTransaction,
+    end_of,
+)
 from kafkaio._machines.transaction import End, Protocol, TransactionOutcome
 from kafkaio._producer.repeating import (
     ASK_AGAIN,

@@ -29,7 +29,7 @@ from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.accumulator import (
     Accumulator,
-    AccumulatorStatistics,
+    BufferStatistics,
     Chooser,
     Limits,
     ProduceBatch,
@@ -42,13 +42,14 @@ from kafkaio._producer.bulk import TableArguments, TableDelivery
 from kafkaio._producer.delivery import Delivery, settled, waiting_at
 from kafkaio._producer.intake import TURN_BYTES, Intake
 from kafkaio._producer.lost import LostRecords
-from kafkaio._producer.ports import TransactionalConsumer
 from kafkaio._producer.sender import Sender
+from kafkaio._public import public
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
 from kafkaio._runtime.clock import now, roll, wall_clock
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle, State, weakly
+from kafkaio._transactional import TransactionalConsumer
 from kafkaio.errors import (
     ArgumentTypeError,
     ClosedError,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 _GRACE = 0.1
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerStatistics:
     """A snapshot of a producer.
@@ -93,9 +95,10 @@ class ProducerStatistics:
     waited_for_room: float
     room_timeouts: int
     buffer_memory: int
-    buffer: AccumulatorStatistics
+    buffer: BufferStatistics
 
 
+@public("kafkaio")
 class Producer(Closeable):
     """Writes records to Kafka.
 
@@ -507,7 +510,7 @@ class Producer(Closeable):
 
         Args:
             topic: name of the topic.
-            values: values as `send` takes them, or `kafkaio.types.NewRecord` objects.
+            values: values as `send` takes them, or `kafkaio.NewRecord` objects.
 
         Returns:
             Where each record was written, in the order of ``values``: a read-only
@@ -793,7 +796,7 @@ class Producer(Closeable):
             metric: its name, and the function that returns its value.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`, or its name or an
+            ArgumentTypeError: it is not a `kafkaio.Metric`, or its name or an
                 attribute is not text.
             ArgumentValueError: its name is empty or begins with ``org.apache.kafka.``,
                 or there is no such kind.
@@ -807,7 +810,7 @@ class Producer(Closeable):
             metric: one with the name and the attributes of the one registered.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`.
+            ArgumentTypeError: it is not a `kafkaio.Metric`.
         """
         self._cluster.telemetry.unregister(metric)
 

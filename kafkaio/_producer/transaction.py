@@ -16,10 +16,11 @@ from kafkaio._machines.transaction import TransactionOutcome as TransactionOutco
 from kafkaio._producer.bulk import TableArguments, TableDelivery
 from kafkaio._producer.delivery import Delivery
 from kafkaio._producer.intake import TURN_BYTES, Intake
-from kafkaio._producer.ports import GroupOffsets, TransactionalConsumer
 from kafkaio._producer.transaction_manager import Run, TransactionManager
+from kafkaio._public import public
 from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._runtime.lifecycle import Lifecycle
+from kafkaio._transactional import GroupOffsetsPort, TransactionalConsumer
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 _current: ContextVar[Transaction | None] = ContextVar("kafkaio_transaction")
 
 
+@public("kafkaio")
 class Transaction:
     """Records and offsets that become visible together, or not at all (KIP-98).
 
@@ -134,7 +136,7 @@ class Transaction:
             raise
         try:
             if self._consumer is not None:
-                run.consumer = self._consumer.join_transaction(
+                run.consumer = self._consumer._join_transaction(
                     self._on_revoke, self._on_lost
                 )
         except BaseException:
@@ -509,10 +511,10 @@ class Transaction:
         """
         self._check()
         if isinstance(consumer, GroupMetadata):
-            offsets: GroupOffsets | None = _offsets_of(consumer, what)
+            offsets: GroupOffsetsPort | None = _offsets_of(consumer, what)
         elif isinstance(consumer, TransactionalConsumer):
             try:
-                offsets = consumer.offsets_in_transaction(what)
+                offsets = consumer._offsets_in_transaction(what)
             except PartitionLost as error:
                 self._manager.doom(self._run, error, "a partition was lost")
                 raise
@@ -584,7 +586,7 @@ class _OffsetsWithoutMember:
         """Note nothing: no consumer has handed the records out."""
 
 
-def _offsets_of(metadata: GroupMetadata, what: object) -> GroupOffsets | None:
+def _offsets_of(metadata: GroupMetadata, what: object) -> GroupOffsetsPort | None:
     if not isinstance(what, Mapping):
         raise ArgumentTypeError(
             "offsets of a GroupMetadata must be a mapping of partitions to offsets, "

@@ -52,21 +52,20 @@ from kafkaio._machines.transaction import (
     DropUnsent,
     Effects,
     End,
-    Ended,
     Initialise,
     Probe,
     Protocol,
     Request,
-    Send,
+    SendRequest,
     Started,
-    State,
     TransactionMachine,
     TransactionOutcome,
+    TxnEnded,
+    TxnState,
 )
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._producer.backpressure import BufferSpace
 from kafkaio._producer.outcomes import forgotten, in_doubt
-from kafkaio._producer.ports import ConsumerInTransaction, GroupOffsets
 from kafkaio._producer.repeating import (
     ASK_AGAIN,
     END_TV2,
@@ -83,6 +82,7 @@ from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.supervisor import Child, start_detached
 from kafkaio._runtime.timer import Timer
+from kafkaio._transactional import GroupOffsetsPort, JoinedConsumerPort
 from kafkaio.errors import (
     ClosedError,
     CommitFailed,
@@ -99,8 +99,7 @@ from kafkaio.errors import (
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request as RequestMessage
-from kafkaio.protocol._message import Response
+from kafkaio.protocol._message import Request as RequestMessage, Response
 from kafkaio.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -163,14 +162,14 @@ _WRITTEN_LIMIT: Final = 0.1
 _NOT_COMMITTED: Final = "offsets were not committed"
 #: States in which an abort can be asked for.
 _ABORTABLE: Final = frozenset(
-    {State.OPEN, State.COMMITTING, State.DETACHING, State.DOOMED}
+    {TxnState.OPEN, TxnState.COMMITTING, TxnState.DETACHING, TxnState.DOOMED}
 )
 #: States in which the transaction may still turn out not to be committed.
-_DOOMABLE: Final = _ABORTABLE | {State.ABORTING}
+_DOOMABLE: Final = _ABORTABLE | {TxnState.ABORTING}
 #: States in which records that were not sent are dropped.
-_DROPPING: Final = frozenset({State.DOOMED, State.ABORTING})
+_DROPPING: Final = frozenset({TxnState.DOOMED, TxnState.ABORTING})
 #: States in which what an aborted transaction may still bring about is prevented.
-_SETTLING: Final = frozenset({State.BUMPING, State.SEALING})
+_SETTLING: Final = frozenset({TxnState.BUMPING, TxnState.SEALING})
 
 
 class Run:
@@ -217,7 +216,7 @@ class Run:
         self.outcome: TransactionOutcome | None = None
         self.cause: KafkaError | None = None
         self.reason: str = ""
-        self.consumer: ConsumerInTransaction | None = None
+        self.consumer: JoinedConsumerPort | None = None
         self.on_closed: Callable[[], None] = on_closed
         self.is_detached: bool = False
         self.ended: Broadcast = Broadcast()
@@ -230,7 +229,7 @@ class Run:
         # Commits of offsets under way, and those that were accepted.
         self.commits: int = 0
         self.is_commit_lost: bool = False
-        self.offsets: list[GroupOffsets] = []
+        self.offsets: list[GroupOffsetsPort] = []
 
 
 class TransactionManager:
@@ -324,7 +323,7 @@ class TransactionManager:
         machine = self._machine
         machine.initialise()
         await self._initialise(Initialise(None), within)
-        if machine.state is not State.READY:
+        if machine.state is not TxnState.READY:
             raise self._refusal or self._why_over()
         self._report_step("init", began)
 
@@ -367,7 +366,7 @@ class TransactionManager:
             within: seconds for the answer.
         """
         machine = self._machine
-        if machine.state is not State.READY or self._run is not None:
+        if machine.state is not TxnState.READY or self._run is not None:
             return False
         run = self._run = Run(_nothing)
         request = machine.recheck()
@@ -382,7 +381,7 @@ class TransactionManager:
             self._rechecked(request, answer)
         finally:
             self._done(run)
-        return machine.state is State.READY
+        return machine.state is TxnState.READY
 
     def _rechecked(self, request: End, answer: EndTxnResponse) -> None:
         code = answer.error_code
@@ -434,7 +433,7 @@ class TransactionManager:
             await self._turn()
         self._run = run
         try:
-            if self._is_closing or self._machine.state is not State.READY:
+            if self._is_closing or self._machine.state is not TxnState.READY:
                 await self._until_ready()
             protocol = self._protocol()
             if self._machine.needs_bump(protocol):
@@ -491,7 +490,7 @@ class TransactionManager:
     async def _until_ready(self) -> None:
         machine = self._machine
         deadline = inf
-        while machine.state is not State.READY or self._is_closing:
+        while machine.state is not TxnState.READY or self._is_closing:
             if self._is_closing:  # since the turn was given to it, or meanwhile
                 raise ClosedError("the producer was closed")
             self._check_over()
@@ -534,7 +533,7 @@ class TransactionManager:
     def is_committable(self, run: Run) -> bool:
         """Whether the run is open, and nothing has happened that dooms it."""
         return (
-            self._machine.state is State.OPEN
+            self._machine.state is TxnState.OPEN
             and run is self._run
             and run.outcome is None
         )
@@ -557,15 +556,15 @@ class TransactionManager:
             KafkaError: the producer is over: Fenced, for example.
         """
         if self._has_turn(run):
-            if self._machine.state is State.DOOMED:
+            if self._machine.state is TxnState.DOOMED:
                 self._abort(run, run.cause, run.reason)
-            elif self._machine.state is State.OPEN:
+            elif self._machine.state is TxnState.OPEN:
                 self._machine.commit()
                 self._look()
         try:
             await self._wait_done(run)
         except BaseException:
-            if self._has_turn(run) and self._machine.state is State.COMMITTING:
+            if self._has_turn(run) and self._machine.state is TxnState.COMMITTING:
                 await self.abort_behind(run, "cancelled")
             raise
         self._raise_outcome(run)
@@ -582,13 +581,13 @@ class TransactionManager:
         """
         machine = self._machine
         if self._has_turn(run):
-            if machine.state is State.DOOMED:
+            if machine.state is TxnState.DOOMED:
                 self._abort(run, run.cause, run.reason)
-            elif machine.state is State.OPEN:
+            elif machine.state is TxnState.OPEN:
                 machine.detach()
                 self._look()
         try:
-            while self._has_turn(run) and machine.state is State.DETACHING:
+            while self._has_turn(run) and machine.state is TxnState.DETACHING:
                 # Race: the step is made here and not where the last answer arrives.
                 # So a call that is cancelled never leaves a transaction open of which
                 # its caller knows nothing.
@@ -597,7 +596,7 @@ class TransactionManager:
                 await self._changed.wait()
             await self._wait_done(run)
         except BaseException:
-            if self._has_turn(run) and machine.state is State.DETACHING:
+            if self._has_turn(run) and machine.state is TxnState.DETACHING:
                 await self.abort_behind(run, "cancelled")
             raise
         self._check_over()
@@ -823,7 +822,7 @@ class TransactionManager:
     def _abort_if_ending(self) -> None:
         # Its owner has asked for the end already: nobody else would abort it.
         run = self._run
-        if run is not None and run.is_ending and self._machine.state is State.DOOMED:
+        if run is not None and run.is_ending and self._machine.state is TxnState.DOOMED:
             self._abort(run, run.cause, run.reason)
 
     def _look(self) -> None:
@@ -847,7 +846,7 @@ class TransactionManager:
         accumulator = self._accumulator
         for effect in effects:
             match effect:
-                case Send(request=request):
+                case SendRequest(request=request):
                     self._send(request)
                 case Adopt(identity=identity):
                     self._identity.obtained(identity)
@@ -858,7 +857,7 @@ class TransactionManager:
                     self._timer.set(deadline)
                 case DropUnsent():
                     self._drop_unsent()
-                case Ended(outcome=outcome):
+                case TxnEnded(outcome=outcome):
                     self._ended(outcome)
         self._changed.tell()
         if self._interrupt is not None and self._machine.state not in ADDING:
@@ -932,7 +931,7 @@ class TransactionManager:
         if run.cause is None and outcome is not TransactionOutcome.COMMITTED:
             run.cause = self._machine.cause
             run.reason = run.reason or _reason_of(run.cause)
-        if _is_in_doubt(run.cause) and self._machine.state is not State.FENCED:
+        if _is_in_doubt(run.cause) and self._machine.state is not TxnState.FENCED:
             # The abort was accepted, so no other producer has the id.
             run.reason = "timed out"
         consumer = run.consumer
@@ -951,7 +950,7 @@ class TransactionManager:
         else:
             self._start_rewind(run, consumer)
 
-    def _start_rewind(self, run: Run, consumer: ConsumerInTransaction) -> None:
+    def _start_rewind(self, run: Run, consumer: JoinedConsumerPort) -> None:
         async def rewind() -> None:
             try:
                 is_unknown = run.outcome is TransactionOutcome.UNKNOWN
@@ -1063,14 +1062,14 @@ class TransactionManager:
             await self._initialise(Initialise(None), within)
             return
         except KafkaError as error:
-            if machine.state is State.BUMPING:
+            if machine.state is TxnState.BUMPING:
                 self._fail(error)
-            if machine.state is not State.INITIALISING:
+            if machine.state is not TxnState.INITIALISING:
                 return
             machine.not_initialised()
             raise
         code = answer.error_code
-        if machine.state not in {State.INITIALISING, State.BUMPING}:
+        if machine.state not in {TxnState.INITIALISING, TxnState.BUMPING}:
             return  # the producer is over
         if code == FORGOTTEN and identity is not None:
             # Kafka gives a new id here; a coordinator that does not gives it to a
@@ -1097,7 +1096,7 @@ class TransactionManager:
             error.__cause__ = refused
         if code in FENCING:
             self._perform(machine.fence(error))
-        elif machine.state is State.INITIALISING and (
+        elif machine.state is TxnState.INITIALISING and (
             is_foreign(ApiKey.INIT_PRODUCER_ID, code)
             or reaction(ApiKey.INIT_PRODUCER_ID, code).step is Step.ABORT
         ):
@@ -1165,7 +1164,7 @@ class TransactionManager:
 
         message = addition.message
         connection = self._rpc.ready(ConnectionClass.SHARED)
-        if connection is None or self._machine.state is State.SEALING:
+        if connection is None or self._machine.state is TxnState.SEALING:
             leave_to_task(is_sent=False)
             return
         addition.sent += 1
@@ -1179,7 +1178,7 @@ class TransactionManager:
         machine, request, message = self._machine, addition.request, addition.message
         unanswered = Unanswered()
         unanswered.is_pending = is_sent
-        is_seal = machine.state is State.SEALING
+        is_seal = machine.state is TxnState.SEALING
         left = self._transaction_timeout - (self._now() - addition.began)
 
         def code(answer: ResponseT) -> int:
@@ -1243,12 +1242,12 @@ class TransactionManager:
         if found in FENCING:
             self._perform(machine.fence(error))
         elif refused.step is Step.FATAL or (
-            machine.state is State.SEALING and is_foreign(api, found)
+            machine.state is TxnState.SEALING and is_foreign(api, found)
         ):
             self._fail(error)
-        elif machine.state is State.SEALING and found == FORGOTTEN:
+        elif machine.state is TxnState.SEALING and found == FORGOTTEN:
             self._perform(machine.forgotten_in_seal(error))
-        elif machine.state is State.SEALING:
+        elif machine.state is TxnState.SEALING:
             self._perform(machine.not_sealed(_refused_partitions(answer)))
         else:
             # A forgotten producer needs another epoch, as after a lost request. An
@@ -1268,7 +1267,7 @@ class TransactionManager:
         That is the usual case, and costs no task. An EndTxn that has to be sent again
         is left to `_end`; so is one that ends no run.
         """
-        if self._machine.state is State.SEALING:
+        if self._machine.state is TxnState.SEALING:
             self._start(partial(self._end, request, is_sent=False), "EndTxn")
             return
         run, at = self._run, self._now()
@@ -1404,7 +1403,7 @@ class TransactionManager:
             )
         machine = self._machine
         effects = machine.end_answered(self._now(), identity, refused, found)
-        if refused is not None and machine.state is State.FAILED:
+        if refused is not None and machine.state is TxnState.FAILED:
             refused.args = (f"{refused}; {_REPLACE}",)
         self._perform(effects)
 
@@ -1458,7 +1457,7 @@ class TransactionManager:
 
     # ---- offsets ---------------------------------------------------------------------
 
-    async def commit_offsets(self, run: Run, offsets: GroupOffsets) -> None:
+    async def commit_offsets(self, run: Run, offsets: GroupOffsetsPort) -> None:
         """Commit the offsets of a group with the run.
 
         If the call is cancelled after the request was sent, the run is doomed.
@@ -1512,7 +1511,7 @@ class TransactionManager:
         self,
         run: Run,
         rpc: CoordinatorRpc,
-        offsets: GroupOffsets,
+        offsets: GroupOffsetsPort,
         unanswered: Unanswered,
     ) -> None:
         # In the order of the calls: in a transaction the last one counts.
@@ -1526,7 +1525,7 @@ class TransactionManager:
             await self._commit_offsets(run, rpc, offsets, unanswered)
 
     async def _check_fencing(
-        self, run: Run, rpc: CoordinatorRpc, offsets: GroupOffsets
+        self, run: Run, rpc: CoordinatorRpc, offsets: GroupOffsetsPort
     ) -> None:
         # Without a member there is nothing to check. But from here on the coordinator
         # counts as knowing the transaction: a call that is cancelled while it looks for
@@ -1616,7 +1615,7 @@ class TransactionManager:
         self,
         run: Run,
         rpc: CoordinatorRpc,
-        offsets: GroupOffsets,
+        offsets: GroupOffsetsPort,
         unanswered: Unanswered,
     ) -> None:
         machine = self._machine
@@ -1661,7 +1660,7 @@ class TransactionManager:
     def _may_pass(
         self,
         rpc: CoordinatorRpc,
-        offsets: GroupOffsets,
+        offsets: GroupOffsetsPort,
         code: int,
         place: GroupMetadata,
     ) -> KafkaError:
@@ -1683,7 +1682,7 @@ class TransactionManager:
     def _check_topics(
         self,
         answer: TxnOffsetCommitResponse,
-        offsets: GroupOffsets,
+        offsets: GroupOffsetsPort,
         doubt: Doubt,
     ) -> None:
         """Raise if the group's coordinator does not know a topic, and will not soon.

@@ -25,7 +25,7 @@ cdef enum:
 
 @cython.final
 cdef class Places:
-    """Where the rows of a table went: see `kafkaio._records._append.Places`."""
+    """Where the rows of a table went; see ``kafkaio._records._append.Places``."""
 
     cdef readonly list receipts
     cdef readonly bytearray slots

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Protocol, TypeVar
 
+from kafkaio._public import public
 from kafkaio._records._columns import Rows
 from kafkaio._records._layout import HEADER_OVERHEAD, ONE_RECORD
 from kafkaio._records._murmur2 import key_partition
@@ -44,6 +45,7 @@ class _TopicBatches:
         self.sticky_taken = 0
 
 
+@public("kafkaio")
 class Places:
     """Where rows of a table went: the receipt of each, and its index there.
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from itertools import accumulate
 from typing import Any, Self
 
+from kafkaio._public import public
 from kafkaio._records._cursor import RecordCursor
 from kafkaio._records._layout import (
     HEADER_OVERHEAD,
@@ -388,6 +389,7 @@ class _Destinations:
         return topic, partition if partition >= 0 else None
 
 
+@public("kafkaio.arrow")
 class Rows:
     """Rows of columns that are to become records.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Protocol, TypeAlias
 
+from kafkaio._public import public
 from kafkaio._records._layout import at_once, twin_of
 from kafkaio.errors import UsageError
 from kafkaio.types import RecordMetadata
@@ -154,6 +155,7 @@ class Receipt:
                 waiter.set_result(None)
 
 
+@public("kafkaio")
 class Delivery:
     """The delivery of one record, returned when the producer has accepted the record.
 

@@ -19,8 +19,6 @@ from kafkaio._records._layout import (
     ONE_RECORD,
     TRANSACTIONAL,
     Origin,
-)
-from kafkaio._records._layout import (
     PlainRecord as PlainRecord,
 )
 from kafkaio._records.compression import BytesLike, Compression, Compressor

@@ -17,11 +17,13 @@ from functools import reduce, wraps
 from typing import NamedTuple, ParamSpec, Protocol
 
 from kafkaio._dataclass import dataclass
+from kafkaio._public import public
 from kafkaio.types import Headers, OffsetAndMetadata, TopicPartition
 
 P = ParamSpec("P")
 
 
+@public("kafkaio")
 class Observed(Protocol):
     """A client, producer, consumer or admin, as an observer sees it."""
 
@@ -34,6 +36,7 @@ class Observed(Protocol):
         """
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgedBatch:
     """A batch that a broker has acknowledged.
@@ -61,6 +64,7 @@ class AcknowledgedBatch:
     attempts: int
 
 
+@public("kafkaio")
 class FetchedPart(NamedTuple):
     """What the answer to a fetch has of one partition.
 
@@ -75,6 +79,7 @@ class FetchedPart(NamedTuple):
     size: int
 
 
+@public("kafkaio")
 class Observer:
     """Receives events; every method does nothing unless it is overridden.
 

@@ -36,6 +36,7 @@ from kafkaio._config.login_properties import AssertionFacts, TokenRequest
 from kafkaio._config.msk import MskFacts
 from kafkaio._config.shown import shown_file, shown_path
 from kafkaio._machines.backoff import Backoff
+from kafkaio._public import public
 from kafkaio._runtime.clock import roll, wall_ms
 from kafkaio._runtime.own_thread import start_thread
 from kafkaio.errors import ConfigurationError
@@ -64,6 +65,7 @@ _MSK_MODULE: Final = "aws_msk_iam_sasl_signer"
 Assertion = str | os.PathLike[str] | Callable[[], Awaitable[str]]
 
 
+@public("kafkaio.security")
 class ClientCredentials:
     """Gets tokens by the client's id and secret (RFC 6749, 4.4; KIP-768).
 
@@ -131,6 +133,7 @@ class ClientCredentials:
         return _Form(fields, (self._client_secret, basic), basic=basic)
 
 
+@public("kafkaio.security")
 class JwtBearer:
     """Exchanges a signed JWT for tokens (RFC 7523, 2.1; KIP-1139).
 
@@ -180,6 +183,7 @@ class JwtBearer:
         return _Form(fields, (signed,))
 
 
+@public("kafkaio.security")
 class ClientAssertion:
     """Gets tokens by the client's id and a signed JWT (RFC 7523, 2.2; KIP-1258).
 
@@ -237,6 +241,7 @@ class ClientAssertion:
         return _Form(fields, (signed,))
 
 
+@public("kafkaio.security")
 class SignedAssertion:
     """Signs a JWT by a private key, as the ``assertion`` of the two classes above.
 
@@ -344,6 +349,7 @@ class SignedAssertion:
         return parts
 
 
+@public("kafkaio.security")
 class FileToken:
     """Takes the JWT in a file as the token; reads the file for each token.
 
@@ -375,6 +381,7 @@ class FileToken:
         return Token(value=value, expires=end, principal=_principal(claims))
 
 
+@public("kafkaio.security")
 class UnsecuredToken:
     """Makes tokens that nobody signed (KIP-255), **for tests only**.
 
@@ -410,6 +417,7 @@ class UnsecuredToken:
         return Token(value=value, expires=end, principal=self._principal)
 
 
+@public("kafkaio.security")
 class MskToken:
     """Makes tokens of AWS MSK by IAM, with the credentials that boto finds.
 

@@ -54,12 +54,16 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.spark._digest import RowDigest
-from kafkaio.spark._judgement import AttemptFailed as AttemptFailed
-from kafkaio.spark._judgement import ReplayMismatch as ReplayMismatch
+from kafkaio.spark._judgement import (
+    AttemptFailed as AttemptFailed,
+    ReplayMismatch as ReplayMismatch,
+)
 from kafkaio.spark._kept import KeptProducers, sharing
 from kafkaio.spark._marker_groups import GroupMarkers
-from kafkaio.spark._marker_names import TaskName as TaskName
-from kafkaio.spark._marker_names import transactional_id as transactional_id
+from kafkaio.spark._marker_names import (
+    TaskName as TaskName,
+    transactional_id as transactional_id,
+)
 from kafkaio.spark._marker_state import (
     AppState,
     Decision,

@@ -20,6 +20,7 @@ from uuid import UUID
 
 from kafkaio._net.memory import MemoryNetwork
 from kafkaio._net.transport import DialOptions, FrameSink, Transport
+from kafkaio._public import public
 from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.protocol._api_keys import ApiKey
@@ -41,7 +42,7 @@ from kafkaio.testing._broker.properties import (
 )
 from kafkaio.testing._broker.store import DiskStore, MemoryStore
 from kafkaio.testing._broker.telemetry import Telemetry
-from kafkaio.testing._handlers import handlers_of
+from kafkaio.testing._handlers import apis_of
 from kafkaio.testing._security.config import SecurityConfig
 from kafkaio.testing._security.files import Certificates, TlsFiles
 from kafkaio.testing._security.security import Security
@@ -72,6 +73,7 @@ _FIRST_THAT_CHECKS: Final = "4.1"
 _WITH_ELIGIBLE_REPLICAS: Final = frozenset({"4.3"})
 
 
+@public("kafkaio.testing")
 class Broker:
     """A Kafka cluster in the running event loop. Any Kafka client can connect to it.
 
@@ -228,16 +230,16 @@ class Broker:
         self._add_nodes(list(self._new_nodes(given, Address(host, port))), racks)
 
     def _add_nodes(self, nodes: Sequence[Node], racks: Sequence[str]) -> None:
-        handlers = handlers_of(self.release)
+        apis = apis_of(self.release)
         if not self._has_telemetry:
-            handlers.pop(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, None)
-            handlers.pop(ApiKey.PUSH_TELEMETRY, None)
+            apis.pop(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, None)
+            apis.pop(ApiKey.PUSH_TELEMETRY, None)
         self.faults: Faults = Faults(
-            lambda api: api in handlers and handlers[api].can_refuse, self.nodes.keys()
+            lambda api: api in apis and apis[api].can_refuse, self.nodes.keys()
         )
         for index, node in enumerate(nodes):
             node.faults = self.faults
-            node.handlers = handlers
+            node.apis = apis
             node.rack = racks[index] if index < len(racks) else None
             self.nodes[node.node_id] = node
 

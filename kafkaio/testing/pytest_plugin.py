@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from kafkaio.testing._embedded import Broker
     from kafkaio.testing.kafka import Kafka
 
+__all__ = ["TopicFactory"]
+
 VERSION_VARIABLE: Final = "KAFKAIO_KAFKA_VERSION"
 _CLUSTER_BROKERS: Final = 3
 _LONGEST_STEM: Final = 80

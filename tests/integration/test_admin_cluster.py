@@ -351,11 +351,11 @@ async def test_controllers_alone(guarded: Kafka, admin: Admin) -> None:
             await direct.unregister_broker(99)
         with pytest.raises(UnsupportedVersion, match="needs brokers"):
             await direct.list_topics()
-    with pytest.raises(BrokerError, match="is a broker, no controller") as told:
+    with pytest.raises(BrokerError, match="is a broker, not a controller") as told:
         async with Admin(bootstrap_controllers=guarded.bootstrap_servers):
             pytest.fail("it started")
     assert told.value.code == E.MISMATCHED_ENDPOINT_TYPE
-    with pytest.raises(UnsupportedVersion, match="is a controller, no broker"):
+    with pytest.raises(UnsupportedVersion, match="is a controller, not a broker"):
         async with Admin(where):
             pytest.fail("it started")
     with pytest.raises(ConfigurationError, match="needs brokers"):

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import kafkaio
-from kafkaio._cli.moves import clear_throttle
-from kafkaio._cli.reassignment_files import BROKER_THROTTLES, TOPIC_THROTTLES
+from kafkaio._cli.reassignment.files import BROKER_THROTTLES, TOPIC_THROTTLES
+from kafkaio._cli.reassignment.moves import clear_throttle
 from kafkaio.admin import ConfigResource, ConfigResourceType
 from kafkaio.errors import Fenced
 from kafkaio.protocol.messages.api_versions import ApiVersionsRequest

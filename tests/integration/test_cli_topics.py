@@ -9,9 +9,9 @@ import click
 import pytest
 
 import kafkaio
-from kafkaio._cli.completion import complete_groups, complete_topics
-from kafkaio._cli.given import Given
 from kafkaio._cli.root import root
+from kafkaio._cli.shell.completion import complete_groups, complete_topics
+from kafkaio._cli.shell.given import Given
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.support.cli import Result, run_beside, terminal

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from kafkaio.testing.kafka._kdc import Kdc
 
 from kafkaio import AuthenticationError, Client, Consumer, Producer
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._guard import Guard
-from kafkaio.testing.kafka._kdc import Kdc
 from kafkaio.testing.kafka._nodes import free_ports
 from kafkaio.testing.kafka._releases import KafkaNotStarted
 from tests.integration.groups import until

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from kafkaio.admin import Admin, GroupState, NewTopic
-from kafkaio.testing.kafka import Kafka, KafkaNotStarted
-from kafkaio.testing.kafka import real_kafka as choose
+from kafkaio.testing.kafka import Kafka, KafkaNotStarted, real_kafka as choose
 from kafkaio.testing.kafka._cluster import Cluster
 from kafkaio.testing.kafka._nodes import Node
 from kafkaio.testing.kafka._source import parse_bootstrap

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from kafkaio.testing.kafka._zookeeper import ZooKeeper
 from kazoo import client as kazoo
 
 from kafkaio import (
@@ -20,7 +21,6 @@ from kafkaio import (
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._launcher import Launcher
 from kafkaio.testing.kafka._releases import find_release
-from kafkaio.testing.kafka._zookeeper import ZooKeeper
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.integration.groups import member, reading, until
 

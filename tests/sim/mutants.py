@@ -116,7 +116,7 @@ MUTANTS: Final = (
     _machine(
         name="a doomed transaction is committed",
         function="_end",
-        old="is_commit = self.state is State.COMMITTING",
+        old="is_commit = self.state is TxnState.COMMITTING",
         new="is_commit = True",
     ),
     _machine(
@@ -152,7 +152,7 @@ MUTANTS: Final = (
     _machine(
         name="a failed record does not doom the transaction",
         function="doom",
-        old="self._go(Event.DOOM)",
+        old="self._go(TxnEvent.DOOM)",
         new="return ()",
     ),
     _manager(

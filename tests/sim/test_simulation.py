@@ -13,7 +13,7 @@ import pytest
 
 from kafkaio._machines.accumulator.landing import Landing
 from kafkaio._machines.accumulator.queue import ProduceBatch
-from kafkaio._machines.positions import FetchPoint, Positions, Stage
+from kafkaio._machines.positions import FetchPoint, Positions, PositionStage
 from tests.fakes.planted import a_commit_after_giving_up
 from tests.sim import Scenario, simulate
 
@@ -61,7 +61,11 @@ def a_position_moved_by_a_stale_reply(patch: pytest.MonkeyPatch) -> None:
 
     def accepts(self: Positions, point: FetchPoint) -> bool:
         entry = self._partitions.get(point.tp)
-        if entry is None or entry.stage is not Stage.FETCHING or entry.is_revoking:
+        if (
+            entry is None
+            or entry.stage is not PositionStage.FETCHING
+            or entry.is_revoking
+        ):
             return False
         if entry.fetch_offset != point.offset:
             entry.position = entry.fetch_offset = point.offset

@@ -19,10 +19,6 @@ import anyio
 import anyio.to_thread
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
-
-from kafkaio.testing.kafka._jars import cache_directory
-from kafkaio.testing.kafka._java import Java, find_java
-from kafkaio.testing.kafka._releases import KafkaNotStarted, Release
 from kafkaio.testing.kafka._tools import (
     Output,
     end_program,
@@ -31,6 +27,10 @@ from kafkaio.testing.kafka._tools import (
     start_program,
     tool_jars,
 )
+
+from kafkaio.testing.kafka._jars import cache_directory
+from kafkaio.testing.kafka._java import Java, find_java
+from kafkaio.testing.kafka._releases import KafkaNotStarted, Release
 from tests.support.patience import HANGS
 
 _LONGEST_LINE: Final = 16 * 1024 * 1024

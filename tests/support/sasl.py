@@ -19,8 +19,13 @@ from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from kafkaio.protocol.messages.sasl_handshake import SaslHandshakeResponse
-from tests.fakes.broker import DEFAULT, DISCONNECT, FakeCluster, FakeNode
-from tests.fakes.broker import Outcome as Answer
+from tests.fakes.broker import (
+    DEFAULT,
+    DISCONNECT,
+    FakeCluster,
+    FakeNode,
+    Outcome as Answer,
+)
 
 __all__ = ["Peer", "Rounds", "ScriptedLogin"]
 

@@ -11,10 +11,9 @@ request for all that wait, until its own commit has ended. Then, or when it is
 cancelled, the next call becomes the sender. What a cancelled sender had in flight is
 sent again by the next one, except for offsets that only the cancelled call wanted.
 
-Fencing. Each call remembers the numbers of the assignments that its offsets belong to.
-They are compared with the assignments in force immediately before each request that
-carries them: a call whose assignment has ended fails with PartitionLost, and nothing of
-it is sent.
+Fencing. Each call has the `Fence` of the assignments that its offsets belong to. It is
+compared immediately before each request that carries them: a call whose assignment has
+ended fails with PartitionLost, and nothing of it is sent.
 
 Identity. A refusal of the member id or the generation does not always end a commit. It
 is retried, as long as the assignments are in force,
@@ -25,8 +24,8 @@ is retried, as long as the assignments are in force,
 - if the generation was never completed, because the coordinator moved between JoinGroup
   and SyncGroup: the member then returns to the generation before.
 
-A transaction commits by requests of its own, which are fenced in the same way: `check`
-before each of them, and `refused` after a refusal.
+A transaction commits by requests of its own, which are fenced in the same way: by a
+`Fence` before each of them, and by `refused` after a refusal.
 
 Fetches are independent of commits, and of each other. They wait until no open
 transaction can change what they return.
@@ -52,6 +51,7 @@ from kafkaio._consumer.commits.messages import (
     commit_request,
 )
 from kafkaio._machines.commits import Answer, CommitQueue, Merge
+from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.patience import ASKED_FOR, UNKNOWN_TOPIC, Doubt
 from kafkaio._machines.reactions import Step, reaction
@@ -61,7 +61,6 @@ from kafkaio._runtime.observer import Observer
 from kafkaio.errors import (
     CommitFailed,
     KafkaError,
-    PartitionLost,
     RebalanceInProgress,
 )
 from kafkaio.protocol._api_keys import ApiKey
@@ -71,7 +70,6 @@ from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-_Numbers = Mapping[TopicPartition, int]
 #: The error that a caller gets for a refusal: its type and text, with the coordinator's
 #: error as its cause; None for the coordinator's error itself.
 _ErrorText: TypeAlias = tuple[type[KafkaError], str] | None
@@ -114,9 +112,12 @@ class CommitMember(Protocol):
         """Whether a group decides what may be committed."""
         ...
 
-    @property
-    def committable(self) -> Mapping[TopicPartition, int]:
-        """What may be committed now, with numbers that no later assignment has."""
+    def fence(self, partitions: Collection[TopicPartition]) -> Fence | None:
+        """Return the fence of a commit of these partitions; None checks none.
+
+        Raises:
+            PartitionLost: a partition is not assigned to this member (any more).
+        """
         ...
 
     @property
@@ -157,17 +158,15 @@ class _Call:
         "attempts",
         "doubt",
         "error",
+        "fence",
         "has_ended",
-        "numbers",
         "refused",
         "taken",
         "woken",
     )
 
-    def __init__(
-        self, numbers: _Numbers | None, attempts: Attempts, doubt: float
-    ) -> None:
-        self.numbers = numbers
+    def __init__(self, fence: Fence | None, attempts: Attempts, doubt: float) -> None:
+        self.fence = fence
         self.attempts = attempts
         self.doubt = Doubt(doubt)
         self.woken = asyncio.Event()
@@ -217,8 +216,8 @@ class KafkaOffsets:
             on_refused=self._fetch_refused,
         )
         self._queue = CommitQueue(_LIMIT)
-        # Invariant: the calls in the queue, and those that have ended and whose tasks
-        # have not noticed yet.
+        # Invariant: the calls in the queue, in its order, and those that have ended and
+        # whose tasks have not noticed yet.
         self._calls: dict[int, _Call] = {}
         # Invariant: None only if no call waits.
         self._sender: _Call | None = None
@@ -232,7 +231,7 @@ class KafkaOffsets:
     async def commit(
         self,
         offsets: _Offsets,
-        numbers: _Numbers | None,
+        fence: Fence | None,
         attempts: Attempts,
         doubt: float = ASKED_FOR,
         on_taken: Callable[[Collection[TopicPartition]], None] | None = None,
@@ -241,26 +240,25 @@ class KafkaOffsets:
 
         Args:
             offsets: what to commit: something.
-            numbers: the numbers of the assignments that the offsets belong to; None
-                checks none.
+            fence: the assignments that the offsets belong to; None checks none.
             attempts: the time that the call has.
             doubt: seconds for partitions whose topic the coordinator does not know.
             on_taken: called before the call ends, however it ends, with the partitions
                 that are committed.
         """
-        call = _Call(numbers, attempts, doubt)
+        call = _Call(fence, attempts, doubt)
         number = self._queue.add(offsets)
         self._calls[number] = call
         try:
             may_send = await self._wait_turn(call)
-            while may_send and not call.has_ended and self._is_due_in_time(attempts):
-                await self._requests.wait()
+            while may_send and not call.has_ended and await self._is_due(attempts):
                 await self._send(call)
                 may_send = now() < attempts.deadline
             if not call.has_ended:
                 call.error = self._expired(call, offsets)
         finally:
-            self._queue.withdraw(number)
+            if not call.has_ended:
+                self._queue.withdraw(number)
             del self._calls[number]
             self._pass_on(call)
             if on_taken is not None and call.taken:
@@ -277,9 +275,15 @@ class KafkaOffsets:
             await call.woken.wait()
         return self._sender is call and now() < call.attempts.deadline
 
-    def _is_due_in_time(self, attempts: Attempts) -> bool:
+    async def _is_due(self, attempts: Attempts) -> bool:
+        # Wait for the back-off after a failure. False if that ends after the deadline.
         due = self._requests.due
-        return due < attempts.deadline or due <= now()
+        if due == 0.0:
+            return True
+        if due >= attempts.deadline and due > now():
+            return False
+        await self._requests.wait()
+        return True
 
     def _expired(self, call: _Call, offsets: _Offsets) -> KafkaError:
         done = {*call.taken, *call.refused}
@@ -298,11 +302,14 @@ class KafkaOffsets:
     def _pass_on(self, call: _Call) -> None:
         if self._sender is not call:
             return
-        self._sender = next((self._calls[n] for n in self._queue.calls), None)
-        if self._sender is None:
-            self._requests.succeeded()
-        else:
-            self._sender.woken.set()
+        for other in self._calls.values():
+            if not other.has_ended:
+                self._sender = other
+                other.woken.set()
+                return
+        # The next call begins without the back-off of this one.
+        self._sender = None
+        self._requests.succeeded()
 
     # ---- a request -------------------------------------------------------------------
 
@@ -352,27 +359,14 @@ class KafkaOffsets:
         Returns:
             Whether the sender is one of them.
         """
-        if self.member is None:
-            return False
-        committable = self.member.committable
-        for number in list(self._queue.calls):
-            call = self._calls[number]
-            if (lost := _lost(call.numbers, committable)) is not None:
+        for number, call in self._calls.items():
+            if call.fence is None or call.has_ended:
+                continue
+            if (lost := call.fence.lost()) is not None:
                 self._queue.withdraw(number)
                 call.error = lost
                 call.end()
         return sender.has_ended
-
-    def check(self, numbers: _Numbers | None) -> None:
-        """Check that the assignments with those numbers are still in force.
-
-        Raises:
-            PartitionLost: one is not.
-        """
-        if self.member is None:
-            return
-        if (lost := _lost(numbers, self.member.committable)) is not None:
-            raise lost
 
     def refused(self, code: int, identity: GroupMetadata) -> bool:
         """Whether a transaction commits again after a refusal; see the module's text.
@@ -579,14 +573,6 @@ class KafkaOffsets:
             return False
         self.member.commit_refused(code, identity)
         return True
-
-
-def _lost(numbers: _Numbers | None, committable: _Numbers) -> PartitionLost | None:
-    gone = sorted(tp for tp, n in (numbers or {}).items() if n != committable.get(tp))
-    if not gone:
-        return None
-    names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in gone)
-    return PartitionLost(f"not assigned to this consumer (any more): {names}")
 
 
 def _names(partitions: Iterable[TopicPartition]) -> str:

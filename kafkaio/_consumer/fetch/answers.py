@@ -12,13 +12,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from kafkaio._client.ports import ViewPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.batch import Frame
-from kafkaio._consumer.fetch.targets import FetchTargets, Records
+from kafkaio._consumer.fetch.targets import FetchTargets, RecordsPort
 from kafkaio._consumer.reading.buffers import Failure, Fetched
 from kafkaio._dataclass import dataclass
 from kafkaio._fetching.parts import (
-    LeaderHints,
     batches_of,
     bytes_needed,
     found_leader,
@@ -57,7 +57,7 @@ class LogEnds:
     last_stable: int
 
 
-class Sent(NamedTuple):
+class SentFetch(NamedTuple):
     """A fetch that was sent.
 
     Attributes:
@@ -87,9 +87,9 @@ class FetchAnswers:
 
     def __init__(
         self,
-        cluster: LeaderHints,
+        cluster: ViewPort,
         config: ConsumerConfig,
-        records: Records,
+        records: RecordsPort,
         targets: FetchTargets,
         on_moved: Callable[[], None],
         observer: Observer,
@@ -129,7 +129,7 @@ class FetchAnswers:
         points: Mapping[TopicPartition, FetchPoint],
         found: Mapping[TopicPartition, PartitionData],
         response: FetchResponse,
-        sent: Sent,
+        sent: SentFetch,
     ) -> None:
         """Judge an answer, and give the event loop its turns in between.
 
@@ -160,7 +160,7 @@ class FetchAnswers:
         points: Mapping[TopicPartition, FetchPoint],
         found: Mapping[TopicPartition, PartitionData],
         response: FetchResponse,
-        sent: Sent,
+        sent: SentFetch,
     ) -> None:
         """Judge a small answer, as `judge` does, without a turn of the loop."""
         frame, parts = _frame_of(found), self._parts()

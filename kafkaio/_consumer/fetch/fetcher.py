@@ -11,48 +11,23 @@ it is empty again; so a fetch that leaves one out asks for a shorter wait, which
 while the user does not read. What becomes fetchable while a fetch waits is fetched
 beside it, see `side_fetch`.
 
-Nothing here knows of consumers or groups: fetching needs a cluster and `Records`.
+Nothing here knows of consumers or groups: fetching needs a cluster and `RecordsPort`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
 
+from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.fetch import node, targets
 from kafkaio._consumer.fetch.answers import FetchAnswers, LogEnds
 from kafkaio._consumer.fetch.node import BrokerFetcher
-from kafkaio._consumer.fetch.targets import FetchTargets
-from kafkaio._fetching.parts import LeaderHints
-from kafkaio._machines.positions import Stage
+from kafkaio._consumer.fetch.targets import FetchTargets, RecordsPort
+from kafkaio._machines.positions import PositionStage
 from kafkaio._net.connection_class import ConnectionClass
-from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio.types import TopicPartition
-
-
-class Cluster(node.Cluster, LeaderHints, Protocol):
-    """What fetching needs of the cluster."""
-
-    @property
-    def observer(self) -> Observer:
-        """Hears what happens."""
-        ...
-
-
-class Records(targets.Records, Protocol):
-    """What fetching needs of the reader beside `targets.Records`.
-
-    Attributes:
-        on_room: called when there is room to fetch more.
-    """
-
-    on_room: Callable[[], None]
-
-    def set_aside(self) -> None:
-        """Bring the positions up to date with what is being handed out."""
 
 
 class Fetcher:
@@ -71,9 +46,9 @@ class Fetcher:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
-        records: Records,
+        records: RecordsPort,
         start_soon: Callable[[Child, str], None],
     ) -> None:
         self.connection_class: ConnectionClass = ConnectionClass.FETCH.of(self)
@@ -144,7 +119,7 @@ class Fetcher:
         records, view = self._records, self._cluster.view
         for tp in records.positions:
             partition, entry = view.partition(tp), records.positions[tp]
-            if partition is None or entry.stage is not Stage.FETCHING:
+            if partition is None or entry.stage is not PositionStage.FETCHING:
                 continue
             if partition.leader_epoch <= entry.leader_epoch:
                 continue

@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection
-from typing import Final, Protocol
+from typing import Final
 
-from kafkaio._client.retry import Attempts, RetryPolicy
+from kafkaio._client.ports import ClusterPort
+from kafkaio._client.retry import Attempts
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.fetch.answers import FetchAnswers, Sent
-from kafkaio._consumer.fetch.side_fetch import Connections, SideFetch
+from kafkaio._consumer.fetch.answers import FetchAnswers, SentFetch
+from kafkaio._consumer.fetch.side_fetch import SideFetch
 from kafkaio._consumer.fetch.targets import FetchTargets
-from kafkaio._fetching.brokers import KnownCluster
 from kafkaio._fetching.messages import (
     FetchLimits,
     answers,
@@ -48,15 +48,6 @@ from kafkaio.types import TopicPartition
 _SHORT_WAIT_MS: Final = 20
 
 
-class Cluster(KnownCluster, Connections, Protocol):
-    """What a broker's loop needs of the cluster."""
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """How long to wait between attempts."""
-        ...
-
-
 class BrokerFetcher:
     """Fetches from one broker until the broker is not part of the cluster any more.
 
@@ -83,7 +74,7 @@ class BrokerFetcher:
     def __init__(  # noqa: PLR0913
         self,
         node_id: int,
-        cluster: Cluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
         targets: FetchTargets,
         answers: FetchAnswers,
@@ -136,12 +127,12 @@ class BrokerFetcher:
                 if not targets.room():  # cheaper to ask than which partitions
                     await self._wakeup.wait(None)
                     continue
-                looked_at = now()
+                began_at = now()
                 wanted, is_short = targets.from_broker(self.node_id)
                 if not wanted:
                     if self.node_id not in self._cluster.view.brokers:
                         return
-                    await self._wakeup.wait(targets.next_retry(looked_at))
+                    await self._wakeup.wait(targets.next_retry(began_at))
                     continue
                 try:
                     await self._fetch(wanted, is_short=is_short)
@@ -307,7 +298,7 @@ class _Arrival:
         self.ended: asyncio.Future[FetchResponse] = _new_future()
         #: Whether the answer has come and is still to be judged, by the fetch loop.
         self.is_left: bool = False
-        self.sent: Sent = Sent(node.node_id, node.asked_at)
+        self.sent: SentFetch = SentFetch(node.node_id, node.asked_at)
         self._node = node
 
     def done(self) -> bool:

@@ -24,9 +24,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from kafkaio._client import offsets
 from kafkaio._client.fanout import Results
 from kafkaio._client.offsets import OffsetLookup
+from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.fetch.resets import NewcomerLookup
 from kafkaio._fetching.epochs import EpochEnd, EpochLookup
@@ -35,13 +35,12 @@ from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import (
     Overdue,
     Positions,
+    PositionStage,
+    PositionToken,
     Reset,
-    Stage,
-    Token,
     Unvalidated,
 )
 from kafkaio._runtime.clock import now, roll
-from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import AuthorizationError, KafkaError, KafkaTimeout, MembershipError
@@ -60,23 +59,7 @@ _WHAT: Final = "look-up of positions"
 _COORDINATOR: Final = -1
 
 
-class Cluster(offsets.Cluster, Protocol):
-    """What the positioner needs of the cluster."""
-
-    @property
-    def observer(self) -> Observer:
-        """Hears what happens."""
-        ...
-
-    def request_refresh(self, *topics: str) -> None:
-        """Ask for fresh metadata."""
-
-    def learned_epoch(self, tp: TopicPartition, epoch: int) -> bool:
-        """Note a leader epoch; a newer one asks for metadata."""
-        ...
-
-
-class Reader(Protocol):
+class PositionedReaderPort(Protocol):
     """What the positioner needs of the reader.
 
     Attributes:
@@ -113,9 +96,9 @@ class Positioner:
 
     def __init__(  # noqa: PLR0913
         self,
-        cluster: Cluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
-        reader: Reader,
+        reader: PositionedReaderPort,
         lookup: OffsetLookup,
         committed: FetchCommitted | None,
         newcomers: NewcomerLookup,
@@ -149,8 +132,8 @@ class Positioner:
         """Look positions up until cancelled."""
         positions = self._reader.positions
         while True:
-            looked_at = now()  # what becomes due from here on is not missed
-            if unpositioned := positions.unpositioned(looked_at):
+            began_at = now()  # what becomes due from here on is not missed
+            if unpositioned := positions.unpositioned(began_at):
                 load = partial(self._load_committed, unpositioned)
                 self._ask("committed", _COORDINATOR, load)
             for leader, wanted in self._by_leader(positions.resetting(now())).items():
@@ -158,7 +141,7 @@ class Positioner:
             for leader, unvalidated in self._by_leader(self._unvalidated()).items():
                 self._ask("validate", leader, partial(self._validate, unvalidated))
             self._report_overdue()
-            due = positions.next_retry(looked_at), self._overdue.next_look
+            due = positions.next_retry(began_at), self._overdue.next_report
             await self._wakeup.wait(
                 min((time for time in due if time is not None), default=None)
             )
@@ -182,7 +165,7 @@ class Positioner:
 
     def _report_overdue(self) -> None:
         waiting = self._reader.positions.waiting()
-        late = self._overdue.look(waiting, now())
+        late = self._overdue.update(waiting, now())
         self._failures = {tp: e for tp, e in self._failures.items() if tp in waiting}
         if late:
             self._report(late)
@@ -226,7 +209,7 @@ class Positioner:
         failure = self._failures.get(tp)
         why = "" if failure is None else f": {failure}"
         entry = self._reader.positions.get(tp)
-        if entry is not None and entry.stage is Stage.UNPOSITIONED:
+        if entry is not None and entry.stage is PositionStage.UNPOSITIONED:
             return f"its committed offset is not known yet{why}"
         view = self._cluster.view.partition(tp)
         if view is None:
@@ -269,7 +252,9 @@ class Positioner:
             self._cluster.request_refresh(*sorted(leaderless))
         return by_leader
 
-    async def _load_committed(self, tokens: Mapping[TopicPartition, Token]) -> None:
+    async def _load_committed(
+        self, tokens: Mapping[TopicPartition, PositionToken]
+    ) -> None:
         assert self._committed is not None  # else nothing waits for a commit
         try:
             offsets = await self._committed(list(tokens), self._timeout)
@@ -279,7 +264,7 @@ class Positioner:
         self._fail(offsets.failed)
         failures = {**offsets.failed, **offsets.again}
         self._retry({(tp, tokens[tp]): e for tp, e in failures.items() if tp in tokens})
-        missing: dict[TopicPartition, Token] = {}
+        missing: dict[TopicPartition, PositionToken] = {}
         for tp, token in tokens.items():
             found = offsets.found.get(tp)
             if found is not None:
@@ -303,7 +288,9 @@ class Positioner:
                 error.add_note(f"loading the committed offset of {tp}")
                 self._reader.fail(error)
 
-    async def _on_uncommitted(self, missing: Mapping[TopicPartition, Token]) -> None:
+    async def _on_uncommitted(
+        self, missing: Mapping[TopicPartition, PositionToken]
+    ) -> None:
         reader = self._reader
         why = KafkaError("the metadata does not have its topic yet")
         try:
@@ -319,7 +306,7 @@ class Positioner:
         self._retry({(tp, missing[tp]): why for tp in missing if tp in left})
 
     def _on_committed(
-        self, tp: TopicPartition, token: Token, found: OffsetAndMetadata
+        self, tp: TopicPartition, token: PositionToken, found: OffsetAndMetadata
     ) -> None:
         reader = self._reader
         epoch = found.leader_epoch
@@ -329,7 +316,7 @@ class Positioner:
             reader.ledger.positioned(tp, found.offset, epoch, committed=True)
 
     async def _reset(
-        self, wanted: Mapping[TopicPartition, tuple[Token, Reset]]
+        self, wanted: Mapping[TopicPartition, tuple[PositionToken, Reset]]
     ) -> None:
         result = await self._lookup.resets(
             {tp: reset for tp, (_, reset) in wanted.items()}, within=self._timeout
@@ -338,11 +325,11 @@ class Positioner:
 
     def _take(
         self,
-        wanted: Mapping[TopicPartition, tuple[Token, Reset]],
+        wanted: Mapping[TopicPartition, tuple[PositionToken, Reset]],
         result: Results[TopicPartition, OffsetAndTimestamp | None],
     ) -> None:
         reader = self._reader
-        left: dict[TopicPartition, Token] = {}
+        left: dict[TopicPartition, PositionToken] = {}
         for tp, (token, _) in wanted.items():
             found = result.found.get(tp)
             if found is None:
@@ -352,11 +339,13 @@ class Positioner:
         self._not_found(left, result)
 
     def _not_found(
-        self, tokens: Mapping[TopicPartition, Token], result: Results[TopicPartition, T]
+        self,
+        tokens: Mapping[TopicPartition, PositionToken],
+        result: Results[TopicPartition, T],
     ) -> None:
         # The user gets the errors that asking again cannot mend; but the partitions are
         # asked for again, in case somebody mends the cause.
-        failures: dict[tuple[TopicPartition, Token], KafkaError] = {}
+        failures: dict[tuple[TopicPartition, PositionToken], KafkaError] = {}
         for tp, token in tokens.items():
             error = result.failed.get(tp)
             if error is not None:
@@ -370,7 +359,7 @@ class Positioner:
     async def _validate(self, wanted: Mapping[TopicPartition, Unvalidated]) -> None:
         epochs = {tp: unvalidated.epoch for tp, unvalidated in wanted.items()}
         result = await self._epochs.ask(epochs)
-        left: dict[TopicPartition, Token] = {}
+        left: dict[TopicPartition, PositionToken] = {}
         for tp, unvalidated in wanted.items():
             if tp in result.found:
                 self._on_epoch_end(tp, unvalidated, result.found[tp])
@@ -401,7 +390,7 @@ class Positioner:
         reader.truncated(tp)
 
     def _retry(
-        self, failures: Mapping[tuple[TopicPartition, Token], KafkaError]
+        self, failures: Mapping[tuple[TopicPartition, PositionToken], KafkaError]
     ) -> None:
         # One random number for all: what failed together is asked for together.
         moment, dice = now(), roll()

@@ -1,33 +1,35 @@
-"""Which partitions without a committed offset are new, and so begin at their start.
+"""Finds which partitions without a committed offset are new.
 
-``auto_offset_reset="latest"`` is where a group begins that has read nothing yet. A
-partition that was added later is found some time after the producers have found it; at
-its end, all that was written to it meanwhile would be skipped. So new partitions have a
-policy of their own, ``auto_offset_reset_new_partitions`` (KIP-1327). `NewPartitions`
-says which came since the subscription. Of the others the group's offsets tell: if it
-has some of the topic, those behind were added while it was down.
+With ``auto_offset_reset="latest"`` a group that has read nothing begins at the end of
+the log. A partition that is added later is discovered by the producers first. If the
+consumer began at its end, it would skip everything written in between. So new
+partitions have a policy of their own, ``auto_offset_reset_new_partitions`` (KIP-1327),
+which reads them from their start by default.
+
+`NewPartitionDetector` finds the partitions that were added since the subscription. For
+the others the committed offsets decide: if the group has committed offsets for a topic,
+partitions with higher numbers were added while the group was down.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import Protocol
 
 import anyio
 
+from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.wanted import Wanted
+from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import (
     KnownTopic,
-    NewPartitions,
+    NewPartitionDetector,
     follows_committed,
 )
 from kafkaio._runtime.clock import roll
-from kafkaio._runtime.observer import Observer
 from kafkaio.errors import KafkaError
-from kafkaio.protocol._message import ZERO_UUID, Request, ResponseT
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponseTopic,
@@ -38,29 +40,6 @@ from kafkaio.types import TopicPartition
 WithOffsets = Callable[
     [Collection[TopicPartition], float], Awaitable[Collection[TopicPartition]]
 ]
-
-
-class Cluster(Protocol):
-    """What this needs of the cluster."""
-
-    @property
-    def view(self) -> ClusterView:
-        """What is known of the cluster now."""
-        ...
-
-    @property
-    def observer(self) -> Observer:
-        """Hears of retries."""
-        ...
-
-    async def request(
-        self,
-        request: Request[ResponseT],
-        *,
-        timeout: float | None = None,
-    ) -> ResponseT:
-        """Ask any broker."""
-        ...
 
 
 class NewcomerLookup:
@@ -75,7 +54,7 @@ class NewcomerLookup:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
         with_offsets: WithOffsets | None,
     ) -> None:
@@ -89,11 +68,11 @@ class NewcomerLookup:
         # An inference from offsets is no reason to be silent where the user wants to
         # hear of every offset that is missing.
         self._infers = policy != "none"
-        self._machine = NewPartitions()
+        self._machine = NewPartitionDetector()
         # What the machine remembers.
-        self._subscribed: Wanted | None = None
+        self._subscribed: ReadSelection | None = None
 
-    def subscribe(self, wanted: Wanted) -> bool:
+    def subscribe(self, wanted: ReadSelection) -> bool:
         """Remember what there is of the topics subscribed to.
 
         Returns:

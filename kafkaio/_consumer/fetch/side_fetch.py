@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, Protocol
 
+from kafkaio._client.ports import ConnectionPort
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.fetch.answers import FetchAnswers, Sent
+from kafkaio._consumer.fetch.answers import FetchAnswers, SentFetch
 from kafkaio._consumer.fetch.targets import FetchTargets
 from kafkaio._fetching.messages import (
     FetchLimits,
@@ -28,7 +29,6 @@ from kafkaio._fetching.messages import (
 )
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.positions import FetchPoint
-from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
@@ -40,17 +40,7 @@ from kafkaio.protocol.messages.fetch import FetchRequest
 _GRACE: Final = 0.005
 
 
-class Connections(Protocol):
-    """Opens connections."""
-
-    async def connection(
-        self, node_id: int, connection_class: ConnectionClass, /
-    ) -> Connection:
-        """A connection to a broker, opened if there is none."""
-        ...
-
-
-class FetchLoop(Protocol):
+class FetchLoopPort(Protocol):
     """What a side fetch looks at of the loop that it stands beside.
 
     Attributes:
@@ -86,8 +76,8 @@ class SideFetch:
 
     def __init__(
         self,
-        loop: FetchLoop,
-        cluster: Connections,
+        loop: FetchLoopPort,
+        cluster: ConnectionPort,
         config: ConsumerConfig,
         targets: FetchTargets,
         answers: FetchAnswers,
@@ -154,7 +144,7 @@ class SideFetch:
             isolation_level=int(config.isolation_level == "read_committed"),
             rack=config.client_rack,
         )
-        sent = Sent(self._loop.node_id, now())
+        sent = SentFetch(self._loop.node_id, now())
         response = await connection.call(
             fetch_request(plan, limits),
             timeout=config.request_timeout_ms / 1000,

@@ -8,12 +8,13 @@ buffered is left out alone, so that it cannot hold the others back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from kafkaio._client.ports import ViewPort
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.reading.buffers import Buffers, Fetched
-from kafkaio._fetching.brokers import FetchBrokers, KnownCluster, target_of
+from kafkaio._fetching.brokers import FetchBrokers, target_of
 from kafkaio._machines.fetch_session import FetchTarget
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import FetchPoint, Positions
@@ -26,22 +27,23 @@ _DEPTH: Final = 2
 _ANSWERS: Final = 5
 
 
-class Records(Protocol):
-    """Which partitions are read and from where, and what was fetched of them.
+class RecordsPort(Protocol):
+    """The partitions that are read, and the records fetched from them.
 
-    A `kafkaio._consumer.reading.reader.Reader` is one. Whatever else reads ranges of
-    partitions can be one, too: fetching needs neither a consumer nor a group.
+    `kafkaio._consumer.reading.reader.Reader` satisfies it. Fetching needs neither a
+    consumer nor a group.
 
     Attributes:
-        positions: where the next fetch of each partition begins.
-        buffers: what was fetched and not taken yet.
-        wake_below: ``on_room`` is called when no more bytes than that are unread.
-        on_room: called when there is room for more.
+        positions: the offset at which the next fetch of each partition begins.
+        buffers: records that were fetched and not taken yet.
+        wake_below: ``on_room`` is called once at most this many bytes are unread.
+        on_room: called when there is room to fetch more.
     """
 
     positions: Positions
     buffers: Buffers
     wake_below: int
+    on_room: Callable[[], None]
 
     @property
     def progress(self) -> int:
@@ -55,10 +57,13 @@ class Records(Protocol):
         """Raise ``error`` once where records are awaited."""
 
     def reset_position(self, tp: TopicPartition) -> None:
-        """Follow the reset policy: the position is outside the log."""
+        """Apply the reset policy: the position is outside the log."""
+
+    def set_aside(self) -> None:
+        """Bring the positions up to date with the records being handed out."""
 
 
-class InFlight(Protocol):
+class ReservationPort(Protocol):
     """What choosing needs of a broker's fetch loop.
 
     Attributes:
@@ -83,10 +88,10 @@ class FetchTargets:
 
     def __init__(
         self,
-        cluster: KnownCluster,
+        cluster: ViewPort,
         config: ConsumerConfig,
-        records: Records,
-        loops: Mapping[int, InFlight],
+        records: RecordsPort,
+        loops: Mapping[int, ReservationPort],
     ) -> None:
         self._cluster = cluster
         self._config = config
@@ -137,14 +142,14 @@ class FetchTargets:
         view = self._cluster.view
         return {p: self._target(p, view) for p in open_points}, is_short
 
-    def next_retry(self, looked_at: float) -> float | None:
+    def next_retry(self, since: float) -> float | None:
         """When the next partition that waits after an error is due.
 
         Args:
-            looked_at: a moment before the look that found nothing to fetch: what became
+            since: a moment before the look that found nothing to fetch: what became
                 due since then is due at once.
         """
-        return self._records.positions.next_retry(looked_at)
+        return self._records.positions.next_retry(since)
 
     def progress(self) -> int:
         """A number that grows when the user takes something."""

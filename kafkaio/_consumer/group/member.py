@@ -34,6 +34,7 @@ from kafkaio._consumer.group.rpc import GroupRpc
 from kafkaio._consumer.group.topics import GroupTopics
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.membership import effects as fx
+from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.membership.protocol import Effects, Membership
 from kafkaio._machines.metadata import ClusterView
@@ -101,7 +102,9 @@ class GroupMember:
         self._config = config
         self._listener = listener
         self._rpc = GroupRpc(cluster, config.group_id, cluster.observer)
-        self._protocol = MemberProtocol.first_choice(self._rpc, config)
+        protocol = MemberProtocol.first_choice(self._rpc, config)
+        self._machine: Membership = protocol.member
+        self._requests = protocol.requests
         self._topics = GroupTopics(cluster, config, self._machine)
         self._callbacks = CallbackQueue(
             *(listener, self._machine, self._feed),
@@ -115,6 +118,8 @@ class GroupMember:
         # None before `run` and after it: effects are kept until then, or dropped.
         self._tasks: Supervisor | None = None
         self._failure: BaseException | None = None
+        #: Name of the group.
+        self.group_id: str = config.group_id
         #: Wakes whoever waits for a change of the member's state.
         self.changed: Broadcast = Broadcast()
         self._ended = Broadcast()
@@ -139,16 +144,7 @@ class GroupMember:
             f"{len(machine.ledger.pending)} to be revoked>"
         )
 
-    @property
-    def _machine(self) -> Membership:
-        return self._protocol.member
-
     # ---- state -----------------------------------------------------------------------
-
-    @property
-    def group_id(self) -> str:
-        """Name of the group."""
-        return self._rpc.group_id
 
     @property
     def connection_class(self) -> ConnectionClass:
@@ -165,15 +161,23 @@ class GroupMember:
         """Every partition owned now, with the number of its assignment."""
         return self._machine.ledger.numbers
 
-    @property
-    def committable(self) -> Mapping[TopicPartition, int]:
-        """What this member may commit: what it owns, and what it withholds and is free.
+    def fence(self, partitions: Collection[TopicPartition]) -> Fence | None:
+        """Return the fence of a commit of these partitions.
 
-        Each partition has a number that no later assignment of it has.
+        None after the end of the subscription, if this member owns none of them: any
+        consumer may commit any partition of a group without members. What it still owns
+        then is fenced until it is released.
+
+        Raises:
+            PartitionLost: a partition is not assigned to this member (any more).
         """
-        free = self.free
-        # Each commit reads this, and a partition is hardly ever withheld.
-        return {**self.assignment, **free} if free else self.assignment
+        fence = self._machine.fence(partitions)
+        lost = fence.lost()
+        if lost is None:
+            return fence
+        if fence.is_foreign and not self.is_subscribed:
+            return None
+        raise lost
 
     @property
     def free(self) -> Mapping[TopicPartition, int]:
@@ -218,7 +222,7 @@ class GroupMember:
             generation=machine.generation,
             member_id=machine.member_id,
             group_instance_id=self._config.group_instance_id,
-            topics=frozenset(tp.topic for tp in machine.ledger.owned),
+            topics=machine.ledger.topics,
         )
 
     @property
@@ -443,7 +447,7 @@ class GroupMember:
                 self._leave_request = effect
         leave = self._leave_request
         if leave is not None and not self._rpc.has_sent_leave(leave.ticket):
-            self._protocol.requests.send_at_once(leave)
+            self._requests.send_at_once(leave)
 
     async def _wait_left(self) -> None:
         while self._failure is None and not self._has_left:
@@ -570,7 +574,8 @@ class GroupMember:
 
     def _fall_back(self, error: KafkaError) -> None:
         # The KIP-848 member was refused before it had any state to keep.
-        self._protocol = MemberProtocol.classic(self._rpc, self._config)
+        protocol = MemberProtocol.classic(self._rpc, self._config)
+        self._machine, self._requests = protocol.member, protocol.requests
         self._callbacks.member = self._machine
         self._report_protocol(error)
         self._feed(self._topics.hand_over(self._machine))
@@ -584,10 +589,10 @@ class GroupMember:
             effect
         ):
             self._leave_request = None  # the member joins again, under the same id
-        self._start(_kind(effect), lambda: self._protocol.requests.perform(effect))
+        self._start(_kind(effect), lambda: self._requests.perform(effect))
 
     async def _perform_leave(self, leave: fx.Send) -> Effects:
-        effects = await self._protocol.requests.perform(leave)
+        effects = await self._requests.perform(leave)
         if self._leave_request is leave:
             self._leave_request = None
         return effects

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from kafkaio._public import public
 from kafkaio.types import Header, Record
 
 
-class Sends(Protocol):
+class SendPort(Protocol):
     """What writes a record and returns when it is acknowledged: a `Producer`."""
 
     async def send(
@@ -23,6 +24,7 @@ class Sends(Protocol):
         ...
 
 
+@public("kafkaio")
 class DeadLetter:
     """Writes records to a topic of their own, for ``Consumer.run(dead_letter=...)``.
 
@@ -37,11 +39,11 @@ class DeadLetter:
         topic: name of the topic.
     """
 
-    def __init__(self, producer: Sends, topic: str) -> None:
+    def __init__(self, producer: SendPort, topic: str) -> None:
         self._producer = producer
         self._topic = topic
 
-    def through(self, producer: Sends) -> DeadLetter:
+    def through(self, producer: SendPort) -> DeadLetter:
         """Return one that writes to the same topic by another way: a transaction."""
         return DeadLetter(producer, self._topic)
 

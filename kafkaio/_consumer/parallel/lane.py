@@ -25,9 +25,10 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from kafkaio._arguments import count_of, seconds_of
 from kafkaio._consumer.batch import Batch, Piece, size_of
-from kafkaio._consumer.parallel.ports import Dividing
+from kafkaio._consumer.parallel.ports import DividingPort
 from kafkaio._consumer.reading.progress import HandedOut
 from kafkaio._consumer.reading.reader import Reader
+from kafkaio._public import public
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.thread import caller
 from kafkaio._runtime.time_slice import TimeSlice
@@ -41,7 +42,7 @@ T = TypeVar("T")
 LaneCommit: TypeAlias = Record | Batch | int | OffsetAndMetadata
 
 
-class LaneOwner(Protocol):
+class LaneOwnerPort(Protocol):
     """What a lane needs of what divides the partitions among lanes.
 
     Attributes:
@@ -97,8 +98,8 @@ class Track:
 
     def __init__(
         self,
-        owner: LaneOwner,
-        consumer: Dividing,
+        owner: LaneOwnerPort,
+        consumer: DividingPort,
         tp: TopicPartition,
         number: int | None,
     ) -> None:
@@ -213,6 +214,7 @@ class Track:
         self.time_slice.woken()
 
 
+@public("kafkaio")
 class Lane:
     """The records of one assigned partition, as ``Consumer.partitions`` gives it.
 
@@ -361,6 +363,7 @@ class Lane:
             await self._crossing.commit(commit)
 
 
+@public("kafkaio")
 class LaneBatches:
     """Iterates over batches of a lane.
 

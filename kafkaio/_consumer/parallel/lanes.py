@@ -18,6 +18,7 @@ from kafkaio._consumer.parallel.lane import (
 )
 from kafkaio._consumer.parallel.ports import LanesPort
 from kafkaio._consumer.reading.progress import HandedOut
+from kafkaio._public import public
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.thread import when_done
 from kafkaio.types import TopicPartition
@@ -110,7 +111,7 @@ class Lanes:
         for track in self._tracks.values():
             track.wake()
 
-    # The reader tells (see `kafkaio._consumer.reading.divider.Divider`)
+    # The reader tells (see `kafkaio._consumer.reading.divider.DividerPort`)
 
     def assigned(self, tp: TopicPartition) -> None:
         """Make a new lane. If one is at work, the log was cut, and it goes on."""
@@ -176,7 +177,7 @@ class Lanes:
         while any(self._is_busy(track) for track in tracks):
             await self._changed.wait()
 
-    def left(self, task: asyncio.Task[object] | None) -> None:
+    def leave(self, task: asyncio.Task[object] | None) -> None:
         """End the lanes that this task is in: it closes the consumer."""
         self._is_draining = True
         self._gone.add(task)
@@ -254,6 +255,7 @@ class LaneCrossingsPort(Protocol):
         ...
 
 
+@public("kafkaio")
 class LaneIterator:
     """Iterates over lanes, as ``Consumer.partitions`` says.
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol, TypeVar
 
-from kafkaio._consumer.reading.divider import Divider
+from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.exclusive import UserCode
 from kafkaio._consumer.reading.reader import Reader
-from kafkaio._consumer.transactions import (
-    JoinedAcross,
-    JoinedTransaction,
-    TransactionOffsets,
-    TransactionOffsetsAcross,
-)
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.time_slice import TimeSlice
-from kafkaio.errors import KafkaError
+from kafkaio._transactional import TransactionalConsumer
 from kafkaio.types import Header, TopicPartition
 
 
-class Dividing(Protocol):
+class DividingPort(Protocol):
     """What every way to divide records needs.
 
     Attributes:
@@ -35,7 +29,7 @@ class Dividing(Protocol):
     reader: Reader
     time_slice: TimeSlice
 
-    def dividing(self, divider: Divider) -> AbstractContextManager[None]:
+    def dividing(self, divider: DividerPort) -> AbstractContextManager[None]:
         """Let the records be divided within the block; nobody else may read."""
         ...
 
@@ -53,7 +47,7 @@ class Dividing(Protocol):
         ...
 
 
-class RunPort(Dividing, Protocol):
+class RunPort(DividingPort, Protocol):
     """What `Consumer.run` needs beside that.
 
     Attributes:
@@ -71,7 +65,7 @@ class RunPort(Dividing, Protocol):
         """Wake the tasks that are in `wait_for_news`."""
 
 
-class LanesPort(Dividing, Protocol):
+class LanesPort(DividingPort, Protocol):
     """What `Consumer.partitions` needs beside that."""
 
     @property
@@ -90,7 +84,7 @@ class LanesPort(Dividing, Protocol):
         """Commit offsets, in the order of the calls."""
 
 
-class Transacting(Protocol):
+class OpenTransactionPort(Protocol):
     """A transaction, as far as `Consumer.run` needs it: `kafkaio.Transaction`."""
 
     @property
@@ -115,30 +109,14 @@ class Transacting(Protocol):
         ...
 
 
-class Joins(Protocol):
-    """A consumer whose records transactions work on: `Consumer`."""
-
-    def offsets_in_transaction(
-        self, what: object = None
-    ) -> TransactionOffsets | TransactionOffsetsAcross | None:
-        """Return what a commit would commit."""
-        ...
-
-    def join_transaction(
-        self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
-    ) -> JoinedTransaction | JoinedAcross:
-        """Hold what is handed out, for one transaction."""
-        ...
+TransactionT_co = TypeVar("TransactionT_co", bound=OpenTransactionPort, covariant=True)
 
 
-TransactionT_co = TypeVar("TransactionT_co", bound=Transacting, covariant=True)
-
-
-class Transacts(Protocol[TransactionT_co]):
+class TransactionMakerPort(Protocol[TransactionT_co]):
     """Makes transactions: `kafkaio.Producer` with a ``transactional_id``."""
 
     def transaction(
-        self, consumer: Joins, /
+        self, consumer: TransactionalConsumer, /
     ) -> AbstractAsyncContextManager[TransactionT_co]:
         """Return a transaction that works on a consumer's records."""
         ...

@@ -34,8 +34,8 @@ import anyio
 
 from kafkaio._consumer.batch import Piece, size_of
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
-from kafkaio._consumer.parallel.ports import RunPort, Transacting
-from kafkaio._consumer.parallel.unreadable import Unreadable
+from kafkaio._consumer.parallel.ports import OpenTransactionPort, RunPort
+from kafkaio._consumer.parallel.unreadable import UnreadableBatches
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
@@ -70,7 +70,7 @@ OnDead: TypeAlias = Callable[[Record, Exception], Awaitable[object]]
 ABORTS: Final = (TransactionAborted, PartitionLost, CommitFailed, RebalanceInProgress)
 
 
-class Decides(Protocol):
+class OutcomePort(Protocol):
     """A transaction, as far as `decided` needs it."""
 
     @property
@@ -79,13 +79,15 @@ class Decides(Protocol):
         ...
 
 
-DecidesT = TypeVar("DecidesT", bound=Decides)
+OutcomePortT = TypeVar("OutcomePortT", bound=OutcomePort)
 
 
 @asynccontextmanager
 async def decided(
-    transaction: AbstractAsyncContextManager[DecidesT], observer: Observer, what: str
-) -> AsyncIterator[DecidesT]:
+    transaction: AbstractAsyncContextManager[OutcomePortT],
+    observer: Observer,
+    what: str,
+) -> AsyncIterator[OutcomePortT]:
     """Let a block work in a transaction, and leave it when its outcome is known.
 
     A commit may get no answer for longer than the producer's ``max_block_ms``. That is
@@ -100,7 +102,7 @@ async def decided(
     """
     is_begun = False
     # Set after the block: what that raises does not tell of this transaction's end.
-    ended: DecidesT | None = None
+    ended: OutcomePortT | None = None
     try:
         async with transaction as tx:
             is_begun = True
@@ -123,7 +125,7 @@ async def decided(
 
 
 @dataclass(frozen=True, slots=True)
-class Transactions:
+class TransactionalRun:
     """How `Runner` works in transactions.
 
     Attributes:
@@ -135,7 +137,7 @@ class Transactions:
         backoff: the wait after a transaction that was aborted.
     """
 
-    begin: Callable[[], AbstractAsyncContextManager[Transacting]]
+    begin: Callable[[], AbstractAsyncContextManager[OpenTransactionPort]]
     handler: Callable[..., Awaitable[object]]
     on_dead: Callable[..., Awaitable[object]] | None
     max_records: int
@@ -194,7 +196,7 @@ class Runner:
         concurrency: int,
         retry: Retry | None,
         on_dead: OnDead | None,
-        transactions: Transactions | None = None,
+        transactions: TransactionalRun | None = None,
     ) -> None:
         self._consumer = consumer
         self._transactions = transactions
@@ -213,7 +215,7 @@ class Runner:
         # What could not be read, and of which partition: raised when the records before
         # it are finished. No more records are taken meanwhile.
         self._unread: tuple[TopicPartition, Exception] | None = None
-        self._unreadable = Unreadable(consumer.reader)
+        self._unreadable = UnreadableBatches(consumer.reader)
         self._is_draining = self._is_over = False
         self._over = Broadcast()
         self._group: TaskGroup | None = None
@@ -246,7 +248,7 @@ class Runner:
             await self._guard(fill)
             group.cancel_scope.cancel()
 
-    # The reader tells (see `kafkaio._consumer.reading.divider.Divider`)
+    # The reader tells (see `kafkaio._consumer.reading.divider.DividerPort`)
 
     @property
     def has_order(self) -> bool:
@@ -310,7 +312,7 @@ class Runner:
         while not self._is_over:
             await self._over.wait()
 
-    def left(self, task: asyncio.Task[object] | None) -> None:
+    def leave(self, task: asyncio.Task[object] | None) -> None:
         """Do nothing: a handler is refused to close the consumer."""
 
     def stop(self) -> None:
@@ -334,7 +336,7 @@ class Runner:
                 raise self._unread[1]
             if not self._is_draining:
                 consumer.check()
-                self._reader.look()
+                self._reader.check()
                 if not schedule.in_hand:
                     consumer.check_wanted()
                 self._take_in()
@@ -386,7 +388,7 @@ class Runner:
 
     # The caller's task, with transactions
 
-    async def _transact(self, how: Transactions) -> None:
+    async def _transact(self, how: TransactionalRun) -> None:
         aborts = 0
         while await self._has_records():
             is_begun = False
@@ -420,7 +422,7 @@ class Runner:
         consumer, reader, schedule = self._consumer, self._reader, self._schedule
         while not self._is_draining:
             consumer.check()
-            reader.look()
+            reader.check()
             if schedule.is_holding_back or self._has_more():
                 return True
             consumer.check_wanted()
@@ -441,7 +443,7 @@ class Runner:
         while not self._is_draining and not await self._consumer.wait_for_news(until):
             pass
 
-    async def _work_in(self, tx: Transacting, how: Transactions) -> None:
+    async def _work_in(self, tx: OpenTransactionPort, how: TransactionalRun) -> None:
         self._handler = partial(how.handler, tx)
         dead = how.on_dead
         if isinstance(dead, DeadLetter):
@@ -458,13 +460,15 @@ class Runner:
         if self._failure is not None:
             raise self._failure
 
-    async def _fill_transaction(self, tx: Transacting, how: Transactions) -> None:
+    async def _fill_transaction(
+        self, tx: OpenTransactionPort, how: TransactionalRun
+    ) -> None:
         consumer, schedule = self._consumer, self._schedule
         until = now() + how.max_wait
         taken = schedule.go_on()
         while not (self._is_draining or tx.is_ending):
             consumer.check()
-            self._reader.look()
+            self._reader.check()
             if taken < how.max_records:
                 taken += self._take_in(how.max_records - taken)
             is_late = now() >= until

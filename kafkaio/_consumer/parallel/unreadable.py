@@ -17,7 +17,7 @@ from kafkaio.types import Record, TopicPartition
 _NO_TIME = -1
 
 
-class Unreadable:
+class UnreadableBatches:
     """The records that stand for batches, and why these cannot be read.
 
     Args:

@@ -21,7 +21,7 @@ from kafkaio._consumer.reading.buffers import (
     PartitionBuffer,
 )
 from kafkaio._consumer.reading.preparation import Preparation
-from kafkaio._consumer.reading.progress import Progress
+from kafkaio._consumer.reading.progress import ReadProgress
 from kafkaio._fetching.parts import unreadable
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import FetchPoint, PartitionPosition, Positions
@@ -41,7 +41,7 @@ from kafkaio.errors import (
 from kafkaio.types import Record, TopicPartition
 
 
-class ChunkListener(Protocol):
+class ChunkListenerPort(Protocol):
     """Hears what becomes of the chunks."""
 
     def made_room(self) -> None:
@@ -53,7 +53,7 @@ class ChunkListener(Protocol):
     def reset_position(self, tp: TopicPartition) -> None:
         """Apply the reset policy: the position is outside the log."""
 
-    def tell(self) -> None:
+    def wake(self) -> None:
         """Make a read that waits look again."""
 
 
@@ -80,8 +80,8 @@ class Chunks:
         positions: Positions,
         ledger: OffsetLedger,
         handout: Handout,
-        progress: Progress,
-        listener: ChunkListener,
+        progress: ReadProgress,
+        listener: ChunkListenerPort,
         *,
         checks_crcs: bool,
         converts: bool,
@@ -94,7 +94,7 @@ class Chunks:
         self._listener = listener
         self._checks_crcs = checks_crcs
         self._converts = converts
-        self.preparation: Preparation = Preparation(buffers, listener.tell, self._break)
+        self.preparation: Preparation = Preparation(buffers, listener.wake, self._break)
 
     # The order of reading
 

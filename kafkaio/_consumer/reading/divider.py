@@ -14,7 +14,7 @@ from typing import Protocol
 from kafkaio.types import TopicPartition
 
 
-class Divider(Protocol):
+class DividerPort(Protocol):
     """Learns what happens to partitions. All methods but `drain` are synchronous."""
 
     @property
@@ -51,7 +51,7 @@ class Divider(Protocol):
     async def drain(self) -> None:
         """Wait for the work that was begun before `begin_draining`."""
 
-    def left(self, task: asyncio.Task[object] | None) -> None:
+    def leave(self, task: asyncio.Task[object] | None) -> None:
         """Wait no more for what this task is in: it closes the consumer."""
 
     def stop(self) -> None:

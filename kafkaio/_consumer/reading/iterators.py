@@ -27,7 +27,8 @@ from kafkaio._consumer.batch import (
 )
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._dataclass import dataclass
-from kafkaio._records._impl import ACCELERATED
+from kafkaio._public import public
+from kafkaio._records._impl import accelerated
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.time_slice import TimeSlice
 from kafkaio.errors import ClosedError
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class RecordSource(Protocol):
+class RecordSourcePort(Protocol):
     """What records are taken from without waiting."""
 
     def take(self) -> Record | None:
@@ -61,7 +62,7 @@ class PlainStream:
 
     def __init__(
         self,
-        source: RecordSource,
+        source: RecordSourcePort,
         wait: Callable[[], Coroutine[Any, Any, Record]],
         time_slice: TimeSlice | None = None,
     ) -> None:
@@ -81,12 +82,13 @@ class PlainStream:
         return await self._wait() if record is None else record
 
 
-if TYPE_CHECKING or not ACCELERATED:
+if TYPE_CHECKING or not accelerated:
     RecordStream = PlainStream
 else:
     from kafkaio._records._impl import RecordStream as RecordStream
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class Poll:
     """What one call of ``Consumer.poll`` returned (KIP-983).
@@ -105,7 +107,7 @@ class Poll:
     lost: frozenset[TopicPartition] = frozenset()
 
 
-class Closable(Protocol):
+class ClosablePort(Protocol):
     """What is closed by its user, perhaps while it is iterated over."""
 
     @property
@@ -114,7 +116,7 @@ class Closable(Protocol):
         ...
 
 
-async def until_closed(it: Closable, step: Callable[[], Awaitable[T]]) -> T:
+async def until_closed(it: ClosablePort, step: Callable[[], Awaitable[T]]) -> T:
     """Take a step of a loop, which ends when the consumer is closed.
 
     Raises:
@@ -128,7 +130,7 @@ async def until_closed(it: Closable, step: Callable[[], Awaitable[T]]) -> T:
         raise
 
 
-class Reads(Closable, Protocol):
+class ReadPort(ClosablePort, Protocol):
     """Runs reads one at a time, for iterators that wait."""
 
     async def read(
@@ -143,7 +145,7 @@ class _Gathering(Generic[T]):
 
     def __init__(
         self,
-        core: Reads,
+        core: ReadPort,
         reader: Reader,
         max_records: int,
         max_wait: float,
@@ -197,6 +199,7 @@ class _Gathering(Generic[T]):
         raise NotImplementedError
 
 
+@public("kafkaio")
 class BatchIterator(_Gathering[Batch]):
     """Yields batches of one partition each, as ``Consumer.batches`` describes.
 
@@ -210,7 +213,7 @@ class BatchIterator(_Gathering[Batch]):
 
     def __init__(
         self,
-        core: Reads,
+        core: ReadPort,
         reader: Reader,
         max_records: int,
         max_wait: float,
@@ -241,6 +244,7 @@ def _nothing() -> None:
     """There is no batch."""
 
 
+@public("kafkaio")
 class TableIterator(_Gathering["pa.Table"]):
     """Yields tables of any partitions, as ``Consumer.arrow_batches`` describes.
 
@@ -258,7 +262,7 @@ class TableIterator(_Gathering["pa.Table"]):
 
     def __init__(
         self,
-        core: Reads,
+        core: ReadPort,
         reader: Reader,
         max_records: int,
         max_wait: float,

@@ -2,16 +2,16 @@
 
 While records are handed out one by one, only two things move: the cursor of the chunk
 (what was handed out) and the mark of the handout (what is finished). The machines,
-`Positions` and `OffsetLedger`, are brought up to date by `Progress.sync`, when somebody
-is about to look at them, and not with every record.
+`Positions` and `OffsetLedger`, are brought up to date by `ReadProgress.sync` before
+somebody reads them, and not with every record.
 
 Invariants:
 
-- `Progress.chunk` is the buffer whose chunk is the cursor of the handout. Both are None
-  together.
+- `ReadProgress.chunk` is the buffer whose chunk is the cursor of the handout. Both are
+  None together.
 - A chunk is left (`leave`) only after a `sync`, so nothing that was handed out of it is
   unknown to the machines.
-- `Progress.count` grows with every record that the user takes, and never goes back.
+- `ReadProgress.count` grows with every record that the user takes, and never goes back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
 from kafkaio._consumer.reading.buffers import PartitionBuffer
-from kafkaio._consumer.reading.divider import Divider
+from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions
 from kafkaio._records.batch import Handout
@@ -60,7 +60,7 @@ class HandoffPort(Protocol):
         """Finish what the user had been handed of these partitions at that moment."""
 
 
-class Progress:
+class ReadProgress:
     """Keeps the machines up to date with what the user is handed.
 
     Args:
@@ -99,7 +99,7 @@ class Progress:
         self._ledger = ledger
         self._handout = handout
         self.chunk: PartitionBuffer | None = None
-        self.divider: Divider | None = None
+        self.divider: DividerPort | None = None
         self.handoff: HandoffPort | None = None
         self.on_begin: Callable[[TopicPartition], None] | None = None
         self.on_handed: Callable[[TopicPartition, int], None] | None = None

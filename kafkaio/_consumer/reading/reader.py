@@ -20,12 +20,12 @@ from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.batch import Batch, Piece, end_of, size_of
 from kafkaio._consumer.reading.buffers import Buffers, Fetched
 from kafkaio._consumer.reading.chunks import Chunks, deserializing, no_position
-from kafkaio._consumer.reading.divider import Divider
+from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.preparation import Spawn
-from kafkaio._consumer.reading.progress import HandedOut, HandoffPort, Progress
+from kafkaio._consumer.reading.progress import HandedOut, HandoffPort, ReadProgress
 from kafkaio._machines.offsets import OffsetLedger
 from kafkaio._machines.positions import Positions, Reset
-from kafkaio._records._impl import ACCELERATED
+from kafkaio._records._impl import accelerated
 from kafkaio._records.batch import Handout
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.time_slice import SLICE
@@ -78,9 +78,9 @@ class Reader:
         self.deserialize: Callable[[Record], Record] | None = deserializing(config)
         # The compiled handout has a clock of its own, which costs less.
         self.handout: Handout = Handout(
-            self._refill, self.deserialize, None if ACCELERATED else now
+            self._refill, self.deserialize, None if accelerated else now
         )
-        self._progress = Progress(self.positions, self.ledger, self.handout)
+        self._progress = ReadProgress(self.positions, self.ledger, self.handout)
         self._chunks = Chunks(
             self.buffers,
             self.positions,
@@ -100,12 +100,12 @@ class Reader:
         return self._progress.count
 
     @property
-    def divider(self) -> Divider | None:
+    def divider(self) -> DividerPort | None:
         """Divides the records among several tasks; None while one task reads."""
         return self._progress.divider
 
     @divider.setter
-    def divider(self, divider: Divider | None) -> None:
+    def divider(self, divider: DividerPort | None) -> None:
         self._progress.divider = divider
 
     def watch(self, on_begin: Callable[[TopicPartition], None] | None) -> None:
@@ -149,9 +149,9 @@ class Reader:
         """Raise ``error`` from the next step, once. Repetitions are left out."""
         if all(repr(error) != repr(waiting) for waiting in self.errors):
             self.errors.append(error)
-        self.tell()
+        self.wake()
 
-    def tell(self) -> None:
+    def wake(self) -> None:
         """Make the next step, or a read that waits, look at what happened."""
         self.interrupt()
         self._on_news()
@@ -160,7 +160,7 @@ class Reader:
         """Note that the log lost records of a partition that were handed out."""
         if (divider := self._progress.divider) is not None:
             divider.assigned(tp)  # what was handed out is of another log
-        self.tell()
+        self.wake()
 
     def add(self, tp: TopicPartition, fetched: Fetched) -> None:
         """Buffer what was fetched of an assigned partition."""
@@ -205,7 +205,7 @@ class Reader:
         self.positions.revoke_requested(tp)
         if (divider := self._progress.divider) is not None:
             divider.revoke_requested(tp)
-        self.tell()
+        self.wake()
 
     def pause(self, tp: TopicPartition) -> None:
         """Stop reading and fetching until `resume`; what is buffered stays."""
@@ -250,7 +250,7 @@ class Reader:
 
     # Reading
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Raise what the user must hear of, and open the short path again.
 
         Raises:
@@ -282,7 +282,7 @@ class Reader:
 
     @property
     def has_failed(self) -> bool:
-        """Whether there is an error to raise that `look` raises."""
+        """Whether there is an error to raise that `check` raises."""
         return bool(self.errors or self.positions.without_offset())
 
     def has_any(self) -> bool:
@@ -412,7 +412,7 @@ class Reader:
     # What is finished
 
     def sync(self) -> None:
-        """Bring the machines up to date; see `Progress.sync`."""
+        """Bring the machines up to date; see `ReadProgress.sync`."""
         self._progress.sync()
 
     def finish(self) -> None:
@@ -424,7 +424,7 @@ class Reader:
         partitions: Collection[TopicPartition] | None = None,
         mark: HandedOut | None = None,
     ) -> None:
-        """Finish what was handed out of these or all; see `Progress.acknowledge`."""
+        """Finish what was handed out; see `ReadProgress.acknowledge`."""
         self._progress.acknowledge(partitions, mark)
 
     def place_after(self, what: Record | Batch) -> OffsetAndMetadata:
@@ -434,14 +434,14 @@ class Reader:
         return self.ledger.after(what.topic_partition, end_of(what))
 
     def position(self, tp: TopicPartition) -> int | None:
-        """Return the user's position in a partition; see `Progress.position`."""
+        """Return the user's position in a partition; see `ReadProgress.position`."""
         return self._progress.position(tp)
 
     def read_now(self) -> Collection[TopicPartition]:
         """Return the partitions that the last step may have handed out records of."""
         return self._progress.read_now()
 
-    # What becomes of the chunks (`ChunkListener`)
+    # What becomes of the chunks (`ChunkListenerPort`)
 
     def made_room(self) -> None:
         """Wake the fetcher if it waits for room and there is some."""
@@ -460,4 +460,4 @@ class Reader:
         self.positions.out_of_range(tp, self.positions[tp].token, is_new=is_new)
         self.ledger.unpositioned(tp)
         self._on_change()
-        self.tell()
+        self.wake()

@@ -45,7 +45,7 @@ from kafkaio._consumer.reading.exclusive import ExclusiveReading
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._consumer.rebalance.callbacks import Callbacks
 from kafkaio._consumer.rebalance.feed import RebalanceFeed
-from kafkaio._consumer.wanted import Wanted
+from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.refresh import Topics
 from kafkaio.errors import KafkaError
 from kafkaio.types import TopicPartition
@@ -57,7 +57,7 @@ class ConsumerPort(Protocol):
     """What the assignment needs of the consumer."""
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> ReadSelection:
         """What the user wants to read now."""
         ...
 
@@ -324,7 +324,7 @@ class PartitionAssignment:
         self.drop(partitions)
         self._assign_waiting()
         self.feed.lost(mine)
-        self.reader.tell()
+        self.reader.wake()
         await self.callbacks.lost(mine)
 
     async def assigned(

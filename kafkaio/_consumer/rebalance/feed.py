@@ -35,6 +35,7 @@ from kafkaio._consumer.rebalance.events import (
     RevokeRequested,
 )
 from kafkaio._machines.membership.ledger import Claim
+from kafkaio._public import public
 from kafkaio._runtime.thread import TaskReference, caller, refer, when_done
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import ClosedError, UsageError
@@ -59,6 +60,7 @@ class CrossingPort(Protocol):
         """Call a function there, and block until it has returned."""
 
 
+@public("kafkaio")
 class Rebalances:
     """Iterates over the rebalance events of a consumer; see `Consumer.rebalances`.
 

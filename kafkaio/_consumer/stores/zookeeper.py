@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from kafkaio._consumer.stores.blocking import ThreadedStore
+from kafkaio._public import public
 from kafkaio.errors import OffsetStoreError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -26,6 +27,7 @@ class _Client(Protocol):
     def set(self, path: str, value: bytes) -> object: ...
 
 
+@public("kafkaio")
 class ZooKeeperOffsetStore:
     """Offsets in ``/consumers/GROUP/offsets/TOPIC/PARTITION``, as decimal numbers.
 

@@ -27,7 +27,7 @@ from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.commit import ToCommit
 from kafkaio._consumer.core import AFTER_START, CLOSE_TIMEOUT, Core
 from kafkaio._consumer.parallel.lanes import LaneIterator
-from kafkaio._consumer.parallel.run import Handler, OnDead, Transactions, work_of
+from kafkaio._consumer.parallel.run import Handler, OnDead, TransactionalRun, work_of
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     PlainStream,
@@ -46,7 +46,7 @@ from kafkaio._consumer.threaded.iterators import (
     ReadCrossing,
 )
 from kafkaio._consumer.transactions import JoinedAcross, TransactionOffsetsAcross
-from kafkaio._consumer.wanted import Wanted
+from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._runtime.clock import now
@@ -286,7 +286,7 @@ class ThreadedCore:
         core = self._core
         return ReadCrossing(core, core.reader, self, self._handoff, self._settle)
 
-    # Dividing the records among several tasks
+    # DividingPort the records among several tasks
 
     def lanes(self, owner: object) -> LaneIterator:
         """Return an iterator over lanes, which keeps ``owner`` alive.
@@ -303,7 +303,7 @@ class ThreadedCore:
         ordering: Ordering,
         retry: Retry | None,
         dead_letter: OnDead | None,
-        transactions: Transactions | None = None,
+        transactions: TransactionalRun | None = None,
     ) -> None:
         """Call a handler with each record, in the user's event loop."""
         if transactions is not None:
@@ -397,7 +397,7 @@ class ThreadedCore:
         return self._core.observer
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> ReadSelection:
         """What is to be read."""
         return self._core.wanted
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from kafkaio._consumer.batch import Batch, detach
 from kafkaio._consumer.parallel.lane import Track
-from kafkaio._consumer.reading.iterators import Reads
+from kafkaio._consumer.reading.iterators import ReadPort
 from kafkaio._consumer.reading.progress import HandedOut
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._consumer.rebalance.events import HoldingMember
@@ -144,7 +144,7 @@ class Transit:
 
 
 class ReadCrossing:
-    """Runs the reads of an iterator over batches or tables (`Reads`).
+    """Runs the reads of an iterator over batches or tables (`ReadPort`).
 
     Args:
         core: runs the reads in the I/O thread.
@@ -158,7 +158,7 @@ class ReadCrossing:
 
     def __init__(
         self,
-        core: Reads,
+        core: ReadPort,
         reader: Reader,
         thread: IoThread,
         handoff: Handoff,

@@ -27,12 +27,14 @@ from kafkaio._machines.accumulator.placement import Chooser, Placement
 from kafkaio._machines.accumulator.queue import Backlog, ProduceBatch, Receipt
 from kafkaio._machines.accumulator.share import BufferShare
 from kafkaio._machines.sequence import ProducerIdentity
+from kafkaio._public import public
 from kafkaio._records._impl import OpenBatches
 from kafkaio._records.batch import BatchBuilder
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccumulatorStatistics:
+class BufferStatistics:
     """A snapshot of an accumulator.
 
     Attributes:
@@ -213,11 +215,11 @@ class Accumulator:
         self.backlog.expires_at = min(self.backlog.expires_at, deadline)
         self.backlog.has_news = True
 
-    def statistics(self) -> AccumulatorStatistics:
+    def statistics(self) -> BufferStatistics:
         """Return a snapshot."""
         queues = self.backlog.active.values()
         topics = self.backlog.topics.values()
-        return AccumulatorStatistics(
+        return BufferStatistics(
             topics=len(topics),
             used_bytes=self.budget.used_by_records,
             waiting_batches=sum(len(queue.waiting) for queue in queues),

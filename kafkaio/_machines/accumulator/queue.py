@@ -20,8 +20,7 @@ from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.partitioner import StickyPartition, Turns
 from kafkaio._machines.sequence import UNNUMBERED, Identity, PartitionSequence
 from kafkaio._records._impl import Receipt as Receipt
-from kafkaio._records.batch import BatchBuilder
-from kafkaio._records.batch import PlainRecord as PlainRecord
+from kafkaio._records.batch import BatchBuilder, PlainRecord as PlainRecord
 from kafkaio.types import TopicPartition
 
 _FOREVER = float("inf")

@@ -38,6 +38,7 @@ from typing import ClassVar, Final, TypeAlias
 from uuid import UUID
 
 from kafkaio._machines.membership import effects as fx
+from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.membership.heartbeat import PollTimer
 from kafkaio._machines.membership.layout import Layout
 from kafkaio._machines.membership.ledger import Claim, RevokeLedger
@@ -177,6 +178,10 @@ class Membership(ABC):
     @abstractmethod
     def ignores_withholding(self) -> bool:
         """Whether the group's assignor ignores `withhold`, so a rewind cannot work."""
+
+    def fence(self, partitions: Collection[TopicPartition]) -> Fence:
+        """Return the fence of a commit of these partitions, owned or `free`."""
+        return Fence(self.ledger, lambda: self.free, partitions)
 
     @property
     @abstractmethod

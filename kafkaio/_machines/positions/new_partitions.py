@@ -1,7 +1,7 @@
 """Which partitions are new to a consumer: they came after it had subscribed.
 
-`NewPartitions` remembers what the cluster had of the topics subscribed to: the number
-of partitions of each topic, and the topic's id. A partition is new
+`NewPartitionDetector` remembers the topics as they were at the subscription: the id of
+each topic and its number of partitions. A partition is new
 
 * if its number is beyond that;
 * if its topic did not exist then, or was deleted and created again since: it has
@@ -43,7 +43,7 @@ class KnownTopic(NamedTuple):
 _ABSENT = KnownTopic(None, 0)
 
 
-class NewPartitions:
+class NewPartitionDetector:
     """Remembers what there was when topics were subscribed to."""
 
     __slots__ = ("_known", "_lists_all", "_names", "_since")

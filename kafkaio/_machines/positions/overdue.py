@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kafkaio._dataclass import dataclass
-from kafkaio._machines.positions.stages import Token
+from kafkaio._machines.positions.stages import PositionToken
 from kafkaio.types import TopicPartition
 
 #: Seconds in one stage after which a partition is overdue. The election of a leader
@@ -24,7 +24,7 @@ _LONGEST_PAUSE: Final = 300.0
 
 @dataclass(slots=True)
 class _Wait:
-    token: Token
+    token: PositionToken
     next_report: float
     pause: float = PATIENCE
     is_overdue: bool = False
@@ -38,8 +38,8 @@ class Overdue:
     def __init__(self) -> None:
         self._waits: dict[TopicPartition, _Wait] = {}
 
-    def look(
-        self, waiting: Mapping[TopicPartition, Token], now: float
+    def update(
+        self, waiting: Mapping[TopicPartition, PositionToken], now: float
     ) -> list[TopicPartition]:
         """Note which partitions wait now; return those to report now.
 
@@ -62,7 +62,7 @@ class Overdue:
             self._waits[tp] = wait
         return reported
 
-    def has(self, waiting: Mapping[TopicPartition, Token]) -> bool:
+    def has(self, waiting: Mapping[TopicPartition, PositionToken]) -> bool:
         """Whether each of the partitions is overdue in the stage of its token."""
         waits = self._waits
         return all(
@@ -71,6 +71,6 @@ class Overdue:
         )
 
     @property
-    def next_look(self) -> float | None:
+    def next_report(self) -> float | None:
         """When the next partition is to be reported; None while none waits."""
         return min((wait.next_report for wait in self._waits.values()), default=None)

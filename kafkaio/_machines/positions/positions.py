@@ -28,9 +28,10 @@ the revocation completes, which may take long, the partition needs a position.
 There are two offsets: ``fetch_offset`` is where the next request reads, ``position`` is
 the next record to hand out. The records between them are buffered.
 
-Look-ups and fetches are answered late. Each carries the `Token` of its start: the
-number of the assignment, and the era, which every seek and reset ends. A reply with an
-old token is dropped before it reaches the table, so a seek during a look-up wins.
+Look-ups and fetches may be answered late. Each carries the `PositionToken` of its
+start: the number of the assignment, and the era, which every seek and reset ends. A
+reply with an old token is dropped before it reaches the table, so a seek during a
+look-up wins.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ from typing import Final
 from kafkaio._machines.positions.stages import (
     LOOKING_UP,
     TRANSITIONS,
-    Event,
     FetchPoint,
     PartitionPosition,
+    PositionEvent,
+    PositionStage,
+    PositionToken,
     Reset,
     ResetTo,
-    Stage,
-    Token,
     Truncation,
     Unvalidated,
 )
@@ -75,8 +76,8 @@ class Positions:
         self._new_policy = new_policy
         self._partitions: dict[TopicPartition, PartitionPosition] = {}
         # Invariant: each partition is in the dictionary of its stage, and in no other.
-        self._stages: dict[Stage, dict[TopicPartition, PartitionPosition]] = {
-            stage: {} for stage in Stage
+        self._stages: dict[PositionStage, dict[TopicPartition, PartitionPosition]] = {
+            stage: {} for stage in PositionStage
         }
         self._last_number = 0
 
@@ -122,7 +123,9 @@ class Positions:
         entry = PartitionPosition(self._last_number, self._policy)
         self._partitions[tp] = self._stages[entry.stage][tp] = entry
         if not has_commits:
-            self._reset(tp, entry, Event.UNCOMMITTED, self._policy_of(is_new=is_new))
+            self._reset(
+                tp, entry, PositionEvent.UNCOMMITTED, self._policy_of(is_new=is_new)
+            )
         return entry.number
 
     def unassign(self, tp: TopicPartition) -> None:
@@ -147,26 +150,30 @@ class Positions:
 
     # Finding a position
 
-    def unpositioned(self, now: float) -> dict[TopicPartition, Token]:
+    def unpositioned(self, now: float) -> dict[TopicPartition, PositionToken]:
         """Partitions whose committed offset has to be looked up now."""
-        return {tp: entry.token for tp, entry in self._due(Stage.UNPOSITIONED, now)}
+        return {
+            tp: entry.token for tp, entry in self._due(PositionStage.UNPOSITIONED, now)
+        }
 
-    def resetting(self, now: float) -> dict[TopicPartition, tuple[Token, Reset]]:
+    def resetting(
+        self, now: float
+    ) -> dict[TopicPartition, tuple[PositionToken, Reset]]:
         """Partitions whose reset has to be looked up now, and where each leads."""
         return {
             tp: (entry.token, entry.reset)
-            for tp, entry in self._due(Stage.RESETTING, now, also_revoking=True)
+            for tp, entry in self._due(PositionStage.RESETTING, now, also_revoking=True)
             if entry.reset is not None
         }
 
     def committed_found(
-        self, tp: TopicPartition, token: Token, offset: int, epoch: int = -1
+        self, tp: TopicPartition, token: PositionToken, offset: int, epoch: int = -1
     ) -> bool:
         """A committed offset was found. Returns whether it still matters."""
-        return self._found(tp, token, Event.COMMITTED, offset, epoch)
+        return self._found(tp, token, PositionEvent.COMMITTED, offset, epoch)
 
     def committed_missing(
-        self, tp: TopicPartition, token: Token, *, is_new: bool = False
+        self, tp: TopicPartition, token: PositionToken, *, is_new: bool = False
     ) -> bool:
         """No offset is committed: reset, if there is a policy.
 
@@ -179,19 +186,23 @@ class Positions:
             Whether the partition has no usable offset now.
         """
         entry = self._current(tp, token)
-        if entry is None or entry.stage is not Stage.UNPOSITIONED:
+        if entry is None or entry.stage is not PositionStage.UNPOSITIONED:
             return False
-        return self._reset(tp, entry, Event.UNCOMMITTED, self._policy_of(is_new=is_new))
+        return self._reset(
+            tp, entry, PositionEvent.UNCOMMITTED, self._policy_of(is_new=is_new)
+        )
 
-    def reset_found(self, tp: TopicPartition, token: Token, offset: int) -> bool:
+    def reset_found(
+        self, tp: TopicPartition, token: PositionToken, offset: int
+    ) -> bool:
         """A reset's offset was found. Returns whether it still matters.
 
         It has no epoch, because no record before it was read (KIP-320).
         """
-        return self._found(tp, token, Event.FOUND, offset, -1)
+        return self._found(tp, token, PositionEvent.FOUND, offset, -1)
 
     def out_of_range(
-        self, tp: TopicPartition, token: Token, *, is_new: bool = False
+        self, tp: TopicPartition, token: PositionToken, *, is_new: bool = False
     ) -> bool:
         """The position is outside the log: reset, if there is a policy.
 
@@ -205,11 +216,11 @@ class Positions:
             Whether the partition has no usable offset now.
         """
         entry = self._current(tp, token)
-        if entry is None or entry.stage is not Stage.FETCHING:
+        if entry is None or entry.stage is not PositionStage.FETCHING:
             return False
         policy = None if self._policy is None else self._policy_of(is_new=is_new)
         outside = entry.position
-        has_no_offset = self._reset(tp, entry, Event.OUT_OF_RANGE, policy)
+        has_no_offset = self._reset(tp, entry, PositionEvent.OUT_OF_RANGE, policy)
         entry.outside = outside
         return has_no_offset
 
@@ -223,12 +234,15 @@ class Positions:
             under another leader. The caller then has to drop all buffered records.
         """
         entry = self._partitions[tp]
-        if entry.stage is not Stage.FETCHING or leader_epoch <= entry.leader_epoch:
+        if (
+            entry.stage is not PositionStage.FETCHING
+            or leader_epoch <= entry.leader_epoch
+        ):
             return False
         if entry.position_epoch in {-1, leader_epoch}:
             entry.leader_epoch = leader_epoch
             return False
-        self._fire(tp, entry, Event.UNVALIDATED)
+        self._fire(tp, entry, PositionEvent.UNVALIDATED)
         self.fetch_again(tp)
         return True
 
@@ -236,20 +250,27 @@ class Positions:
         """Partitions whose position has to be validated now."""
         return {
             tp: Unvalidated(entry.token, entry.position, entry.position_epoch)
-            for tp, entry in self._due(Stage.VALIDATING, now)
+            for tp, entry in self._due(PositionStage.VALIDATING, now)
         }
 
-    def validated(self, tp: TopicPartition, token: Token, leader_epoch: int) -> None:
+    def validated(
+        self, tp: TopicPartition, token: PositionToken, leader_epoch: int
+    ) -> None:
         """The leader of that epoch has what was read, or need not be asked."""
         entry = self._validating(tp, token)
         if entry is not None:
-            self._fire(tp, entry, Event.VALIDATED)
+            self._fire(tp, entry, PositionEvent.VALIDATED)
             entry.leader_epoch = leader_epoch
             entry.retry_at = 0.0
             entry.attempts = 0
 
     def diverged(
-        self, tp: TopicPartition, token: Token, end: int, epoch: int, leader_epoch: int
+        self,
+        tp: TopicPartition,
+        token: PositionToken,
+        end: int,
+        epoch: int,
+        leader_epoch: int,
     ) -> Truncation | None:
         """The leader's log lacks records that were read: go back, if there is a policy.
 
@@ -268,23 +289,27 @@ class Positions:
             return None
         truncation = Truncation(entry.position, end)
         if self._policy is None:
-            self._reset(tp, entry, Event.OUT_OF_RANGE, None)
+            self._reset(tp, entry, PositionEvent.OUT_OF_RANGE, None)
             entry.truncation = truncation
         elif end < 0:
-            self._reset(tp, entry, Event.OUT_OF_RANGE, self._policy)
+            self._reset(tp, entry, PositionEvent.OUT_OF_RANGE, self._policy)
         else:
-            self._fire(tp, entry, Event.TRUNCATED)
+            self._fire(tp, entry, PositionEvent.TRUNCATED)
             self._put(entry, end, epoch)
             entry.leader_epoch = leader_epoch
         return truncation
 
-    def _validating(self, tp: TopicPartition, token: Token) -> PartitionPosition | None:
+    def _validating(
+        self, tp: TopicPartition, token: PositionToken
+    ) -> PartitionPosition | None:
         entry = self._current(tp, token)
-        if entry is None or entry.stage is not Stage.VALIDATING:
+        if entry is None or entry.stage is not PositionStage.VALIDATING:
             return None
         return entry
 
-    def retry_later(self, tp: TopicPartition, token: Token, until: float) -> None:
+    def retry_later(
+        self, tp: TopicPartition, token: PositionToken, until: float
+    ) -> None:
         """A look-up or fetch failed: do not retry it before ``until``."""
         entry = self._current(tp, token)
         if entry is not None:
@@ -301,20 +326,20 @@ class Positions:
     def seek(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
         """Go on at ``offset``. Look-ups and fetches under way become void."""
         entry = self._partitions[tp]
-        self._fire(tp, entry, Event.SEEK)
+        self._fire(tp, entry, PositionEvent.SEEK)
         self._set(tp, entry, offset, epoch)
 
     def seek_to(self, tp: TopicPartition, reset: Reset) -> None:
         """Look up a new position, whatever the present one is."""
         entry = self._partitions[tp]
-        self._fire(tp, entry, Event.RESET_REQUESTED)
+        self._fire(tp, entry, PositionEvent.RESET_REQUESTED)
         entry.reset = reset
         self._unset(entry)
 
     def seek_to_committed(self, tp: TopicPartition) -> None:
         """Look up the committed offset again, whatever the position is."""
         entry = self._partitions[tp]
-        self._fire(tp, entry, Event.REWOUND)
+        self._fire(tp, entry, PositionEvent.REWOUND)
         entry.reset = self._policy
         self._unset(entry)
 
@@ -323,7 +348,7 @@ class Positions:
         entry = self._partitions.get(tp)
         return (
             entry is not None
-            and entry.stage is Stage.UNPOSITIONED
+            and entry.stage is PositionStage.UNPOSITIONED
             and not entry.is_revoking
         )
 
@@ -333,7 +358,7 @@ class Positions:
         """Partitions to fetch now, in the order in which they got their positions."""
         return [
             entry.fetch_point(tp)
-            for tp, entry in self._due(Stage.FETCHING, now)
+            for tp, entry in self._due(PositionStage.FETCHING, now)
             if not entry.is_paused
         ]
 
@@ -342,7 +367,7 @@ class Positions:
         entry = self._current(point.tp, point.token)
         return (
             entry is not None
-            and entry.stage is Stage.FETCHING
+            and entry.stage is PositionStage.FETCHING
             and entry.fetch_offset == point.offset
             and not entry.is_revoking
         )
@@ -372,9 +397,9 @@ class Positions:
 
     def without_offset(self) -> Collection[TopicPartition]:
         """Partitions that need a seek: a live view, which costs nothing."""
-        return self._stages[Stage.NO_OFFSET].keys()
+        return self._stages[PositionStage.NO_OFFSET].keys()
 
-    def waiting(self) -> dict[TopicPartition, Token]:
+    def waiting(self) -> dict[TopicPartition, PositionToken]:
         """Partitions that wait for their position, with the tokens of their stages."""
         return {
             tp: entry.token
@@ -390,21 +415,31 @@ class Positions:
     @property
     def has_found(self) -> bool:
         """Whether reading brings something: a record, or that there is no offset."""
-        return bool(self._stages[Stage.FETCHING] or self._stages[Stage.NO_OFFSET])
+        return bool(
+            self._stages[PositionStage.FETCHING]
+            or self._stages[PositionStage.NO_OFFSET]
+        )
 
     def _due(
-        self, stage: Stage, now: float, *, also_revoking: bool = False
+        self, stage: PositionStage, now: float, *, also_revoking: bool = False
     ) -> Iterator[tuple[TopicPartition, PartitionPosition]]:
         for tp, entry in self._stages[stage].items():
             if entry.retry_at <= now and (also_revoking or not entry.is_revoking):
                 yield tp, entry
 
-    def _current(self, tp: TopicPartition, token: Token) -> PartitionPosition | None:
+    def _current(
+        self, tp: TopicPartition, token: PositionToken
+    ) -> PartitionPosition | None:
         entry = self._partitions.get(tp)
         return entry if entry is not None and entry.token == token else None
 
     def _found(
-        self, tp: TopicPartition, token: Token, event: Event, offset: int, epoch: int
+        self,
+        tp: TopicPartition,
+        token: PositionToken,
+        event: PositionEvent,
+        offset: int,
+        epoch: int,
     ) -> bool:
         entry = self._current(tp, token)
         if entry is None:
@@ -420,15 +455,17 @@ class Positions:
         self,
         tp: TopicPartition,
         entry: PartitionPosition,
-        event: Event,
+        event: PositionEvent,
         policy: Reset | None,
     ) -> bool:
         entry.reset = policy
-        self._fire(tp, entry, Event.NO_POLICY if policy is None else event)
+        self._fire(tp, entry, PositionEvent.NO_POLICY if policy is None else event)
         self._unset(entry)
         return policy is None
 
-    def _fire(self, tp: TopicPartition, entry: PartitionPosition, event: Event) -> None:
+    def _fire(
+        self, tp: TopicPartition, entry: PartitionPosition, event: PositionEvent
+    ) -> None:
         try:
             stage = TRANSITIONS[entry.stage, event]
         except KeyError:
@@ -445,7 +482,7 @@ class Positions:
     ) -> None:
         self._put(entry, offset, epoch)
         if epoch >= 0:
-            self._fire(tp, entry, Event.UNVALIDATED)
+            self._fire(tp, entry, PositionEvent.UNVALIDATED)
 
     def _put(self, entry: PartitionPosition, offset: int, epoch: int) -> None:
         self._unset(entry)

@@ -59,7 +59,7 @@ class Server(Protocol):
     is_paused: bool
 
     @property
-    def handlers(self) -> Mapping[int, Api]:
+    def apis(self) -> Mapping[int, Api]:
         """The APIs of this release of Kafka, by Kafka's number."""
 
     def advertised(self, only: ApiKey | None = None) -> list[ApiVersion]:
@@ -149,8 +149,8 @@ class _Exchange:
             rule.count += 1
 
 
-def _refused(kind: type[Request[Response]], code: ErrorCode) -> Response:
-    """An answer with nothing but an error, where it has a place for one."""
+def response_with(kind: type[Request[Response]], code: ErrorCode) -> Response:
+    """A response to a kind of request, with an error code if it has that field."""
     response = kind.response_type()()
     if hasattr(response, "error_code"):
         response.error_code = code
@@ -311,7 +311,7 @@ class ServerConnection:
             return await self._serve_token(self.sasl, frame)
         try:
             header, position = decode_request_header(frame)
-            api = self._server.handlers.get(header.request_api_key)
+            api = self._server.apis.get(header.request_api_key)
             version = header.request_api_version
             if api is None or not api.speaks(version):
                 self._refuse_version(header)
@@ -327,7 +327,7 @@ class ServerConnection:
             # As Kafka, which closes the connection if a request cannot be parsed.
             raise _CloseConnection from None
         if code:
-            return [_Exchange(header, response=_refused(kind, code))]
+            return [_Exchange(header, response=response_with(kind, code))]
         exchange = _Exchange(header, self._server.begin(header, request))
         overtaking: list[_Exchange] = []
         if exchange.rules:
@@ -418,7 +418,7 @@ class ServerConnection:
         Raises:
             _CloseConnection: for any other API, as in Kafka.
         """
-        is_served = ApiKey.API_VERSIONS in self._server.handlers
+        is_served = ApiKey.API_VERSIONS in self._server.apis
         if header.request_api_key != ApiKey.API_VERSIONS or not is_served:
             raise _CloseConnection
         answer = ApiVersionsRequest.response_type()(
@@ -439,7 +439,7 @@ class ServerConnection:
         for rule in exchange.rules:
             if rule.fault.action is Action.ERROR:
                 exchange.count(rule)
-                return _refused(type(request), rule.fault.code)
+                return response_with(type(request), rule.fault.code)
         return None
 
     # ---- answering ---------------------------------------------------------------

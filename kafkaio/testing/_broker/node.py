@@ -1,6 +1,6 @@
 """One node of the cluster: a listener, its connections, and what handlers need.
 
-A node knows which handler serves which API (`Handler`), the faults to apply, and its
+A node knows which handler serves which API (`ServedApi`), the faults to apply, and its
 clients' fetch sessions. What all nodes have in common is in its `Cluster`.
 """
 
@@ -26,6 +26,7 @@ from kafkaio.testing._broker.faults import Fault, Faults, Rule
 from kafkaio.testing._broker.listener import Client, Listener
 from kafkaio.testing._broker.sessions import FetchSessions
 from kafkaio.testing._broker.telemetry import Telemetry
+from kafkaio.testing._broker.versions import ApiVersions
 from kafkaio.testing._security.security import Security
 
 # The names that the schemas of requests have for a topic, and for a partition's number.
@@ -33,8 +34,12 @@ _TOPIC_FIELDS: Final = ("name", "topic", "topic_name", "topic_id")
 _INDEX_FIELDS: Final = ("partition_index", "index", "partition")
 
 
-class Handle(Protocol):
+class HandlerPort(Protocol):
     """Serves the requests of one API."""
+
+    @property
+    def by_partition(self) -> bool:
+        """Whether a response has an error code for each partition or other part."""
 
     async def __call__(
         self,
@@ -47,30 +52,28 @@ class Handle(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Handler:
+class ServedApi:
     """One API in one release of Kafka.
 
     Attributes:
         api: the API.
-        lowest: the oldest version that is served.
-        highest: the newest version that is served.
-        load: imports the function that serves a request.
-        by_partition: whether an answer has an error code for each partition, or for
-            each other part: an error fault goes there, not to the answer as a whole.
-        advertised_lowest: the oldest version that ApiVersions reports.
+        versions: the versions of it.
+        load: imports the handler of an API.
     """
 
     api: ApiKey
-    lowest: int
-    highest: int
-    load: Callable[[ApiKey], Handle]
-    by_partition: bool = False
-    advertised_lowest: int = 0
+    versions: ApiVersions
+    load: Callable[[ApiKey], HandlerPort]
 
     @property
-    def handle(self) -> Handle:
-        """The function that serves a request."""
+    def handler(self) -> HandlerPort:
+        """Serves its requests; imported on first use."""
         return self.load(self.api)
+
+    @property
+    def by_partition(self) -> bool:
+        """Whether a response has an error code for each partition or other part."""
+        return self.handler.by_partition
 
     @property
     def can_refuse(self) -> bool:
@@ -82,7 +85,7 @@ class Handler:
 
     def speaks(self, version: int) -> bool:
         """Whether a version of the API is served."""
-        return self.lowest <= version <= self.highest
+        return self.versions.lowest <= version <= self.versions.highest
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +203,7 @@ class Node:
         clock: the clock of the cluster.
         broker: the broker that the node belongs to, with the other nodes.
         faults: the faults to apply to requests.
-        handlers: the APIs that are served, by Kafka's number.
+        apis: the APIs that are served, by Kafka's number.
         fetch_sessions: its clients' fetch sessions.
         connections: the open ones, oldest first.
         is_paused: whether it serves and answers nothing for now.
@@ -220,7 +223,7 @@ class Node:
         self.cluster = cluster
         self.broker = broker
         self.faults: Faults = Faults()
-        self.handlers: Mapping[int, Handler] = {}
+        self.apis: Mapping[int, ServedApi] = {}
         self.fetch_sessions: FetchSessions = FetchSessions()
         self.is_paused: bool = False
         self.connections: dict[ServerConnection, None] = {}
@@ -373,12 +376,12 @@ class Node:
         """The APIs and versions that ApiVersions reports, in the order of the keys."""
         return [
             ApiVersion(
-                api_key=handler.api,
-                min_version=handler.advertised_lowest,
-                max_version=handler.highest,
+                api_key=served.api,
+                min_version=served.versions.advertised_lowest,
+                max_version=served.versions.highest,
             )
-            for _, handler in sorted(self.handlers.items())
-            if only is None or handler.api == only
+            for _, served in sorted(self.apis.items())
+            if only is None or served.api == only
         ]
 
     def begin(self, header: RequestHeader, request: Request[Response]) -> list[Rule]:
@@ -407,8 +410,8 @@ class Node:
         connection: ServerConnection,
     ) -> Response | None:
         """Serve a request; None if it has no answer."""
-        handler = self.handlers[header.request_api_key]
-        return await handler.handle(self, header, request, connection)
+        served = self.apis[header.request_api_key]
+        return await served.handler(self, header, request, connection)
 
     def in_background(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         """Run something until it ends, or until the node stops."""

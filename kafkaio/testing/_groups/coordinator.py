@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 
-from kafkaio._runtime.clock import now as loop_now
-from kafkaio._runtime.clock import wall_ms as wall_clock_ms
+from kafkaio._runtime.clock import now as loop_now, wall_ms as wall_clock_ms
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Response
 from kafkaio.protocol.messages.join_group import JoinGroupResponse
@@ -31,8 +30,7 @@ from kafkaio.testing._groups.classic import ClassicGroup
 from kafkaio.testing._groups.classic_member import JoinRequest, State, SyncRequest
 from kafkaio.testing._groups.cluster_port import BrokerClusterPort, ClusterPort
 from kafkaio.testing._groups.describe import subscribed_topics
-from kafkaio.testing._groups.journal import Group as Group
-from kafkaio.testing._groups.journal import Journal
+from kafkaio.testing._groups.journal import Group as Group, Journal
 from kafkaio.testing._groups.kip848 import Downgrade, Kip848Group, Reply
 from kafkaio.testing._groups.kip848_member import Kip848Heartbeat
 from kafkaio.testing._groups.migration import downgraded, upgraded

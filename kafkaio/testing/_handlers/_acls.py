@@ -6,10 +6,9 @@ from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.protocol._message import Request, Response
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext
 from kafkaio.testing._security.acls import (
     AclFilter,
     Acls,
@@ -59,15 +58,15 @@ def filter_of(asked: _Filter) -> AclFilter:
     )
 
 
-def acls_for(node: Node, connection: ServerConnection, operation: Operation) -> Acls:
+def acls_for(context: RequestContext[Request[Response]], operation: Operation) -> Acls:
     """The ACLs, for a client with a right on the cluster.
 
     Raises:
         Refusal: SECURITY_DISABLED if there are none, CLUSTER_AUTHORIZATION_FAILED.
     """
-    acls = node.broker.security.acls
+    acls = context.node.broker.security.acls
     if acls is None:
         text = "No Authorizer is configured."
         raise Refusal(ErrorCode.SECURITY_DISABLED, text)
-    rights_of(node, connection).require(operation, ResourceType.CLUSTER)
+    context.rights.require(operation, ResourceType.CLUSTER)
     return acls

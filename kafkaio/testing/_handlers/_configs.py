@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.testing._broker.configs import (
     BROKER,
     CLIENT_METRICS,
@@ -18,7 +19,6 @@ from kafkaio.testing._broker.configs import (
     base_name,
     facts,
 )
-from kafkaio.testing._broker.connection import ServerConnection
 from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import (
@@ -28,7 +28,7 @@ from kafkaio.testing._broker.settings import (
     validate,
 )
 from kafkaio.testing._broker.telemetry import SUBSCRIPTION_CONFIGS, check_subscription
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _MIN_ISR: Final = "min.insync.replicas"
@@ -96,7 +96,7 @@ def known(resource_type: int) -> Mapping[str, Setting]:
 
 
 def check_right(
-    node: Node, connection: ServerConnection, asked: _Named, operation: Operation
+    context: RequestContext[Request[Response]], asked: _Named, operation: Operation
 ) -> None:
     """Check that a client may see or change the configs of a resource.
 
@@ -104,14 +104,13 @@ def check_right(
         Refusal: TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, or
             CLUSTER_AUTHORIZATION_FAILED for a broker or a subscription of metrics.
     """
-    rights = rights_of(node, connection)
     if asked.resource_type in {BROKER, CLIENT_METRICS}:
-        rights.require(operation, ResourceType.CLUSTER)
+        context.rights.require(operation, ResourceType.CLUSTER)
     else:
         kind = ResourceType.TOPIC
         if asked.resource_type == GROUP:
             kind = ResourceType.GROUP
-        rights.require(operation, kind, asked.resource_name)
+        context.rights.require(operation, kind, asked.resource_name)
 
 
 def check_name(node: Node, resource_type: int, name: str) -> None:

@@ -14,7 +14,6 @@ from kafkaio.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.configs import (
     BROKER,
     CLIENT_METRICS,
@@ -26,7 +25,6 @@ from kafkaio.testing._broker.configs import (
     base_name,
     facts,
 )
-from kafkaio.testing._broker.connection import ServerConnection
 from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, Setting
@@ -37,6 +35,7 @@ from kafkaio.testing._handlers._configs import (
     configured,
     known,
 )
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation
 
 _UNKNOWN: Final = 0
@@ -46,14 +45,12 @@ _KINDS: Final = {
 }  # fmt: skip
 
 
+@handler(DescribeConfigsRequest, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeConfigsRequest,
-    connection: ServerConnection,
+    context: RequestContext[DescribeConfigsRequest],
 ) -> DescribeConfigsResponse:
     """Describe the configs of topics, brokers and groups."""
-    del header
+    request = context.request
     unknown = None
     try:
         for asked in request.resources:
@@ -62,26 +59,20 @@ async def handle(
         unknown = refusal  # one unknown type fails every resource, as in Kafka
     return DescribeConfigsResponse(
         results=[
-            _one(
-                node,
-                asked,
-                connection,
-                unknown,
-                with_synonyms=request.include_synonyms,
-            )
+            _one(context, asked, unknown, with_synonyms=request.include_synonyms)
             for asked in request.resources
         ]
     )
 
 
 def _one(
-    node: Node,
+    context: RequestContext[DescribeConfigsRequest],
     asked: DescribeConfigsResource,
-    connection: ServerConnection,
     unknown: Refusal | None,
     *,
     with_synonyms: bool,
 ) -> DescribeConfigsResult:
+    node = context.node
     result = DescribeConfigsResult(
         resource_type=asked.resource_type, resource_name=asked.resource_name
     )
@@ -89,8 +80,8 @@ def _one(
         unknown.write_to(result)
         return result
     try:
-        check_right(node, connection, asked, Operation.DESCRIBE_CONFIGS)
-        connection.check(asked.resource_name)
+        check_right(context, asked, Operation.DESCRIBE_CONFIGS)
+        context.connection.check(asked.resource_name)
         check_name(node, asked.resource_type, asked.resource_name)
         configured(node, asked.resource_type, asked.resource_name)
     except Refusal as refusal:

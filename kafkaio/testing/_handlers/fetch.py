@@ -24,10 +24,7 @@ from kafkaio.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.batches import batches_of
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.partition import NO_LEADER, Partition
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.sessions import (
@@ -35,7 +32,7 @@ from kafkaio.testing._broker.sessions import (
     PartitionKey,
     SessionPartition,
 )
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _FIRST_WITH_SESSIONS: Final = 7
@@ -46,28 +43,19 @@ _FIRST_WITH_HINTS: Final = 16
 _HINTED: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: FetchRequest,
-    connection: ServerConnection,
-) -> FetchResponse:
+@handler(FetchRequest, by_partition=True)
+async def handle(context: RequestContext[FetchRequest]) -> FetchResponse:
     """Read; if there are fewer than min_bytes, wait for them or for max_wait_ms."""
-    version = header.request_api_version
-    by_id = version >= _FIRST_WITH_IDS
-    epoch = request.session_epoch if version >= _FIRST_WITH_SESSIONS else -1
-    try:
-        session = node.fetch_sessions.find(
-            request.session_id,
-            epoch,
-            _changed(request, by_id=by_id),
-            _forgotten(request, by_id=by_id),
-            by_id=by_id,
-        )
-    except Refusal as refusal:
-        return FetchResponse(error_code=refusal.code)
-    call = _Call(node, version, request, session, connection)
-    return await call.serve()
+    request, by_id = context.request, context.version >= _FIRST_WITH_IDS
+    has_sessions = context.version >= _FIRST_WITH_SESSIONS
+    session = context.node.fetch_sessions.find(
+        request.session_id,
+        request.session_epoch if has_sessions else -1,
+        _changed(request, by_id=by_id),
+        _forgotten(request, by_id=by_id),
+        by_id=by_id,
+    )
+    return await _Fetch(context, session).serve()
 
 
 def _changed(
@@ -97,7 +85,7 @@ def _forgotten(request: FetchRequest, *, by_id: bool) -> list[PartitionKey]:
 
 
 @dataclass(slots=True)
-class _Answer:
+class _Found:
     """What was read for one partition."""
 
     key: PartitionKey
@@ -130,23 +118,18 @@ class _Answer:
         )
 
 
-class _Call:
+class _Fetch:
     """One request while it is served."""
 
     def __init__(
-        self,
-        node: Node,
-        version: int,
-        request: FetchRequest,
-        session: FetchSession,
-        connection: ServerConnection,
+        self, context: RequestContext[FetchRequest], session: FetchSession
     ) -> None:
-        self.node = node
-        self.version = version
-        self.request = request
+        self.node = context.node
+        self.version = context.version
+        self.request = context.request
         self.session = session
-        self.connection = connection
-        self.rights = rights_of(node, connection)
+        self.connection = context.connection
+        self.rights = context.rights
 
     async def serve(self) -> FetchResponse:
         answers = self._read_all()
@@ -156,7 +139,7 @@ class _Call:
             answers = await self._wait(answers, until)
         return self._response(answers)
 
-    async def _wait(self, answers: list[_Answer], until: float) -> list[_Answer]:
+    async def _wait(self, answers: list[_Found], until: float) -> list[_Found]:
         """Read again at every change, until there is enough or the time is up."""
         wakeup = Wakeup()
         watched = [a.partition for a in answers if a.partition is not None]
@@ -172,7 +155,7 @@ class _Call:
                 partition.remove_waiter(wakeup)
         return answers
 
-    def _is_enough(self, answers: list[_Answer]) -> bool:
+    def _is_enough(self, answers: list[_Found]) -> bool:
         if not answers or self.request.max_wait_ms <= 0:
             return True
         size = sum(answer.size for answer in answers)
@@ -180,7 +163,7 @@ class _Call:
 
     # ---- reading -----------------------------------------------------------------
 
-    def _read_all(self) -> list[_Answer]:
+    def _read_all(self) -> list[_Found]:
         left = self.request.max_bytes
         # The first batch is read whatever its size, or a client could not get past it.
         min_one = True
@@ -194,7 +177,7 @@ class _Call:
 
     def _read(
         self, key: PartitionKey, asked: SessionPartition, left: int, *, min_one: bool
-    ) -> _Answer:
+    ) -> _Found:
         partition: Partition | None = None
         data = PartitionData(partition_index=key[1], records=b"")
         try:
@@ -210,7 +193,7 @@ class _Call:
             data.high_watermark = -1
             if partition is not None:
                 self._hint(data, partition, refusal.code)
-            return _Answer(key, asked, data, partition)
+            return _Found(key, asked, data, partition)
         data.high_watermark = partition.high_watermark
         data.last_stable_offset = partition.last_stable_offset
         data.log_start_offset = partition.start_offset
@@ -222,7 +205,7 @@ class _Call:
             end = partition.fetchable(self.request.isolation_level)
             if asked.offset < end and (min_one or room > 0):
                 self._take(partition, asked.offset, end, data, max(room, 0), min_one)
-        return _Answer(key, asked, data, partition)
+        return _Found(key, asked, data, partition)
 
     def _take(
         self,
@@ -322,7 +305,7 @@ class _Call:
 
     # ---- answering ---------------------------------------------------------------
 
-    def _response(self, answers: list[_Answer]) -> FetchResponse:
+    def _response(self, answers: list[_Found]) -> FetchResponse:
         response = FetchResponse(session_id=self.session.session_id)
         topics: dict[str | UUID, FetchableTopicResponse] = {}
         for answer in answers:
@@ -343,7 +326,7 @@ class _Call:
             self._endpoints(response)
         return response
 
-    def _note(self, answer: _Answer) -> None:
+    def _note(self, answer: _Found) -> None:
         """Store in the session what this answer tells the client."""
         is_error = answer.data.error_code != ErrorCode.NONE
         asked = answer.asked

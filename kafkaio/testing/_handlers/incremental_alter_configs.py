@@ -14,9 +14,7 @@ from kafkaio.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.configs import BROKER
-from kafkaio.testing._broker.connection import ServerConnection
 from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import Setting
@@ -28,6 +26,7 @@ from kafkaio.testing._handlers._configs import (
     configured,
     known,
 )
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation
 
 _SET: Final = 0
@@ -37,22 +36,20 @@ _SUBTRACT: Final = 3
 _OPERATIONS: Final = frozenset({_SET, _DELETE, _APPEND, _SUBTRACT})
 
 
+@handler(IncrementalAlterConfigsRequest, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: IncrementalAlterConfigsRequest,
-    connection: ServerConnection,
+    context: RequestContext[IncrementalAlterConfigsRequest],
 ) -> IncrementalAlterConfigsResponse:
     """Change single configs. A resource gets all of its changes or none."""
-    del header
+    request, node = context.request, context.node
     refused: dict[int, Refusal] = {}
     for number, asked in enumerate(request.resources):
         given = {one.name for one in asked.configs if one.config_operation != _DELETE}
         try:
-            connection.check(asked.resource_name)
+            context.connection.check(asked.resource_name)
             check_asked(node, asked, request.resources, given)
             _check_before(node, asked)
-            check_right(node, connection, asked, Operation.ALTER_CONFIGS)
+            check_right(context, asked, Operation.ALTER_CONFIGS)
         except Refusal as refusal:
             refused[number] = refusal
     passed = [n for n in range(len(request.resources)) if n not in refused]
@@ -66,7 +63,11 @@ async def handle(
             refused[number] = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
             continue
         try:
-            _alter(node, request.resources[number], validate_only=request.validate_only)
+            _alter(
+                node,
+                request.resources[number],
+                validate_only=request.validate_only,
+            )
         except Refusal as refusal:
             refused[number] = refusal
     return IncrementalAlterConfigsResponse(

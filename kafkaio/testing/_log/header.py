@@ -9,13 +9,11 @@ from kafkaio._records._impl import crc32c
 from kafkaio._records._layout import (
     ATTRIBUTES_OFFSET,
     BATCH_HEADER,
+    BATCH_HEADER_SIZE as BATCH_HEADER_SIZE,
     CONTROL,
     LENGTH_END,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
-)
-from kafkaio._records._layout import (
-    BATCH_HEADER_SIZE as BATCH_HEADER_SIZE,
 )
 from kafkaio._records.compression import BytesLike
 from kafkaio.testing._log.errors import CorruptBatchError

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from kafkaio._public import public
 from kafkaio._runtime.clock import wall_ms
 from kafkaio.testing._security.mechanism import Identity, Refused
 
@@ -26,6 +27,7 @@ _LATEST: Final = 253_402_300_800
 _JWT: Final = re.compile(r"(?P<header>[-\w]+=*)\.(?P<claims>[-\w]+=*)\.")
 
 
+@public("kafkaio.testing")
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
     """What a token says that was verified.

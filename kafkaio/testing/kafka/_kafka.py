@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
 import anyio
 import anyio.to_thread
 
+from kafkaio._public import public
 from kafkaio.testing._security.files import Certificates
 from kafkaio.testing.kafka._cluster import Cluster
 from kafkaio.testing.kafka._engine import Engine
@@ -26,6 +27,7 @@ _TOPIC_SECONDS: Final = 30.0
 T = TypeVar("T")
 
 
+@public("kafkaio.testing.kafka")
 class Kafka:
     """A real Kafka cluster for tests: combined KRaft nodes on 127.0.0.1.
 

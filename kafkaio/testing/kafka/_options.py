@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypedDict
 
+from kafkaio._public import public
 from kafkaio.testing.kafka._properties import Value
 from kafkaio.testing.kafka._releases import DEFAULT_VERSION, Release, find_release
 
@@ -39,6 +40,7 @@ class Options(TypedDict, total=False):
     start_timeout: float
 
 
+@public("kafkaio.testing.kafka")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
     """The options of a cluster, with their defaults.

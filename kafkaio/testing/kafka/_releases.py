@@ -3,7 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from kafkaio._public import public
 
+
+@public("kafkaio.testing.kafka")
 class KafkaNotStarted(RuntimeError):
     """A broker could not be started; the message says which step failed."""
 

@@ -3,6 +3,7 @@
 import os
 from typing import Final, NoReturn, Unpack
 
+from kafkaio._public import public
 from kafkaio.testing._security.files import Certificates
 from kafkaio.testing.kafka._cluster import Cluster
 from kafkaio.testing.kafka._docker import DockerCluster, can_contain, docker_answers
@@ -125,6 +126,7 @@ def _choose(options: ClusterOptions) -> Engine:
     return Cluster(options)
 
 
+@public("kafkaio.testing.kafka")
 def real_kafka(
     brokers: int = 1, version: str = DEFAULT_VERSION, **options: Unpack[Options]
 ) -> Kafka:

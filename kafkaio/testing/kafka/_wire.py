@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from kafkaio._public import public
+
 Address: TypeAlias = tuple[str, int]
 
 _METADATA: Final = 3
@@ -28,6 +30,7 @@ TOPIC_ALREADY_EXISTS: Final = 36
 NOT_CONTROLLER: Final = 41
 
 
+@public("kafkaio.testing.kafka")
 class TopicNotCreated(RuntimeError):
     """A broker refused to create a topic; carries the error code."""
 

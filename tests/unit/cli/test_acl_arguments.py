@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkaio._cli.acl_arguments import (
+from kafkaio._cli.access.acl_arguments import (
     CLUSTER,
     BadAcl,
     Resource,

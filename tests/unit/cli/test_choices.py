@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 import pytest
 
-from kafkaio._cli.acls import acls
-from kafkaio._cli.api_versions import spoken
-from kafkaio._cli.transactions import transactions
-from kafkaio._cli.users import users
+from kafkaio._cli.access.acls import acls
+from kafkaio._cli.access.users import users
+from kafkaio._cli.cluster.api_versions import spoken
+from kafkaio._cli.cluster.transactions import transactions
 from kafkaio.admin import AclPatternType, ScramMechanism, TransactionState
 from kafkaio.protocol._api_keys import ApiKey
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kafkaio._cli.filters import compile_filter
-from kafkaio._cli.format import FormatError
+from kafkaio._cli.records.filters import compile_filter
+from kafkaio._cli.records.format import FormatError
 from kafkaio.types import Record
 
 RECORD = Record(

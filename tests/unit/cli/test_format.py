@@ -3,12 +3,11 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from kafkaio._cli.format import FormatError
-from kafkaio._cli.reading import FormatReader, InputError, Written
-from kafkaio._cli.rendering import compile_format, compile_kcat_format
+from kafkaio._cli.records.format import FormatError
+from kafkaio._cli.records.input import FormatReader, InputError, Written
+from kafkaio._cli.records.rendering import compile_format, compile_kcat_format
 from kafkaio.types import Record, TimestampType
 
 RECORD = Record(

@@ -19,18 +19,18 @@ import pytest
 
 import kafkaio
 from kafkaio._cli import main
-from kafkaio._cli.command import COMMON, asynchronous, command
-from kafkaio._cli.configs import KINDS, is_secret
-from kafkaio._cli.connection import Connection
-from kafkaio._cli.exits import CommandFailed, Exit, code_of, lines_of
-from kafkaio._cli.given import Given
-from kafkaio._cli.groups import STATES, TYPES
-from kafkaio._cli.named import not_of_consumers
-from kafkaio._cli.output import Column, Output, Table, cell, plain
+from kafkaio._cli.groups.groups import STATES, TYPES
 from kafkaio._cli.registry import BARE, COMMANDS
 from kafkaio._cli.root import root
-from kafkaio._cli.session import Session
-from kafkaio._cli.values import chosen, duration_of, moment_of, partitions_of_topic
+from kafkaio._cli.shell.command import COMMON, asynchronous, command
+from kafkaio._cli.shell.connection import Connection
+from kafkaio._cli.shell.given import Given
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, Exit, code_of, lines_of
+from kafkaio._cli.text.named import not_of_consumers
+from kafkaio._cli.text.output import Column, Output, Table, cell, plain
+from kafkaio._cli.text.values import chosen, duration_of, moment_of, partitions_of_topic
+from kafkaio._cli.topics.configs import KINDS, is_secret
 from kafkaio._config import ConsumerConfig, ProducerConfig
 from kafkaio.admin import GroupListing, GroupType
 from kafkaio.errors import (
@@ -64,7 +64,9 @@ def leaves() -> Iterator[tuple[str, str, click.Command]]:
 @pytest.mark.parametrize("name", REGISTERED)
 def test_the_registry_says_what_the_commands_say(name: str) -> None:
     entry = REGISTERED[name]
-    found = getattr(import_module(entry.module), name.replace("-", "_"))
+    found = getattr(
+        import_module(f"kafkaio._cli.{entry.module}"), name.replace("-", "_")
+    )
     assert found.name == name
     assert found.get_short_help_str(200) == f"{entry.help}."
 
@@ -144,8 +146,11 @@ def test_a_command_loads_no_other() -> None:
     shown = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert "kafkaio._cli.lag" in shown.stderr
-    for name in ("cli.configs", "admin.admin", "client.client", "consumer.consumer"):
+    assert "kafkaio._cli.groups.lag" in shown.stderr
+    for name in (
+        *("_cli.topics.configs", "_cli.groups.groups"),
+        *("admin._admin", "_client.client", "_consumer.consumer"),
+    ):
         assert f"'kafkaio.{name}'" not in shown.stderr
 
 
@@ -294,7 +299,7 @@ def test_what_is_wrong(
 def test_options_before_and_after_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Given] = []
     monkeypatch.setattr(
-        "kafkaio._cli.session.Session.admin",
+        "kafkaio._cli.shell.session.Session.admin",
         lambda self: seen.append(self.given) or self.started(_Refusing()),
     )
     run(

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
-from kafkaio._cli.command import COMMON
 from kafkaio._cli.registry import BARE, COMMANDS
 from kafkaio._cli.root import root
+from kafkaio._cli.shell.command import COMMON
 
 GUIDE = (Path(__file__).parents[3] / "docs/guide/cli.md").read_text("utf-8")
 HABITS = [

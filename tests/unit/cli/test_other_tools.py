@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from kafkaio._cli import habits
-from kafkaio._cli.bare import run_bare
-from kafkaio._cli.command import COMMON, Group
+from kafkaio._cli.local.bare import run_bare
 from kafkaio._cli.registry import BARE, COMMANDS
 from kafkaio._cli.root import root
+from kafkaio._cli.shell.command import COMMON, Group
+from kafkaio._cli.text import habits
 from tests.support.cli import run
 
 NAMES = [*(name for section in COMMANDS.values() for name in section), *BARE]

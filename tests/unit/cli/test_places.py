@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from kafkaio._cli.places import PLACES, Place, Places
+from kafkaio._cli.records.places import PLACES, Place, Places
 from kafkaio._runtime.clock import wall_ms
 
 

@@ -6,9 +6,9 @@ import anyio
 import pytest
 
 from kafkaio import Producer
-from kafkaio._cli.produce import _Taking
-from kafkaio._cli.reading import FormatReader, InputError
-from kafkaio._cli.sending import Sending
+from kafkaio._cli.records.input import FormatReader, InputError
+from kafkaio._cli.records.produce import _Taking
+from kafkaio._cli.records.sending import Sending
 from kafkaio.testing import Broker
 
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from kafkaio._cli.quota_arguments import (
+from kafkaio._cli.access.quota_arguments import (
     BadQuota,
     entity_of,
     filter_of,
     quotas_of,
 )
-from kafkaio._cli.sizes import size_of
+from kafkaio._cli.text.sizes import size_of
 from kafkaio.admin import QuotaEntity, QuotaFilter, QuotaName
 
 

@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from kafkaio._cli.reading import InputError, Written
-from kafkaio._cli.record_json import JsonReader, envelope_of, json_of
+from kafkaio._cli.records.input import InputError, Written
+from kafkaio._cli.records.record_json import JsonReader, envelope_of, json_of
 from kafkaio.types import Record, TimestampType
 from tests.support.cli import validate
 

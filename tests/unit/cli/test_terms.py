@@ -9,10 +9,10 @@ import click
 import pytest
 
 import kafkaio.admin
-from kafkaio._cli.command import typed_names
-from kafkaio._cli.exits import lines_of
 from kafkaio._cli.root import root
-from kafkaio._cli.terms import CALLS, OTHER_NAMES, as_typed
+from kafkaio._cli.shell.command import typed_names
+from kafkaio._cli.text.exits import lines_of
+from kafkaio._cli.text.terms import CALLS, OTHER_NAMES, as_typed
 from kafkaio.errors import KafkaError, UsageError
 
 #: Arguments that messages name with a value, and that no command gives.

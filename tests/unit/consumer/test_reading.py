@@ -289,7 +289,7 @@ async def test_a_new_wish_does_not_wait_for_the_one_before(
     ("wished", "code", "kind", "match"),
     [
         (TopicPartition("never", 0), 0, UnknownTopicOrPartition, "'never'"),
-        (TopicPartition("one", 7), 0, UnknownTopicOrPartition, "partition 7 of topic"),
+        (TopicPartition("one", 7), 0, UnknownTopicOrPartition, "has no partition 7"),
         (
             ORDERS[0],
             ErrorCode.TOPIC_AUTHORIZATION_FAILED,

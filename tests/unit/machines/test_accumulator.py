@@ -10,8 +10,7 @@ from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._machines.accumulator import (
     Accumulator,

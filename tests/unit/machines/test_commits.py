@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._machines.commits import Answer, CallOutcome, CommitQueue, Merge
 from kafkaio.types import OffsetAndMetadata, TopicPartition

@@ -2,8 +2,7 @@
 
 from math import inf
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._machines.sasl.session import Session
 

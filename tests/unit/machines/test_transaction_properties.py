@@ -17,8 +17,7 @@ from math import inf
 from typing import Final
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from kafkaio._machines.detached import DetachedEnd, DetachedTransaction, end_of
 from kafkaio._machines.sequence import Identity
@@ -33,16 +32,16 @@ from kafkaio._machines.transaction import (
     DropUnsent,
     Effects,
     End,
-    Ended,
     Initialise,
     Probe,
     Protocol,
     Request,
-    Send,
+    SendRequest,
     Started,
-    State,
     TransactionMachine,
     TransactionOutcome,
+    TxnEnded,
+    TxnState,
 )
 from kafkaio.errors import InternalError, KafkaError
 from kafkaio.protocol._error_codes import ErrorCode
@@ -327,7 +326,7 @@ class _Play:
     def _take(self, effects: Effects) -> None:
         for effect in effects:
             match effect:
-                case Send(request=request):
+                case SendRequest(request=request):
                     self._sent(request)
                 case Adopt(identity=identity):
                     self.identity = identity
@@ -340,7 +339,7 @@ class _Play:
                 case DropUnsent():
                     assert self.phase not in ADDING, "records dropped"
                     self.tx.unsent.clear()
-                case Ended(outcome=outcome):
+                case TxnEnded(outcome=outcome):
                     self._ended(outcome)
 
     def _sent(self, request: Request) -> None:
@@ -548,7 +547,7 @@ class _Play:
     def _note_first(self, effects: Effects, was: Request | None) -> None:
         # The coordinator's time begins when it can first know of the transaction.
         for effect in effects:
-            if isinstance(effect, Send) and was is None:
+            if isinstance(effect, SendRequest) and was is None:
                 self._asked_at = self.now
 
     def _sendable(self) -> list[TopicPartition]:
@@ -854,7 +853,7 @@ class _Play:
         is_asked = self.phase == "unknown" and self._last_is_commit()
         self.phase, self.request = phase, None
         effects = method(ERROR)
-        ended = [one.outcome for one in effects if isinstance(one, Ended)]
+        ended = [one.outcome for one in effects if isinstance(one, TxnEnded)]
         assert len(ended) == is_open
         if is_open:
             self.tx.outcome = ended[0]
@@ -939,7 +938,7 @@ class _Play:
         twin.abort()
         if twin.request is not None:
             twin.added(self.now)
-        if twin.state is not State.UNKNOWN:  # it was drained before that answer
+        if twin.state is not TxnState.UNKNOWN:  # it was drained before that answer
             twin.drained(self.now)
         if isinstance(twin.request, End):
             assert not twin.request.is_commit

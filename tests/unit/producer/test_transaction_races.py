@@ -11,9 +11,9 @@ import pytest
 
 from kafkaio._client.coordination import CoordinatorConnection, CoordinatorRpc
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._producer.ports import GroupOffsets
 from kafkaio._producer.transaction import Transaction, TransactionOutcome
 from kafkaio._runtime.timer import Timer
+from kafkaio._transactional import GroupOffsetsPort, TransactionalConsumer
 from kafkaio.errors import (
     BrokerError,
     ClosedError,
@@ -62,20 +62,20 @@ class Offsets:
         pass
 
 
-class FakeConsumer:
+class FakeConsumer(TransactionalConsumer):
     """Has handed something out."""
 
-    def offsets_in_transaction(self, what: object = None) -> GroupOffsets | None:
+    def _offsets_in_transaction(self, what: object = None) -> GroupOffsetsPort | None:
         del what
         return Offsets()
 
-    def join_transaction(
+    def _join_transaction(
         self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
     ) -> FakeConsumer:
         del on_revoke, on_lost
         return self
 
-    def handed_out(self) -> GroupOffsets | None:
+    def handed_out(self) -> GroupOffsetsPort | None:
         return Offsets()
 
     async def rewind(self, *, is_unknown: bool = False) -> None:

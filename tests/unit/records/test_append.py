@@ -15,8 +15,7 @@ from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._records import _append, _columns, _murmur2, _pure, _receipts
 from kafkaio._records._layout import Destinations, Origin

@@ -9,8 +9,7 @@ from itertools import accumulate, pairwise
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._records._layout import (
     BinaryColumn,

@@ -14,8 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from kafkaio import Admin, Producer
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.spark import _lookup as lookup
-from kafkaio.spark import _runtime as runtime
+from kafkaio.spark import _lookup as lookup, _runtime as runtime
 from kafkaio.spark._errors import DataLost, DataSourceError
 from kafkaio.spark._options import ReadOptions
 from kafkaio.spark._schema import Column

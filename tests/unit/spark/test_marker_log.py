@@ -6,8 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._client import Client
 from kafkaio._producer import Producer

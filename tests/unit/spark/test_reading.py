@@ -22,8 +22,7 @@ from pyspark.sql.types import StructType
 
 from kafkaio import Admin, Client, NewTopic, Producer, TopicPartition
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.spark import _runtime as runtime
-from kafkaio.spark import lag
+from kafkaio.spark import _runtime as runtime, lag
 from kafkaio.spark._errors import DataLost, DataSourceError
 from kafkaio.spark._lookup import Lookup
 from kafkaio.spark._options import ReadOptions
@@ -229,7 +228,9 @@ def make_again(servers: str, counts: Mapping[int, int]) -> UUID:
                 for n in range(count):
                     await producer.send("t", b"new %d" % n, partition=partition)
         async with Client(servers) as client:
-            return (await client.topic_ids("t"))["t"]
+            topic_id = (await client.find_topics("t"))["t"].topic_id
+            assert topic_id is not None
+            return topic_id
 
     return asyncio.run(work())
 

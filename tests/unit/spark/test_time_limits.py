@@ -20,8 +20,7 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from kafkaio import KafkaError, TopicPartition
-from kafkaio.spark import _runtime as runtime
-from kafkaio.spark import cleanup
+from kafkaio.spark import _runtime as runtime, cleanup
 from kafkaio.spark._errors import DataSourceError
 from kafkaio.spark._lookup import Lookup
 from kafkaio.spark._options import ReadOptions, WriteOptions

@@ -9,8 +9,7 @@ from base64 import b64encode
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._machines.sasl.mechanism import Mechanism
 from kafkaio._machines.sasl.oauthbearer import OAuthBearer

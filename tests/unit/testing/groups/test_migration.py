@@ -15,8 +15,6 @@ from kafkaio.protocol.messages.consumer_protocol_assignment import (
 )
 from kafkaio.protocol.messages.consumer_protocol_subscription import (
     ConsumerProtocolSubscription,
-)
-from kafkaio.protocol.messages.consumer_protocol_subscription import (
     TopicPartition as OwnedTopic,
 )
 from kafkaio.protocol.messages.join_group import JoinGroupResponse

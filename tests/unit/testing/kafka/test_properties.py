@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafkaio.testing.kafka._zookeeper import forget_after
 
 from kafkaio.testing.kafka._options import ClusterOptions
 from kafkaio.testing.kafka._properties import (
@@ -17,7 +18,6 @@ from kafkaio.testing.kafka._properties import (
     zookeeper_properties,
 )
 from kafkaio.testing.kafka._releases import find_release
-from kafkaio.testing.kafka._zookeeper import forget_after
 
 KRAFT = find_release("4.3")
 OLD = find_release("2.8")

@@ -1,0 +1,1 @@
+"""Commands for who may do what, and how much: ACLs, users, tokens, quotas."""

@@ -1,0 +1,135 @@
+"""``kafkaio tokens``: delegation tokens, whose secret is shown on demand alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafkaio._cli.shell.command import YES, Group, asynchronous
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, usage
+from kafkaio._cli.text.ids import Id
+from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.values import duration_of
+
+if TYPE_CHECKING:
+    from kafkaio.admin import Admin, DelegationToken
+
+_HIDDEN: Final = "[hidden]"
+_COLUMNS: Final = (
+    *("token_id", "owner", "requester", "renewers"),
+    *("issue_time", "expiry_time", "max_time", "hmac"),
+)
+_SHOW: Final = click.option(
+    "--show-secrets", is_flag=True, help="Show the hmac, which is the password."
+)
+
+
+tokens: Group = Group(
+    "tokens", help="Create, renew, expire and list delegation tokens."
+)
+
+
+@tokens.command("list")
+@click.option("--owner", multiple=True, metavar="USER", help="Whose; can be repeated.")
+@_SHOW
+@asynchronous
+async def _list(
+    session: Session, owner: tuple[str, ...], *, show_secrets: bool
+) -> None:
+    """List the tokens that you may see."""
+    owners = _principals(owner) or None
+    async with session.admin() as admin:
+        found = await admin.describe_delegation_token(owners)
+    _show(session, found, show_secrets=show_secrets)
+
+
+@tokens.command("create")
+@click.option("--owner", metavar="USER", help="Whom it is for; you by default.")
+@click.option("--renewer", multiple=True, metavar="USER", help="Who may renew it.")
+@click.option("--max-lifetime", metavar="DURATION", help="Its longest life.")
+@_SHOW
+@asynchronous
+async def _create(
+    session: Session,
+    owner: str | None,
+    renewer: tuple[str, ...],
+    max_lifetime: str | None,
+    *,
+    show_secrets: bool,
+) -> None:
+    """Create a token. Its hmac is shown with --show-secrets, here or by ``list``."""
+    renewers = _principals(renewer)
+    (owner,) = _principals([owner]) if owner is not None else [None]
+    async with session.admin() as admin:
+        token = await admin.create_delegation_token(
+            renewers=renewers, owner=owner, max_lifetime=_seconds(max_lifetime)
+        )
+    _show(session, [token], show_secrets=show_secrets)
+
+
+@tokens.command("renew")
+@click.argument("token_id", type=Id())
+@click.option("--period", metavar="DURATION", help="How long from now.")
+@asynchronous
+async def _renew(session: Session, token_id: str, period: str | None) -> None:
+    """Let a token live on; brokers say how long by default."""
+    async with session.admin() as admin:
+        token = await _known(admin, token_id)
+        expires = await admin.renew_delegation_token(token, period=_seconds(period))
+    _show_time(session, token, expires)
+
+
+@tokens.command("expire")
+@click.argument("token_id", type=Id())
+@click.option("--period", metavar="DURATION", help="In that time, not now.")
+@YES
+@asynchronous
+async def _expire(
+    session: Session, token_id: str, period: str | None, *, yes: bool
+) -> None:
+    """Let a token expire at once, or soon."""
+    async with session.admin() as admin:
+        token = await _known(admin, token_id)
+        session.confirm([f"expire: token {token_id} of {token.owner}"], yes=yes)
+        expires = await admin.expire_delegation_token(token, period=_seconds(period))
+    _show_time(session, token, expires)
+
+
+async def _known(admin: Admin, token_id: str) -> DelegationToken:
+    """The token of an id: so that nobody has to write its secret."""
+    for token in await admin.describe_delegation_token():
+        if token.token_id == token_id:
+            return token
+    raise CommandFailed(f"there is no token {token_id!r} that you may see")
+
+
+def _show(
+    session: Session, found: Iterable[DelegationToken], *, show_secrets: bool
+) -> None:
+    rows = [
+        {name: getattr(it, name) for name in _COLUMNS[:-1]}
+        | {"hmac": it.password if show_secrets else _HIDDEN}
+        for it in found
+    ]
+    columns = _COLUMNS if show_secrets else _COLUMNS[:-1]
+    session.show({"tokens": rows}, Table(rows, columns))
+
+
+def _show_time(session: Session, token: DelegationToken, expires: datetime) -> None:
+    row = {"token_id": token.token_id, "owner": token.owner, "expiry_time": expires}
+    session.show({"tokens": [row]}, Table([row], tuple(row)))
+
+
+def _principals(texts: Iterable[str]) -> list[str]:
+    from kafkaio._cli.access.acl_arguments import BadAcl, principal_of
+
+    with usage(BadAcl):
+        return list(dict.fromkeys(principal_of(text) for text in texts))
+
+
+def _seconds(text: str | None) -> float | None:
+    return None if text is None else duration_of(text).total_seconds()

@@ -1,0 +1,148 @@
+"""``kafkaio api-versions``: the versions of APIs that brokers and this client speak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.named import by_name, known_brokers
+from kafkaio._cli.text.output import Table
+from kafkaio.errors import KafkaError, ProtocolError
+from kafkaio.protocol._api_keys import ApiKey, request_type
+from kafkaio.types import Broker
+
+if TYPE_CHECKING:
+    from kafkaio._client import Client
+    from kafkaio.protocol.messages.api_versions import ApiVersionsResponse
+
+_COLUMNS: Final = (
+    *("broker", "api_key", "api", "broker_min", "broker_max"),
+    *("client_min", "client_max", "highest"),
+)
+
+#: The lowest and the highest version.
+Range = tuple[int, int]
+
+
+@command("api-versions")
+@click.option("--broker", type=int, multiple=True, metavar="ID", help="Only these.")
+@click.option("--api", multiple=True, metavar="NAME", help="Only these, such as Fetch.")
+@asynchronous
+async def api_versions(
+    session: Session, broker: tuple[int, ...], api: tuple[str, ...]
+) -> None:
+    """Show the versions of APIs that both sides speak.
+
+    HIGHEST is the highest that both speak.
+    """
+    wanted = _folded_names(api)
+    async with session.client() as client:
+        nodes = known_brokers(broker, await _brokers(client))
+        answers = {node: await _ask(client, node) for node in nodes}
+    found = session.good(by_name(answers, lambda node: f"broker {node}"))
+    rows = [
+        {"broker": node, **row}
+        for node, it in sorted(found.items())
+        for row in spoken(
+            {e.api_key: (e.min_version, e.max_version) for e in it.api_keys}
+        )
+        if not wanted or _folded(str(row["api"])) in wanted
+    ]
+    session.show({"api_versions": rows}, Table(rows, _COLUMNS))
+
+
+def _folded_names(names: Iterable[str]) -> set[str]:
+    """Return the names of APIs as they are compared.
+
+    Raises:
+        CommandFailed: Kafka has no such API; the message has the nearest name.
+    """
+    known = {_folded(_name(key)): _name(key) for key in ApiKey}
+    wanted = {_folded(name): name for name in names}
+    for folded, name in wanted.items():
+        if folded not in known:
+            near = get_close_matches(folded, known, 1)
+            hint = f": did you mean {known[near[0]]}?" if near else ""
+            raise CommandFailed(f"there is no API {name!r}{hint}", Exit.USAGE)
+    return set(wanted)
+
+
+async def _brokers(client: Client) -> list[int]:
+    from kafkaio.protocol.messages.metadata import MetadataRequest
+
+    found = await client.request(MetadataRequest(topics=[]))
+    return sorted(each.node_id for each in found.brokers)
+
+
+async def _ask(client: Client, node: int) -> ApiVersionsResponse | KafkaError:
+    from kafkaio.protocol.messages.api_versions import ApiVersionsRequest
+
+    request = ApiVersionsRequest(
+        client_software_name="kafkaio", client_software_version="cli"
+    )
+    try:
+        return await client.request(request, to=Broker(node))
+    except KafkaError as error:
+        return error
+
+
+def spoken(theirs: Mapping[int, Range]) -> list[dict[str, object]]:
+    """Compare the versions of a broker with those of this client.
+
+    Returns:
+        A row for each API that either has, by key. What one does not speak at all is
+        None, as is the highest version of both if they have none in common.
+    """
+    ours = _ours()
+    rows: list[dict[str, object]] = []
+    for key in sorted({*theirs, *ours}):
+        their, our = theirs.get(key), ours.get(key)
+        rows.append(
+            {
+                "api_key": key,
+                "api": _name(key),
+                "broker_min": their[0] if their else None,
+                "broker_max": their[1] if their else None,
+                "client_min": our[0] if our else None,
+                "client_max": our[1] if our else None,
+                "highest": _highest(their, our),
+            }
+        )
+    return rows
+
+
+def _highest(their: Range | None, our: Range | None) -> int | None:
+    if their is None or our is None:
+        return None
+    highest = min(their[1], our[1])
+    return highest if highest >= max(their[0], our[0]) else None
+
+
+def _ours() -> dict[int, Range]:
+    found: dict[int, Range] = {}
+    for key in ApiKey:
+        try:
+            request = request_type(key)
+        except ProtocolError:
+            continue
+        found[int(key)] = request.MIN_VERSION, request.MAX_VERSION
+    return found
+
+
+def _name(key: int) -> str:
+    """Kafka's name of an API; its number if this client does not know it."""
+    try:
+        return request_type(key).NAME.removesuffix("Request")
+    except ProtocolError:
+        known = {int(each): each.name for each in ApiKey}
+        return known.get(key, str(key)).title().replace("_", "")
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").replace("-", "").casefold()

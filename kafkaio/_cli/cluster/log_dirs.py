@@ -1,0 +1,95 @@
+"""``kafkaio log-dirs``: what is in the log directories of brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.named import brokers_there, by_name, outcomes
+from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.values import partition_row
+
+if TYPE_CHECKING:
+    from kafkaio.admin import LogDirectory
+
+_DIRECTORY: Final = (
+    *("broker", "path", "error", "is_cordoned", "total_bytes", "usable_bytes"),
+    *("replica_count", "replica_bytes"),
+)
+_REPLICA: Final = (
+    *("broker", "path", "topic", "partition", "size", "offset_lag", "is_future"),
+)
+
+
+@command("log-dirs")
+@click.option("--broker", type=int, multiple=True, metavar="ID", help="Only these.")
+@click.option("--topic", multiple=True, metavar="NAME", help="Only replicas of these.")
+@click.option("--replicas", is_flag=True, help="A line for each replica.")
+@asynchronous
+async def log_dirs(
+    session: Session,
+    broker: tuple[int, ...],
+    topic: tuple[str, ...],
+    *,
+    replicas: bool,
+) -> None:
+    """Show the log directories of brokers.
+
+    With them how many replicas are there, and how large.
+    """
+    async with session.admin() as admin:
+        node_ids = await brokers_there(admin, broker)
+        results = await outcomes(admin.describe_log_dirs(node_ids))
+    found = session.good(by_name(results, lambda node: f"broker {node}"))
+    documents = [
+        _document(node, it, topic)
+        for node, directories in sorted(found.items())
+        for it in sorted(directories.values(), key=lambda it: it.path)
+    ]
+    rows = _replica_rows(documents) if replicas else documents
+    session.show(
+        {"log_dirs": documents}, Table(rows, _REPLICA if replicas else _DIRECTORY)
+    )
+
+
+def _document(
+    node: int, it: LogDirectory, topics: Collection[str]
+) -> dict[str, object]:
+    there = {
+        tp: replica
+        for tp, replica in sorted(it.replicas.items())
+        if not topics or tp.topic in topics
+    }
+    return {
+        "broker": node,
+        "path": it.path,
+        "error": None if it.error is None else it.error.name,
+        "is_cordoned": it.is_cordoned,
+        "total_bytes": it.total_bytes,
+        "usable_bytes": it.usable_bytes,
+        "replica_count": len(there),
+        "replica_bytes": sum(each.size for each in there.values()),
+        "replicas": [
+            partition_row(tp)
+            | {"size": each.size, "offset_lag": each.offset_lag}
+            | {"is_future": each.is_future}
+            for tp, each in there.items()
+        ],
+    }
+
+
+def _replica_rows(documents: list[dict[str, object]]) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for document in documents:
+        replicas = document["replicas"]
+        assert isinstance(replicas, list)
+        for each in replicas:
+            assert isinstance(each, Mapping)
+            rows.append(
+                {"broker": document["broker"], "path": document["path"], **each}
+            )
+    return rows

@@ -1,0 +1,190 @@
+"""``kafkaio request``: sends any request of the protocol, from JSON to JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.output import Table
+
+if TYPE_CHECKING:
+    from kafkaio._cli.shell.session import Session
+    from kafkaio._client import Destination
+    from kafkaio.protocol._message import Request, Response, Struct
+
+_SHOWN = ("name", "api_key", "versions")
+
+
+class _Options(TypedDict):
+    """The options of the command."""
+
+    body: str | None
+    to: str
+    version: int | None
+    is_list: bool
+    schema: bool
+
+
+@command("request", help="Send any request of the protocol.")
+@click.argument("api", required=False)
+@click.argument("body", required=False, metavar="JSON")
+@click.option(
+    "--to",
+    default="any",
+    metavar="BROKER",
+    help="any, controller, broker:3, leader:TOPIC:0, group:NAME or txn:ID.",
+)
+@click.option("--version", type=click.IntRange(min=0), help="Exactly this version.")
+@click.option("--list", "is_list", is_flag=True, help="List the requests.")
+@click.option("--schema", is_flag=True, help="Show the fields of request and response.")
+@asynchronous
+async def request(
+    session: Session, api: str | None, **options: Unpack[_Options]
+) -> None:
+    """Send a request; JSON is the text, @FILE, or nothing for one without fields.
+
+    The answer is printed as JSON. An error in it does not fail the command.
+    """
+    from kafkaio._cli.cluster.messages import (
+        MessageError,
+        find_request,
+        from_json,
+        to_json,
+    )
+
+    if options["is_list"]:
+        _show_list(session)
+        return
+    if api is None:
+        raise click.UsageError("name an API, or ask for --list")
+    try:
+        kind = find_request(api)
+        if options["schema"]:
+            _show_schema(session, kind)
+            return
+        made = from_json(_only(kind, options["version"]), _document(options["body"]))
+    except MessageError as error:
+        raise CommandFailed(str(error), Exit.USAGE) from None
+    destination = _destination(options["to"])
+    async with session.client() as client:
+        answer = await client.request(_checked(made), destination)
+    response = to_json(answer, options["version"])
+    session.out.line(json.dumps(response, indent=2, ensure_ascii=False))
+
+
+def _checked(made: Struct) -> Request[Response]:
+    from kafkaio.protocol._message import Request
+
+    assert isinstance(made, Request)
+    return made
+
+
+def _document(body: str | None) -> object:
+    from kafkaio._cli.text.source import text_of
+
+    if body is None:
+        return {}
+    name = "JSON"
+    if body.startswith("@"):
+        name = body[1:]
+        body = text_of(name)
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise CommandFailed(f"{name}: {error}", Exit.USAGE) from None
+
+
+def _only(
+    kind: type[Request[Response]], version: int | None
+) -> type[Request[Response]]:
+    """Return a request that is sent in one version alone."""
+    if version is None:
+        return kind
+    if not kind.MIN_VERSION <= version <= kind.LAST_VERSION:
+        has = f"{kind.MIN_VERSION} to {kind.LAST_VERSION}"
+        raise click.UsageError(f"{kind.NAME} has versions {has}, not {version}")
+    narrowed = {"MIN_VERSION": version, "MAX_VERSION": version, "__slots__": ()}
+    return type(kind.__name__, (kind,), narrowed)
+
+
+def _destination(text: str) -> Destination:
+    from kafkaio._client import (
+        ANY,
+        Broker,
+        Controller,
+        GroupCoordinator,
+        Leader,
+        TransactionCoordinator,
+    )
+    from kafkaio.types import TopicPartition
+
+    what, _, name = text.partition(":")
+    topic, _, number = name.rpartition(":")
+    match what:
+        case "any" if not name:
+            return ANY
+        case "controller" if not name:
+            return Controller
+        case "broker" if name.isdecimal():
+            return Broker(int(name))
+        case "leader" if topic and number.isdecimal():
+            return Leader(TopicPartition(topic, int(number)))
+        case "group" if name:
+            return GroupCoordinator(name)
+        case "txn" if name:
+            return TransactionCoordinator(name)
+    raise click.UsageError(
+        f"--to {text}: neither any, controller, broker:3, leader:TOPIC:0, group:NAME "
+        "nor txn:ID"
+    )
+
+
+def _show_list(session: Session) -> None:
+    from kafkaio._cli.cluster.messages import requests
+
+    rows = [
+        {
+            "name": name,
+            "api_key": kind.API_KEY,
+            "min_version": kind.MIN_VERSION,
+            "max_version": kind.MAX_VERSION,
+            "versions": f"{kind.MIN_VERSION}-{kind.MAX_VERSION}",
+        }
+        for name, kind in requests().items()
+    ]
+    plain = [{k: v for k, v in row.items() if k != "versions"} for row in rows]
+    session.show({"requests": plain}, Table(rows, _SHOWN))
+
+
+def _show_schema(session: Session, kind: type[Request[Response]]) -> None:
+    from kafkaio._cli.cluster.messages import describe
+
+    messages = {"request": kind, "response": kind.response_type()}
+    document = {name: describe(each) for name, each in messages.items()}
+    tables = []
+    for each in messages.values():
+        title = f"{each.NAME}, versions {each.MIN_VERSION} to {each.MAX_VERSION}"
+        rows = list(_rows(describe(each)))
+        tables.append(Table(rows, ("field", "type", "versions"), title))
+    session.show(document, *tables)
+
+
+def _rows(
+    fields: list[dict[str, object]], indent: str = ""
+) -> Iterator[dict[str, object]]:
+    for each in fields:
+        versions = each["versions"]
+        assert isinstance(versions, list)
+        yield {
+            "field": f"{indent}{each['name']}",
+            "type": each["type"],
+            "versions": "-".join(map(str, versions)),
+        }
+        inner = each["fields"]
+        assert isinstance(inner, list)
+        yield from _rows(inner, indent + "  ")

@@ -1,0 +1,1 @@
+"""Commands for groups of consumers and share groups."""

@@ -1,0 +1,249 @@
+"""``kafkaio lag``: how far groups are behind, once or again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.completion import complete_groups
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.shell.watch import Look, watch
+from kafkaio._cli.text.exits import Exit, short
+from kafkaio._cli.text.named import not_of_consumers, outcomes
+from kafkaio._cli.text.output import Column, Row, Table
+from kafkaio._cli.text.values import Seconds, chosen, has_pattern, partition_row
+from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.admin import Admin, GroupLag
+
+
+def watching(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of commands that look again and again."""
+    for decorate in (
+        click.option(
+            "--rounds", type=click.IntRange(1), help="End after so many looks."
+        ),
+        click.option(
+            "--interval",
+            type=Seconds(0.1),
+            default=2.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="Time between two looks.",
+        ),
+    ):
+        function = decorate(function)
+    return function
+
+
+def _style(value: object) -> str:
+    if not isinstance(value, int):
+        return "dim"
+    return "green" if not value else "yellow"
+
+
+_PARTITIONS = (
+    "group",
+    "topic",
+    "partition",
+    "committed",
+    "end",
+    Column("lag", style=_style),
+)
+_RATES = (
+    Column("consumed_per_second", "CONSUMED/S"),
+    Column("produced_per_second", "PRODUCED/S"),
+)
+_BEHIND = Column("seconds_behind", "SECONDS BEHIND")
+
+
+@command("lag", help="Show how far groups are behind.")
+@click.argument("groups", nargs=-1, shell_complete=complete_groups)
+@click.option("--regex", is_flag=True, help="Groups are regular expressions.")
+@click.option("--total", is_flag=True, help="Only the sum of each group.")
+@click.option(
+    "--time",
+    "with_time",
+    is_flag=True,
+    help="Read the next record of each partition, for the seconds behind.",
+)
+@click.option("--read-committed", is_flag=True, help="Up to the last stable offset.")
+@click.option(
+    "--watch", "-w", "is_watching", is_flag=True, help="Look again and again."
+)
+@watching
+@asynchronous
+async def lag(session: Session, groups: tuple[str, ...], **options: Any) -> None:
+    """Show how far groups are behind the ends of the logs.
+
+    Groups can be globs; without any, it is all groups of consumers. With --watch there
+    are rates as well, of what is committed and what is produced.
+    """
+    async with session.admin() as admin:
+        view = _View(session, admin, groups, options)
+        if options["is_watching"]:
+            await watch(
+                session,
+                view.look,
+                interval=options["interval"],
+                rounds=options["rounds"],
+            )
+            return
+        found = session.good(await view.ask(None))
+        rows, totals = await view.rows(found)
+    for row in rows:
+        if row["error"] is not None:
+            session.note(f"{row['topic']}-{row['partition']}: {row['error']}")
+            session.exit_with(Exit.PARTIAL)
+    tables = [Table(totals, view.total_columns())]
+    if not options["total"]:
+        tables.insert(0, Table(rows, view.columns()))
+    if not session.out.is_terminal:
+        del tables[1:]
+    session.show({"partitions": rows, "groups": totals}, *tables)
+
+
+@dataclass
+class _View:
+    """What is asked, and what the look before has seen."""
+
+    session: Session
+    admin: Admin
+    groups: Sequence[str]
+    options: Mapping[str, Any]
+    before: dict[tuple[str, TopicPartition], tuple[int | None, int | None]] = field(
+        default_factory=dict
+    )
+    seen_at: float | None = None
+
+    async def ask(self, timeout: float | None) -> Mapping[str, Any]:
+        """Ask for the lag of the groups that are meant now."""
+        is_regex = self.options["regex"]
+        names = list(dict.fromkeys(self.groups))
+        if not names or has_pattern(names, regex=is_regex):
+            known = await self.admin.list_groups(
+                types=("classic", "consumer"), timeout=timeout
+            )
+            names = chosen("group", self.groups, known, regex=is_regex)
+        found = await outcomes(
+            self.admin.lag(
+                names,
+                isolation_level=(
+                    "read_committed"
+                    if self.options["read_committed"]
+                    else "read_uncommitted"
+                ),
+                timeout=timeout,
+            )
+        )
+        if timeout is not None:  # a watch shows a group from its first offset on
+            return found
+        empty = [name for name, it in found.items() if not getattr(it, "partitions", 0)]
+        return {**found, **await not_of_consumers(self.admin, empty, unknown=True)}
+
+    async def look(self, seconds: float) -> Look:
+        """Look once, for `watch`."""
+        found = await self.ask(seconds)
+        errors = [each for each in found.values() if isinstance(each, Exception)]
+        if errors:
+            raise errors[0]
+        rows, totals = await self.rows(found)
+        tables = [Table(totals, self.total_columns())]
+        if not self.options["total"]:
+            tables.insert(0, Table(rows, self.columns()))
+        return Look(totals if self.options["total"] else rows, tables)
+
+    async def rows(
+        self, found: Mapping[str, GroupLag]
+    ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+        """Return a row for each partition, and one for each group."""
+        import time
+
+        behind = await self._seconds_behind(found)
+        now = time.monotonic()
+        elapsed = now - self.seen_at if self.seen_at is not None else 0.0
+        rows, totals, seen = [], [], {}
+        for group, each in found.items():
+            own = []
+            for partition, it in each.partitions.items():
+                committed = it.committed.offset if it.committed is not None else None
+                place = group, partition
+                seen[place] = committed, it.end
+                old = self.before.get(place, (None, None))
+                own.append(
+                    {
+                        "group": group,
+                        **partition_row(partition),
+                        "committed": committed,
+                        "end": it.end,
+                        "lag": it.lag,
+                        "seconds_behind": behind.get(place),
+                        "consumed_per_second": _rate(old[0], committed, elapsed),
+                        "produced_per_second": _rate(old[1], it.end, elapsed),
+                        "error": short(it.error) if it.error is not None else None,
+                    }
+                )
+            rows += own
+            totals.append(_total(group, own))
+        self.before, self.seen_at = seen, now
+        return rows, totals
+
+    async def _seconds_behind(
+        self, found: Mapping[str, GroupLag]
+    ) -> dict[tuple[str, TopicPartition], float]:
+        if not self.options["with_time"]:
+            return {}
+        from kafkaio._cli.groups.next_records import ages
+
+        wanted: dict[tuple[str, TopicPartition], int] = {}
+        behind: dict[tuple[str, TopicPartition], float] = {}
+        for group, each in found.items():
+            for partition, it in each.partitions.items():
+                if it.committed is not None and it.lag:
+                    wanted[group, partition] = it.committed.offset
+                elif it.lag == 0:
+                    behind[group, partition] = 0.0
+        return behind | await ages(self.session, wanted)
+
+    def columns(self) -> list[str | Column]:
+        """Return the columns of the partitions."""
+        return [*_PARTITIONS, *self._more()]
+
+    def total_columns(self) -> list[str | Column]:
+        """Return the columns of the groups."""
+        return ["group", "partitions", Column("lag", style=_style), *self._more()]
+
+    def _more(self) -> Iterable[Column]:
+        if self.options["with_time"]:
+            yield _BEHIND
+        if self.options["is_watching"]:
+            yield from _RATES
+
+
+def _rate(before: int | None, after: int | None, elapsed: float) -> float | None:
+    if before is None or after is None or elapsed <= 0:
+        return None
+    return round((after - before) / elapsed, 1)
+
+
+def _total(group: str, rows: Sequence[Row]) -> dict[str, object]:
+    """Return the row of a group: sums, and the seconds of the one furthest behind."""
+
+    def known(key: str) -> list[float]:
+        return [v for row in rows if isinstance(v := row[key], int | float)]
+
+    behind = known("seconds_behind")
+    consumed, produced = known("consumed_per_second"), known("produced_per_second")
+    return {
+        "group": group,
+        "partitions": len(rows),
+        "lag": int(sum(known("lag"))),
+        "seconds_behind": max(behind) if behind else None,
+        "consumed_per_second": round(sum(consumed), 1) if consumed else None,
+        "produced_per_second": round(sum(produced), 1) if produced else None,
+    }

@@ -1,0 +1,66 @@
+"""The ages of records that groups read next: how many seconds they are behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from kafkaio._cli.shell.session import Session
+from kafkaio.types import TopicPartition
+
+#: How long to wait for the records. Partitions without one then have no age.
+_SECONDS = 3.0
+#: Brokers answer with a whole batch in any case: no more than one is wanted.
+_FETCH_BYTES = 1024
+
+
+async def ages(
+    session: Session, wanted: Mapping[tuple[str, TopicPartition], int]
+) -> dict[tuple[str, TopicPartition], float]:
+    """Return the seconds since the timestamp of the record at an offset, or after it.
+
+    Args:
+        session: the command.
+        wanted: the offset by group and partition.
+    """
+    found: dict[tuple[str, TopicPartition], float] = {}
+    left = dict(wanted)
+    # A consumer reads a partition at one place, so groups take turns.
+    while left:
+        turn: dict[TopicPartition, tuple[str, int]] = {}
+        for group, partition in list(left):
+            if partition not in turn:
+                turn[partition] = group, left.pop((group, partition))
+        times = await _times(session, {tp: at for tp, (_, at) in turn.items()})
+        now = datetime.now(UTC).timestamp()
+        for partition, milliseconds in times.items():
+            age = max(0.0, now - milliseconds / 1000)
+            found[turn[partition][0], partition] = round(age, 3)
+    return found
+
+
+async def _times(
+    session: Session, offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Return the timestamp of the first record at or after each offset."""
+    forced = {
+        "group.id": None,
+        "isolation.level": None,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "max.partition.fetch.bytes": _FETCH_BYTES,
+    }
+    found: dict[TopicPartition, int] = {}
+    async with session.consumer(assign=offsets, forced=forced) as consumer:
+        for partition, offset in offsets.items():
+            consumer.seek(partition, offset)
+        end = datetime.now(UTC).timestamp() + _SECONDS
+        while len(found) < len(offsets):
+            rest = end - datetime.now(UTC).timestamp()
+            if rest <= 0:
+                break
+            for record in (await consumer.poll(timeout=rest)).records:
+                partition = TopicPartition(record.topic, record.partition)
+                if found.setdefault(partition, record.timestamp) == record.timestamp:
+                    consumer.pause(partition)
+    return found

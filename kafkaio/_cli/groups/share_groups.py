@@ -1,0 +1,217 @@
+"""``kafkaio share-groups``: groups that share partitions (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal
+
+import click
+
+from kafkaio._cli.shell.command import YES, Group, asynchronous
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.named import by_name, outcomes, partition_name, partitions_meant
+from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.values import partition_row, time_of
+from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.admin import Admin, ShareGroupDescription
+
+_LISTED: Final = ("group", "state", "coordinator")
+_MEMBERS: Final = (
+    *("group", "state", "member_id", "client_id", "host"),
+    *("subscription", "assignment"),
+)
+_OFFSETS: Final = ("group", "topic", "partition", "start_offset", "lag")
+_RESET: Final = ("topic", "partition", "before", "after")
+
+share_groups: Group = Group(
+    "share-groups", help="List, describe, reset and delete share groups."
+)
+
+
+@share_groups.command("list")
+@asynchronous
+async def _list(session: Session) -> None:
+    """List the share groups of the cluster."""
+    async with session.admin() as admin:
+        found = await admin.list_groups(types=["share"])
+    rows = [
+        {"group": name, "state": it.state, "coordinator": it.coordinator}
+        for name, it in found.items()
+    ]
+    session.show({"groups": rows}, Table(rows, _LISTED))
+
+
+@share_groups.command("describe")
+@click.argument("group", nargs=-1, required=True)
+@asynchronous
+async def _describe(session: Session, group: tuple[str, ...]) -> None:
+    """Describe groups and their members."""
+    names = list(dict.fromkeys(group))
+    async with session.admin() as admin:
+        results = await outcomes(admin.describe_share_groups(names))
+    found = session.good(results).values()
+    rows = [row for it in found for row in _member_rows(it)]
+    session.show({"groups": [_document(it) for it in found]}, Table(rows, _MEMBERS))
+
+
+def _document(it: ShareGroupDescription) -> dict[str, object]:
+    return {
+        "group": it.group_id,
+        "state": it.state,
+        "coordinator": it.coordinator,
+        "assignor": it.assignor,
+        "group_epoch": it.group_epoch,
+        "assignment_epoch": it.assignment_epoch,
+        "members": [
+            {
+                "member_id": each.member_id,
+                "client_id": each.client_id,
+                "host": each.host,
+                "rack": each.rack,
+                "member_epoch": each.member_epoch,
+                "subscription": each.subscription,
+                "assignment": [partition_row(tp) for tp in sorted(each.assignment)],
+            }
+            for each in it.members
+        ],
+    }
+
+
+def _member_rows(it: ShareGroupDescription) -> list[dict[str, object]]:
+    """A line for each member, or one for a group without any."""
+    group: dict[str, object] = {"group": it.group_id, "state": it.state}
+    return [
+        {
+            **group,
+            "member_id": each.member_id,
+            "client_id": each.client_id,
+            "host": each.host,
+            "subscription": each.subscription,
+            "assignment": each.assignment,
+        }
+        for each in it.members
+    ] or [group]
+
+
+@share_groups.command("delete")
+@click.argument("group", nargs=-1, required=True)
+@YES
+@asynchronous
+async def _delete(session: Session, group: tuple[str, ...], *, yes: bool) -> None:
+    """Delete groups without members, with their offsets."""
+    names = list(dict.fromkeys(group))
+    async with session.admin() as admin:
+        # Brokers delete groups of any kind by this request: these have to be shared.
+        known = session.good(
+            await outcomes(admin.describe_share_groups(names)), is_lookup=True
+        )
+        if known:
+            session.confirm([f"delete: share group {name}" for name in known], yes=yes)
+        results = await outcomes(admin.delete_share_groups(known))
+    rows = [{"group": name} for name in session.good(results)]
+    session.show({"groups": rows}, Table(rows, ("group",)))
+
+
+@share_groups.command("offsets")
+@click.argument("group", nargs=-1, required=True)
+@asynchronous
+async def _offsets(session: Session, group: tuple[str, ...]) -> None:
+    """Show the first offset that is not finished in each partition, and the lag."""
+    names = list(dict.fromkeys(group))
+    async with session.admin() as admin:
+        results = await outcomes(admin.list_share_group_offsets(names))
+    rows = [
+        {"group": name, **partition_row(tp)}
+        | {"start_offset": None if it is None else it.start_offset}
+        | {"lag": None if it is None else it.lag}
+        for name, offsets in session.good(results).items()
+        for tp, it in offsets.items()
+    ]
+    session.show({"offsets": rows}, Table(rows, _OFFSETS))
+
+
+@share_groups.command("reset")
+@click.argument("group")
+@click.option(
+    "--topic",
+    multiple=True,
+    metavar="TOPIC[:PARTITIONS]",
+    help="Only there; all partitions that the group has an offset in by default.",
+)
+@click.option("--to-earliest", is_flag=True, help="To the first record.")
+@click.option("--to-latest", is_flag=True, help="To the end.")
+@click.option("--to-datetime", metavar="TIME", help="To a time, in ISO 8601.")
+@click.option("--execute", is_flag=True, help="Do it; else it is only shown.")
+@asynchronous
+async def _reset(  # noqa: PLR0913 - an argument for each option
+    session: Session,
+    group: str,
+    topic: tuple[str, ...],
+    to_datetime: str | None,
+    *,
+    to_earliest: bool,
+    to_latest: bool,
+    execute: bool,
+) -> None:
+    """Set where a group without members goes on; records are delivered again.
+
+    It has no effect on a partition while a connection of a former member is open.
+    Without --execute it is only shown.
+    """
+    moment = _moment(to_datetime, to_earliest=to_earliest, to_latest=to_latest)
+    async with session.admin() as admin:
+        before = await _before(admin, group, topic)
+        targets = await _targets(session, admin, list(before), moment)
+        done: Mapping[TopicPartition, object] = targets
+        if execute:
+            results = await outcomes(admin.alter_share_group_offsets(group, targets))
+            done = session.good(by_name(results, partition_name))
+    rows = [
+        {**partition_row(tp), "before": before[tp], "after": targets[tp]}
+        for tp in sorted(done)
+    ]
+    session.show({"executed": execute, "partitions": rows}, Table(rows, _RESET))
+    if rows and not execute:
+        session.note("nothing was done: do it with --execute")
+
+
+async def _before(
+    admin: Admin, group: str, topics: tuple[str, ...]
+) -> dict[TopicPartition, int | None]:
+    """The offsets of the group in the partitions that are meant."""
+    offsets = (await admin.list_share_group_offsets([group]))[group]
+    known = {tp: None if it is None else it.start_offset for tp, it in offsets.items()}
+    if not topics:
+        if not known:
+            raise CommandFailed(f"share group {group!r} has no offsets: name a topic")
+        return known
+    return {tp: known.get(tp) for tp in await partitions_meant(admin, topics)}
+
+
+async def _targets(
+    session: Session,
+    admin: Admin,
+    partitions: list[TopicPartition],
+    moment: Literal["earliest", "latest"] | datetime,
+) -> dict[TopicPartition, int]:
+    """The offsets at a moment; the end, where there is no record after it."""
+    results = await outcomes(admin.list_offsets(dict.fromkeys(partitions, moment)))
+    found = session.good(by_name(results, partition_name), is_lookup=True)
+    without = [tp for tp, it in found.items() if it is None]
+    ends = await admin.list_offsets(dict.fromkeys(without, "latest"))
+    return {tp: it.offset for tp, it in {**found, **ends}.items() if it is not None}
+
+
+def _moment(
+    text: str | None, *, to_earliest: bool, to_latest: bool
+) -> Literal["earliest", "latest"] | datetime:
+    if sum((to_earliest, to_latest, text is not None)) != 1:
+        message = "give one of --to-earliest, --to-latest, --to-datetime"
+        raise CommandFailed(message, Exit.USAGE)
+    if text is None:
+        return "earliest" if to_earliest else "latest"
+    return time_of(text)

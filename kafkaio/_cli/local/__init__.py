@@ -1,0 +1,1 @@
+"""The commands that need no cluster and no extra: ``broker`` and ``log``."""

@@ -1,0 +1,266 @@
+"""``kafkaio log``: shows and checks the log files of a real or embedded broker."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
+
+from kafkaio._cli.local.parsing import add_formats
+from kafkaio._cli.text.exits import CommandFailed, Exit, short
+from kafkaio._cli.text.output import Output, error_row
+from kafkaio.errors import CorruptRecord
+from kafkaio.testing._log.epochs import EPOCH_FILE, read_epochs
+from kafkaio.testing._log.formats import read_producer_snapshot, read_transaction_index
+from kafkaio.testing._log.index import read_offset_index, read_time_index
+from kafkaio.testing._log.inspect import (
+    FoundBatch,
+    Problem,
+    base_offset_of,
+    find_files,
+    read_segment,
+    verify,
+)
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from kafkaio._cli.local.parsing import Parser
+
+Row = Mapping[str, Any]
+
+
+def add_commands(commands: _SubParsersAction[Parser]) -> None:
+    """Add ``log dump`` and ``log verify``."""
+    parser = commands.add_parser("log", help="show or check the files of a log")
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    dump = actions.add_parser("dump", help="print the content of segments and indexes")
+    dump.add_argument("--records", action="store_true", help="print each record too")
+    dump.set_defaults(run=_dump, command="kafkaio log dump")
+    check = actions.add_parser("verify", help="check segments, indexes, snapshots")
+    check.set_defaults(run=_verify, command="kafkaio log verify")
+    for action in (dump, check):
+        add_formats(action)
+        action.add_argument(
+            "paths",
+            nargs="+",
+            type=Path,
+            metavar="FILE|DIR",
+            help="a file of a log, or a directory of a partition or a broker",
+        )
+
+
+def _files(chosen: argparse.Namespace) -> list[Path]:
+    """The files of logs at and below the paths.
+
+    Raises:
+        CommandFailed: a path does not exist.
+    """
+    for path in chosen.paths:
+        if not path.exists():
+            raise CommandFailed(f"{path}: no such file or directory")
+    return [file for path in chosen.paths for file in find_files(path)]
+
+
+def _verify(chosen: argparse.Namespace, out: TextIO) -> int:
+    """Print every problem; return 1 if there is one, 2 if there is no file."""
+    files = 0
+    problems: list[Problem] = []
+    for path in _files(chosen):
+        files += 1
+        for problem in _problems(path):
+            problems.append(problem)
+            if not chosen.format:
+                out.write(f"{problem}\n")
+    if chosen.format:
+        rows = [{"path": str(it.path), "problem": it.text} for it in problems]
+        document = {"problems": rows, "file_count": files, "errors": []}
+        Output(out, chosen.format, is_terminal=False).show(document)
+    else:
+        out.write(f"{files} files, {len(problems)} problems\n")
+    if not files:
+        return Exit.USAGE
+    return Exit.FAILED if problems else Exit.OK
+
+
+def _dump(chosen: argparse.Namespace, out: TextIO) -> int:
+    """Print every file; return 1 if one cannot be read whole, 2 if there is none."""
+    files = _files(chosen)
+    if chosen.format:
+        return _dump_json(chosen, out, files)
+    code = Exit.OK
+    if not files:
+        out.write("there are no files of a log\n")
+        return Exit.USAGE
+    for path in files:
+        out.write(f"{path}\n")
+        for found in _content(path, with_records=chosen.records):
+            if isinstance(found, Exception):
+                out.write(f"  ! {found}\n")
+                code = Exit.FAILED
+            else:
+                out.writelines(f"  {line}\n" for line in _lines(found))
+    return code
+
+
+def _dump_json(chosen: argparse.Namespace, out: TextIO, files: list[Path]) -> int:
+    """Print a document, or a line for each file."""
+    rows: list[Row] = []
+    errors: list[dict[str, object]] = []
+    output = Output(out, chosen.format, is_terminal=False)
+    for path in files:
+        entries: list[Row] = []
+        for found in _content(path, with_records=chosen.records):
+            if isinstance(found, Exception):
+                errors.append({**error_row(found), "item": str(path)})
+                sys.stderr.write(f"{chosen.command}: {path}: {short(found)}\n")
+            else:
+                entries.append(found)
+        row = {"path": str(path), "kind": _kind(path), "entries": entries}
+        if chosen.format == "jsonl":
+            output.emit(row, ())
+        else:
+            rows.append(row)
+    if chosen.format == "json":
+        output.show({"files": rows, "errors": errors})
+    if not files:
+        return Exit.USAGE
+    return Exit.FAILED if errors else Exit.OK
+
+
+#: What is raised for a file that has not the content it should have.
+_BROKEN: Final = (CorruptRecord, ValueError, IndexError)
+
+
+def _content(path: Path, *, with_records: bool) -> Iterator[Row | Exception]:
+    """Yield what is in a file, and last the error if it cannot be read whole.
+
+    As a value: an error of writing what is yielded is not one of the file.
+
+    Raises:
+        CommandFailed: the file cannot be read at all.
+    """
+    try:
+        yield from _entries(path, with_records=with_records)
+    except _BROKEN as error:
+        yield error
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _problems(path: Path) -> Iterator[Problem]:
+    """Yield what is wrong with a file.
+
+    Raises:
+        CommandFailed: the file cannot be read at all.
+    """
+    try:
+        yield from verify(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> CommandFailed:
+    return CommandFailed(f"{path}: {error.strerror or error}")
+
+
+def _kind(path: Path) -> str:
+    """Return what a file is; ``unknown`` if it is not one of a log."""
+    if path.name == EPOCH_FILE:
+        return "leader_epochs"
+    return _KINDS.get(path.suffix, "unknown")
+
+
+def _entries(path: Path, *, with_records: bool) -> Iterator[Row]:
+    """Yield what is in a file, in its order."""
+    kind = _kind(path)
+    if kind == "segment":
+        for found in read_segment(path):
+            yield _batch_row(found, with_records=with_records)
+    elif kind == "unknown":
+        raise ValueError(f"{path.name} is not a file of a log")
+    else:
+        yield from (entry._asdict() for entry in _READERS[kind](path))
+
+
+_KINDS: Final[Mapping[str, str]] = {
+    ".log": "segment",
+    ".index": "offset_index",
+    ".timeindex": "time_index",
+    ".snapshot": "producer_snapshot",
+    ".txnindex": "transaction_index",
+}
+
+
+class _Entry(Protocol):
+    def _asdict(self) -> dict[str, int]: ...
+
+
+_READERS: Final[Mapping[str, Callable[[Path], Iterable[_Entry]]]] = {
+    "leader_epochs": lambda path: read_epochs(path.read_bytes()),
+    "offset_index": lambda path: read_offset_index(
+        path.read_bytes(), base_offset_of(path)
+    ),
+    "time_index": lambda path: read_time_index(path.read_bytes(), base_offset_of(path)),
+    "producer_snapshot": lambda path: read_producer_snapshot(path.read_bytes()),
+    "transaction_index": lambda path: read_transaction_index(path.read_bytes()),
+}
+_FLAGS: Final[Mapping[str, str]] = {
+    "is_transactional": "transactional",
+    "is_control": "control",
+    "has_delete_horizon": "delete_horizon",
+}
+
+
+def _batch_row(found: FoundBatch, *, with_records: bool) -> Row:
+    batch = found.batch
+    row: dict[str, object] = {
+        "position": found.position,
+        "base_offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "count": batch.count,
+        "size": batch.size_bytes,
+        "magic": batch.magic,
+        "codec": batch.compression.name.lower(),
+        "leader_epoch": batch.leader_epoch,
+        "max_timestamp": batch.max_timestamp,
+        "timestamp_type": batch.timestamp_type.name.lower(),
+        "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch,
+        "base_sequence": batch.base_sequence,
+        **{name: getattr(batch, name) for name in _FLAGS},
+    }
+    if with_records:
+        row["records"] = [
+            {
+                "offset": record.offset,
+                "timestamp": record.timestamp,
+                "key": record.key,
+                "value": record.value,
+                "headers": [
+                    {"name": name, "value": value} for name, value in record.headers
+                ],
+            }
+            for record in batch.decode("", 0)
+        ]
+    return row
+
+
+def _lines(row: Row) -> Iterator[str]:
+    """Yield the lines of an entry: a batch has one for each record as well."""
+    words = [
+        f"{name}={value}"
+        for name, value in row.items()
+        if name not in _FLAGS and name != "records"
+    ]
+    yield " ".join(words + [text for name, text in _FLAGS.items() if row.get(name)])
+    for record in row.get("records", ()):
+        headers = "".join(
+            f" header:{each['name']}={each['value']!r}" for each in record["headers"]
+        )
+        yield (
+            f"  offset={record['offset']} timestamp={record['timestamp']} "
+            f"key={record['key']!r} value={record['value']!r}{headers}"
+        )

@@ -1,0 +1,1 @@
+"""``kafkaio reassign``: a plan for replicas, and what performs it."""

@@ -1,0 +1,117 @@
+"""Moving replicas: what is there, the throttle, and waiting until all have moved."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import anyio
+
+from kafkaio._cli.reassignment.files import (
+    BROKER_THROTTLES,
+    TOPIC_THROTTLES,
+    throttled_replicas,
+)
+from kafkaio._cli.shell.progress import Progress
+from kafkaio.admin import (
+    ConfigChange,
+    ConfigChangeType,
+    ConfigResource,
+    ConfigResourceType,
+)
+from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.admin import Admin, TopicDescription
+
+Replicas: TypeAlias = Mapping[TopicPartition, tuple[int, ...]]
+
+_POLL_SECONDS: Final = 0.25
+_SEEN_SECONDS: Final = 5.0
+
+
+async def replicas_of(
+    admin: Admin, topics: Collection[str]
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the replicas of all partitions of topics."""
+    described = await admin.describe_topics(topics)
+    return {tp: there for it in described.values() for tp, there in _replicas(it)}
+
+
+def _replicas(it: TopicDescription) -> Iterator[tuple[TopicPartition, tuple[int, ...]]]:
+    for each in it.partitions:
+        yield TopicPartition(it.name, each.partition), each.replicas
+
+
+async def set_throttle(
+    admin: Admin, current: Replicas, wanted: Replicas, rate: int
+) -> None:
+    """Limit the bytes per second at which brokers send and fetch what moves.
+
+    Replicas that only fall behind, and that do not move, are not throttled.
+    """
+    changes: dict[ConfigResource, list[ConfigChange]] = {}
+    for topic, values in throttled_replicas(current, wanted).items():
+        changes[ConfigResource(ConfigResourceType.TOPIC, topic)] = [
+            ConfigChange(name, value)
+            for name, value in zip(TOPIC_THROTTLES, values, strict=True)
+        ]
+    for node in _brokers(current, wanted):
+        changes[ConfigResource(ConfigResourceType.BROKER, str(node))] = [
+            ConfigChange(name, str(rate)) for name in BROKER_THROTTLES
+        ]
+    await admin.incremental_alter_configs(changes)
+
+
+async def clear_throttle(admin: Admin, topics: Iterable[str]) -> None:
+    """Remove the limits of all brokers, and those of topics."""
+    brokers = (await admin.describe_cluster()).brokers
+    names: dict[ConfigResource, tuple[str, ...]] = {
+        ConfigResource(ConfigResourceType.TOPIC, topic): TOPIC_THROTTLES
+        for topic in sorted(set(topics))
+    }
+    for broker in brokers:
+        resource = ConfigResource(ConfigResourceType.BROKER, str(broker.node_id))
+        names[resource] = BROKER_THROTTLES
+    await admin.incremental_alter_configs(
+        {
+            resource: [
+                ConfigChange(name, None, ConfigChangeType.DELETE) for name in configs
+            ]
+            for resource, configs in names.items()
+        }
+    )
+
+
+def _brokers(current: Replicas, wanted: Replicas) -> list[int]:
+    """The brokers that send or fetch what moves."""
+    moving = [tp for tp in wanted if {*wanted[tp]} - {*current.get(tp, ())}]
+    return sorted({n for tp in moving for n in (*current.get(tp, ()), *wanted[tp])})
+
+
+async def wait_until_moved(
+    admin: Admin, partitions: Collection[TopicPartition]
+) -> None:
+    """Wait until no replica of the partitions moves any more, however long that takes.
+
+    At a terminal a bar on stderr shows how many partitions have come through.
+    """
+    with Progress("moving", len(partitions), unit="partitions") as progress:
+        while moving := await admin.list_partition_reassignments(partitions):
+            progress.add(len(partitions) - len(moving) - progress.done)
+            await anyio.sleep(_POLL_SECONDS)
+        progress.add(len(partitions) - progress.done)
+
+
+async def wait_until_seen(admin: Admin, wanted: Replicas) -> None:
+    """Wait until the brokers tell the replicas that are wanted, for a few seconds.
+
+    The controller ends a move first, and the brokers learn of it a moment later.
+    """
+    topics = sorted({tp.topic for tp in wanted})
+    with anyio.move_on_after(_SEEN_SECONDS):
+        while True:
+            there = await replicas_of(admin, topics)
+            if all(there.get(tp) == replicas for tp, replicas in wanted.items()):
+                return
+            await anyio.sleep(_POLL_SECONDS)

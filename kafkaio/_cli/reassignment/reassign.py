@@ -1,0 +1,302 @@
+"""``kafkaio reassign``: plans and performs moves of replicas to other brokers.
+
+It reads and writes the files of kafka-reassign-partitions: what ``plan --json`` prints
+is such a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kafkaio._cli.reassignment.files import (
+    BadFile,
+    assignment_document,
+    read_assignment,
+    read_topics,
+)
+from kafkaio._cli.reassignment.plan import Impossible, moved_replicas, plan
+from kafkaio._cli.shell.command import Group, asynchronous
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import CommandFailed, Exit, usage
+from kafkaio._cli.text.named import by_name, known_brokers, outcomes, partition_name
+from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.sizes import BadSize, size_of
+from kafkaio._cli.text.source import text_of
+from kafkaio._cli.text.values import partition_row
+from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._cli.reassignment.moves import Replicas
+    from kafkaio.admin import Admin
+
+_MOVES: Final = ("topic", "partition", "before", "after")
+_STATES: Final = ("topic", "partition", "replicas", "wanted", "state")
+_FILE: Final = click.argument("file", metavar="FILE")
+_EXECUTE: Final = click.option(
+    "--execute", "--yes", "execute", is_flag=True, help="Do it; else it is only shown."
+)
+
+
+reassign: Group = Group(
+    "reassign", help="Plan, start, watch and cancel moves of replicas."
+)
+
+
+# ---- plan ----------------------------------------------------------------------------
+
+
+@reassign.command("plan")
+@click.argument("topic", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All topics but internal ones.")
+@click.option(
+    "--topics-to-move-json-file",
+    "topics_file",
+    metavar="FILE",
+    help="The topics, as kafka-reassign-partitions reads them.",
+)
+@click.option("--broker", type=int, multiple=True, metavar="ID", help="Only on these.")
+@click.option(
+    "--without", type=int, multiple=True, metavar="ID", help="On none of these."
+)
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Replicas of each partition; as many as there are by default.",
+)
+@click.option("--disable-rack-aware", is_flag=True, help="Racks do not count.")
+@asynchronous
+async def _plan(  # noqa: PLR0913 - an argument for each option
+    session: Session,
+    topic: tuple[str, ...],
+    topics_file: str | None,
+    broker: tuple[int, ...],
+    without: tuple[int, ...],
+    replication_factor: int | None,
+    *,
+    everything: bool,
+    disable_rack_aware: bool,
+) -> None:
+    """Balance the replicas of topics over brokers and racks, with few moves.
+
+    With --json it prints a file for ``execute`` and for kafka-reassign-partitions.
+
+    Example: kafkaio reassign plan --all --json > moves.json
+
+    Example: kafkaio reassign plan orders --without 3 --json > moves.json
+    """
+    from kafkaio._cli.reassignment.moves import replicas_of
+
+    if sum(map(bool, (topic, everything, topics_file))) != 1:
+        message = "name topics, or give --all or --topics-to-move-json-file"
+        raise CommandFailed(message, Exit.USAGE)
+    async with session.admin() as admin:
+        racks = await _racks(admin, broker, without, aware=not disable_rack_aware)
+        topics = _topics_of(topics_file) if topics_file else [*dict.fromkeys(topic)]
+        current = await replicas_of(admin, topics or await admin.list_topics())
+    try:
+        wanted = plan(current, racks, replication_factor)
+    except Impossible as error:
+        raise CommandFailed(str(error)) from None
+    document = {
+        **assignment_document(wanted),
+        "before": assignment_document({tp: current[tp] for tp in wanted})["partitions"],
+        "copied_replicas": moved_replicas(current, wanted),
+    }
+    session.show(document, Table(_rows(current, wanted), _MOVES))
+
+
+async def _racks(
+    admin: Admin, chosen: tuple[int, ...], without: tuple[int, ...], *, aware: bool
+) -> dict[int, str | None]:
+    """The brokers that may have replicas, and their racks."""
+    alive = {it.node_id: it.rack for it in (await admin.describe_cluster()).brokers}
+    return {
+        node: alive[node] if aware else None
+        for node in known_brokers(chosen, alive)
+        if node not in without
+    }
+
+
+def _rows(current: Replicas, wanted: Replicas) -> list[dict[str, object]]:
+    return [
+        {**partition_row(tp), "before": current.get(tp), "after": after}
+        for tp, after in sorted(wanted.items())
+    ]
+
+
+# ---- execute, verify, cancel ---------------------------------------------------------
+
+
+@reassign.command("execute")
+@_FILE
+@click.option(
+    "--throttle",
+    metavar="SIZE",
+    help="Bytes per second for each broker, such as 10MB, until all have moved.",
+)
+@click.option("--no-wait", is_flag=True, help="Do not wait until all have moved.")
+@_EXECUTE
+@asynchronous
+async def _execute(
+    session: Session, file: str, throttle: str | None, *, no_wait: bool, execute: bool
+) -> None:
+    """Move replicas as a file says; - reads stdin. Without --execute it is only shown.
+
+    A throttle is removed when all have moved; with --no-wait, or if it is interrupted,
+    ``verify --clear-throttle`` removes it.
+    """
+    from kafkaio._cli.reassignment.moves import (
+        clear_throttle,
+        set_throttle,
+        wait_until_moved,
+        wait_until_seen,
+    )
+
+    wanted, rate = _read(file), _rate(throttle)
+    async with session.admin() as admin:
+        current = await _current(admin, wanted)
+        rows = _rows(current, wanted)
+        document = {
+            "executed": execute,
+            "partitions": rows,
+            "copied_replicas": moved_replicas(current, wanted),
+        }
+        if not execute:
+            session.show(document, Table(rows, _MOVES))
+            session.note("nothing was done: do it with --execute")
+            return
+        if rate is not None:
+            await set_throttle(admin, current, wanted, rate)
+        done = await _start(session, admin, wanted)
+        if not no_wait:
+            await wait_until_moved(admin, list(done))
+            await wait_until_seen(admin, {tp: wanted[tp] for tp in done})
+            if rate is not None:
+                await clear_throttle(admin, {tp.topic for tp in wanted})
+    document["partitions"] = rows = _rows(current, {tp: wanted[tp] for tp in done})
+    session.show(document, Table(rows, _MOVES))
+
+
+async def _start(
+    session: Session,
+    admin: Admin,
+    wanted: Mapping[TopicPartition, tuple[int, ...] | None],
+) -> list[TopicPartition]:
+    results = await outcomes(admin.alter_partition_reassignments(wanted))
+    return list(session.good(by_name(results, partition_name)))
+
+
+@reassign.command("verify")
+@_FILE
+@click.option("--wait", is_flag=True, help="Wait until nothing moves any more.")
+@click.option(
+    "--clear-throttle", "clear", is_flag=True, help="Remove the throttle if all moved."
+)
+@asynchronous
+async def _verify(session: Session, file: str, *, wait: bool, clear: bool) -> None:
+    """Show how far the moves of a file have come; - reads stdin.
+
+    The exit code is 1 unless all replicas are where the file wants them.
+    """
+    from kafkaio._cli.reassignment.moves import (
+        clear_throttle,
+        wait_until_moved,
+        wait_until_seen,
+    )
+
+    wanted = _read(file)
+    async with session.admin() as admin:
+        if wait:
+            await wait_until_moved(admin, list(wanted))
+            await wait_until_seen(admin, wanted)
+        current = await _current(admin, wanted)
+        moving = await admin.list_partition_reassignments(wanted)
+        rows = [
+            partition_row(tp)
+            | {"replicas": current[tp], "wanted": there}
+            | {"state": _state(tp in moving, current[tp], there)}
+            for tp, there in sorted(wanted.items())
+        ]
+        is_done = all(row["state"] == "done" for row in rows)
+        if clear and is_done:
+            await clear_throttle(admin, {tp.topic for tp in wanted})
+    session.show({"done": is_done, "partitions": rows}, Table(rows, _STATES))
+    if not is_done:
+        session.exit_with(Exit.FAILED)
+
+
+def _state(is_moving: bool, current: tuple[int, ...], wanted: tuple[int, ...]) -> str:  # noqa: FBT001
+    if is_moving:
+        return "moving"
+    return "done" if current == wanted else "different"
+
+
+@reassign.command("cancel")
+@click.argument("file", metavar="[FILE]", required=False)
+@click.option("--all", "everything", is_flag=True, help="Whatever moves.")
+@_EXECUTE
+@asynchronous
+async def _cancel(
+    session: Session, file: str | None, *, everything: bool, execute: bool
+) -> None:
+    """Stop moves: those of a file, or all; replicas stay where they were before."""
+    if (file is None) != everything:
+        raise CommandFailed("give either a file or --all", Exit.USAGE)
+    wanted = None if file is None else _read(file)
+    async with session.admin() as admin:
+        moving = await admin.list_partition_reassignments(wanted)
+        rows = [
+            partition_row(tp)
+            | {"adding": it.adding_replicas, "removing": it.removing_replicas}
+            for tp, it in moving.items()
+        ]
+        done = (
+            await _start(session, admin, dict.fromkeys(moving))
+            if execute
+            else list(moving)
+        )
+    rows = [row for row, tp in zip(rows, moving, strict=True) if tp in done]
+    columns = ("topic", "partition", "adding", "removing")
+    session.show({"executed": execute, "partitions": rows}, Table(rows, columns))
+    if rows and not execute:
+        session.note("nothing was done: do it with --execute")
+
+
+async def _current(
+    admin: Admin, wanted: Replicas
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """The replicas of the partitions; a partition that does not exist is refused."""
+    from kafkaio._cli.reassignment.moves import replicas_of
+
+    found = await replicas_of(admin, sorted({tp.topic for tp in wanted}))
+    for tp in wanted:
+        if tp not in found:
+            raise CommandFailed(f"there is no partition {partition_name(tp)}")
+    return {tp: found[tp] for tp in wanted}
+
+
+# ---- what the command line says ------------------------------------------------------
+
+
+def _read(file: str) -> dict[TopicPartition, tuple[int, ...]]:
+    with usage(BadFile, prefix=f"{file}: "):
+        return read_assignment(text_of(file))
+
+
+def _topics_of(file: str) -> list[str]:
+    with usage(BadFile, prefix=f"{file}: "):
+        return read_topics(text_of(file))
+
+
+def _rate(throttle: str | None) -> int | None:
+    if throttle is None:
+        return None
+    with usage(BadSize, prefix="--throttle: "):
+        rate = int(size_of(throttle))
+    if rate < 1:
+        raise CommandFailed("--throttle: it must be at least 1", Exit.USAGE)
+    return rate

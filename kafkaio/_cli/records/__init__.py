@@ -1,0 +1,1 @@
+"""Commands that read and write records, and the languages they do it in."""

@@ -1,0 +1,341 @@
+"""``kafkaio bench``: how fast records are produced to and consumed from a cluster."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import click
+
+from kafkaio._cli.records.places import PLACES, Places
+from kafkaio._cli.shell.command import Group, asynchronous
+from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.text.output import Column, Table
+from kafkaio._runtime.clock import now, wall_ms
+from kafkaio.errors import AuthorizationError, BrokerError, UnknownTopicOrPartition
+from kafkaio.protocol._error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import (
+        MemoryObjectReceiveStream,
+        MemoryObjectSendStream,
+    )
+
+    from kafkaio._cli.shell.session import Session
+    from kafkaio._consumer import Consumer
+    from kafkaio._producer import Delivery, Producer
+
+#: About so many latencies are measured; a sample costs the producer next to nothing.
+_SAMPLES: Final = 10_000
+#: Every so many records the clock is looked at.
+_LOOK_EVERY: Final = 100
+_PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
+_COLUMNS: Final[tuple[str | Column, ...]] = (
+    "phase",
+    "records",
+    "seconds",
+    Column("records_per_second", "RECORDS/S"),
+    Column("megabytes_per_second", "MB/S"),
+    *(Column(name, f"{name.upper()} MS") for name in _PERCENTILES),
+)
+
+bench: Group = Group(
+    "bench", help="Measure how fast records are produced and consumed."
+)
+
+
+@dataclass
+class _Measure:
+    """What was measured of one direction.
+
+    Attributes:
+        phase: ``produce`` or ``consume``.
+        records: records acknowledged, or received.
+        size: bytes of their values.
+        seconds: from the first to the last of them.
+        latencies: seconds of some of them: from `enqueue` to the acknowledgement, or
+            from the record's timestamp to its arrival.
+    """
+
+    phase: str
+    records: int = 0
+    size: int = 0
+    seconds: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+
+    def row(self) -> dict[str, object]:
+        """Return the figures."""
+        seconds = self.seconds or 1e-9
+        return {
+            "phase": self.phase,
+            "records": self.records,
+            "bytes": self.size,
+            "seconds": round(self.seconds, 6),
+            "records_per_second": round(self.records / seconds, 1),
+            "megabytes_per_second": round(self.size / seconds / 1e6, 3),
+            "latency_ms": _percentiles(self.latencies),
+        }
+
+
+def _percentiles(latencies: Sequence[float]) -> dict[str, float] | None:
+    if not latencies:
+        return None
+    ordered = sorted(latencies)
+    last = len(ordered) - 1
+    return {
+        name: round(ordered[round(last * share)] * 1000, 3)
+        for name, share in _PERCENTILES.items()
+    }
+
+
+@dataclass(frozen=True)
+class _Load:
+    """How much is sent.
+
+    Attributes:
+        topic: where to.
+        records: how many.
+        size: bytes of each value.
+        rate: records per second; 0 for as fast as it goes.
+        keys: the number of different keys; 0 for none.
+    """
+
+    topic: str
+    records: int
+    size: int
+    rate: float
+    keys: int
+
+
+def _load_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a load to a command."""
+    positive = click.IntRange(min=1)
+    options = (
+        click.option(
+            "-n", "--records", type=positive, default=100_000, help="How many."
+        ),
+        click.option("--size", type=positive, default=100, help="Bytes of each value."),
+        click.option(
+            "--rate",
+            type=click.FloatRange(min=0),
+            default=0.0,
+            help="Records per second; 0 for as fast as it goes.",
+        ),
+        click.option(
+            "--keys", type=click.IntRange(min=0), default=0, help="Of so many."
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@bench.command("produce")
+@click.argument("topic")
+@_load_options
+@asynchronous
+async def bench_produce(
+    session: Session, topic: str, records: int, size: int, rate: float, keys: int
+) -> None:
+    """Measure how fast records are acknowledged, as kafka-producer-perf-test does."""
+    load = _Load(topic, records, size, rate, keys)
+    await _create(session, topic)
+    async with session.producer() as producer:
+        with Progress("produce", records) as progress:
+            cpu = time.process_time()
+            measure = await _produce(producer, load, progress)
+            cpu = time.process_time() - cpu
+    _show(session, [measure], cpu)
+
+
+@bench.command("consume")
+@click.argument("topic")
+@click.option("-n", "--records", type=click.IntRange(min=1), help="Stop after so many.")
+@click.option("-o", "--offset", type=PLACES, default=Places(), help="Where to begin.")
+@asynchronous
+async def bench_consume(
+    session: Session, topic: str, records: int | None, offset: Places
+) -> None:
+    """Measure how fast records are read, as kafka-consumer-perf-test does.
+
+    It stops at the end as it is now.
+    """
+    from kafkaio._cli.records.ranges import NO_GROUP, Reading, begin
+
+    settings = {**NO_GROUP, "auto_offset_reset": "earliest"}
+    async with session.consumer(forced=settings) as consumer:
+        until = await begin(consumer, Reading([topic], places=offset, stops=True))
+        measure = _Measure("consume")
+        with Progress("consume", records or until.total) as progress:
+            cpu = time.process_time()
+            began = now()
+            async for batch, end in until.batches():
+                left = None if records is None else records - measure.records
+                values = batch.values()
+                if end is not None:
+                    values = [r.value for r in batch if r.offset < end]
+                _count(measure, values[:left])
+                measure.seconds = now() - began
+                progress.add(measure.records - progress.done)
+                if measure.records == records:
+                    break
+            cpu = time.process_time() - cpu
+    _show(session, [measure], cpu)
+
+
+@bench.command("both")
+@click.argument("topic")
+@_load_options
+@asynchronous
+async def bench_both(
+    session: Session, topic: str, records: int, size: int, rate: float, keys: int
+) -> None:
+    """Produce and consume at once; latencies of consume are from end to end."""
+    from kafkaio._cli.records.places import Place
+    from kafkaio._cli.records.ranges import NO_GROUP, Reading, begin
+
+    load = _Load(topic, records, size, rate, keys)
+    settings = {**NO_GROUP, "auto_offset_reset": "latest"}
+    arrived = _Measure("consume")
+    await _create(session, topic)
+    async with (
+        session.consumer(forced=settings) as consumer,
+        session.producer() as producer,
+    ):
+        end = Places(Place("latest"))
+        await begin(consumer, Reading([topic], places=end))
+        with Progress("produce and consume", records) as progress:
+            cpu = time.process_time()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_arrive, consumer, load, arrived)
+                sent = await _produce(producer, load, progress)
+            cpu = time.process_time() - cpu
+    _show(session, [sent, arrived], cpu)
+
+
+async def _create(session: Session, topic: str) -> None:
+    """Create the topic if there is none, with the partitions that brokers choose.
+
+    Raises:
+        KafkaError: there is none, and it cannot be created.
+    """
+    from kafkaio.admin import NewTopic
+
+    async with session.admin() as admin:
+        try:
+            await admin.describe_topics([topic])
+        except UnknownTopicOrPartition:
+            try:
+                await admin.create_topics([NewTopic(topic)])
+            except BrokerError as error:
+                if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                    raise  # else somebody was quicker
+        except AuthorizationError:
+            return  # it may be written all the same, and the producer tells
+
+
+async def _arrive(consumer: Consumer, load: _Load, measure: _Measure) -> None:
+    """Receive as many records as are sent."""
+    began = now()
+    every = max(1, load.records // _SAMPLES)
+    async for batch in consumer.batches():
+        arrived = wall_ms()
+        _count(measure, batch.values())
+        measure.seconds = now() - began
+        measure.latencies += [
+            max(0, arrived - record.timestamp) / 1000
+            for record in batch.records[::every]
+        ]
+        if measure.records >= load.records:
+            return
+
+
+def _count(measure: _Measure, values: Sequence[object]) -> None:
+    measure.records += len(values)
+    measure.size += sum(len(value) for value in values if isinstance(value, bytes))
+
+
+async def _produce(producer: Producer, load: _Load, progress: Progress) -> _Measure:
+    """Send a load; return when all of it is acknowledged."""
+    measure = _Measure("produce")
+    samples: MemoryObjectSendStream[tuple[float, Delivery]]
+    taken: MemoryObjectReceiveStream[tuple[float, Delivery]]
+    samples, taken = anyio.create_memory_object_stream(2 * _SAMPLES)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_sample, taken, measure)
+        began = now()
+        with samples:
+            pending = await _send(producer, load, progress, samples)
+        await producer.flush()
+        measure.seconds = now() - began
+    _settle(pending)
+    measure.records = load.records
+    measure.size = load.records * load.size
+    return measure
+
+
+async def _send(
+    producer: Producer,
+    load: _Load,
+    progress: Progress,
+    samples: MemoryObjectSendStream[tuple[float, Delivery]],
+) -> deque[Delivery]:
+    """Send the records; return the deliveries that were not settled at the end."""
+    value = os.urandom(load.size)
+    keys: list[bytes | None] = [b"%d" % n for n in range(load.keys)] or [None]
+    every = max(1, load.records // _SAMPLES)
+    began = now()
+    pending: deque[Delivery] = deque()
+    for number in range(load.records):
+        delivery = await producer.enqueue(
+            load.topic, value, key=keys[number % len(keys)]
+        )
+        if not number % every:
+            samples.send_nowait((now(), delivery))
+        pending.append(delivery)
+        if not number % _LOOK_EVERY:
+            _settle(pending)
+            progress.add(number - progress.done)
+            if load.rate:
+                await anyio.sleep(max(0.0, began + number / load.rate - now()))
+    return pending
+
+
+def _settle(pending: deque[Delivery]) -> None:
+    """Forget deliveries from the oldest on; raise the error of one that failed."""
+    while pending and pending[0].is_done:
+        pending.popleft().result()
+
+
+async def _sample(
+    taken: MemoryObjectReceiveStream[tuple[float, Delivery]], measure: _Measure
+) -> None:
+    """Note how long records took to be acknowledged."""
+    async with taken:
+        async for began, delivery in taken:
+            await delivery
+            measure.latencies.append(now() - began)
+
+
+def _show(session: Session, measures: Sequence[_Measure], cpu: float) -> None:
+    rows = [measure.row() for measure in measures]
+    records = max((measure.records for measure in measures), default=0)
+    seconds = max((measure.seconds for measure in measures), default=0.0)
+    process: dict[str, object] = {
+        "cpu_seconds": round(cpu, 6),
+        "cpu_percent": round(100 * cpu / (seconds or 1e-9), 1),
+        "cpu_microseconds_per_record": round(1e6 * cpu / records, 3)
+        if records
+        else None,
+    }
+    shown = []
+    for row in rows:
+        latency = row["latency_ms"]
+        shown.append({**row, **(latency if isinstance(latency, dict) else {})})
+    document = {"results": rows, **process}
+    session.show(document, Table(shown, _COLUMNS), Table([process], [*process]))

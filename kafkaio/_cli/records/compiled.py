@@ -1,0 +1,34 @@
+"""Options whose value is compiled once: formats and filters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import click
+
+from kafkaio._cli.records.format import FormatError
+
+T = TypeVar("T")
+
+
+class Compiled(click.ParamType[T], Generic[T]):
+    """A value that a function compiles; where it is wrong, a caret is shown.
+
+    Args:
+        name: what help calls the value.
+        make: compiles the text; may raise `FormatError`.
+    """
+
+    def __init__(self, name: str, make: Callable[[str], T]) -> None:
+        self.name = name
+        self._make = make
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Compile a value."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._make(value)
+        except FormatError as error:
+            return self.fail(str(error), param, ctx)

@@ -1,0 +1,235 @@
+"""``kafkaio consume``: prints records, or writes them to a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from contextlib import closing, suppress
+from itertools import islice
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import anyio
+import click
+
+from kafkaio._cli.records.compiled import Compiled
+from kafkaio._cli.records.filters import Filter, compile_filter
+from kafkaio._cli.records.places import BEGINNING, PLACES, Place, Places
+from kafkaio._cli.records.record_json import envelope_of, json_of
+from kafkaio._cli.records.rendering import Renderer, compile_format, compile_kcat_format
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.text.values import has_pattern
+from kafkaio.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kafkaio._cli.records.sinks import Sink
+    from kafkaio._cli.shell.session import Session
+    from kafkaio._consumer import Batch, Consumer
+    from kafkaio.types import Record, TopicPartition
+
+#: How long a commit may take when the command is interrupted.
+_COMMIT_SECONDS = 0.5
+
+
+class _Options(TypedDict):
+    """The options of the command."""
+
+    group: str | None
+    partition: tuple[int, ...]
+    offset: Places
+    stop: bool
+    count: int | None
+    keep: Filter | None
+    format: Renderer | None
+    kcat_format: Renderer | None
+    envelope: bool
+    to_arrow: str | None
+    to_parquet: str | None
+    read_committed: bool
+
+
+@command("consume", help="Print records, or write them to a file.")
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.option("-g", "--group", help="Read as a member of a group, and commit.")
+@click.option(
+    "-p", "--partition", type=int, multiple=True, help="Only this; repeatable."
+)
+@click.option(
+    "-o",
+    "--offset",
+    type=PLACES,
+    default=Places(),
+    show_default="beginning",
+    help="beginning, end, N, -N before the end, @TIME, or A..B.",
+)
+@click.option(
+    "-e", "--exit", "stop", is_flag=True, help="Stop at the end as it is now."
+)
+@click.option("-c", "--count", type=click.IntRange(min=1), help="Stop after N records.")
+@click.option(
+    "--filter",
+    "keep",
+    type=Compiled("expression", compile_filter),
+    help="Such as: key == 'a' and value contains 'b'.",
+)
+@click.option(
+    "-f",
+    "--format",
+    type=Compiled("format", compile_format),
+    help=r"rpk's language, such as '%t %p %o %k %v\n' (default: %v\n).",
+)
+@click.option(
+    "--kcat-format",
+    type=Compiled("format", compile_kcat_format),
+    help=r"kcat's language, such as '%k %s\n'.",
+)
+@click.option("-J", "--envelope", is_flag=True, help="kcat's JSON envelope, by line.")
+@click.option("--to-arrow", metavar="FILE", help="Write a file of Arrow.")
+@click.option("--to-parquet", metavar="FILE", help="Write a file of Parquet.")
+@click.option(
+    "--read-committed", is_flag=True, help="No records of aborted transactions."
+)
+@asynchronous
+async def consume(
+    session: Session, topics: tuple[str, ...], **options: Unpack[_Options]
+) -> None:
+    """Print records until Ctrl+C, a number of them, or the end."""
+    from kafkaio._cli.records.ranges import Reading, begin
+
+    _check(session, topics, options)
+    group = options["group"]
+    settings: dict[str, object] = {
+        "group_id": group,
+        "enable_auto_commit": group is not None,
+        "auto_offset_reset": options["offset"].start.kind if group else "earliest",
+    }
+    if options["read_committed"]:
+        settings["isolation_level"] = "read_committed"
+    is_group = group is not None
+    reading = Reading(
+        topics,
+        options["partition"],
+        options["offset"],
+        is_group,
+        options["stop"],
+        session.connection.timeout,
+    )
+    wanted = list(topics) if is_group else None
+    async with session.consumer(forced=settings, topics=wanted) as consumer:
+        until = await begin(consumer, reading)
+        is_shown = _file(options) is not None or not sys.stdout.isatty()
+        with (
+            closing(_sink(session, options)) as sink,
+            Progress(", ".join(topics), until.total, is_shown=is_shown) as progress,
+        ):
+            printing = _Printing(sink, progress, options["keep"], options["count"])
+            try:
+                async for batch, end in until.batches():
+                    printing.take(batch, end)
+                    if printing.is_full:
+                        break
+                until.note_if_left_out(session, group)
+                await printing.commit(consumer, is_group=is_group)
+            finally:  # after Ctrl+C, or an error that is raised on
+                with suppress(KafkaError), anyio.move_on_after(_COMMIT_SECONDS):
+                    await printing.commit(consumer, is_group=is_group)
+
+
+def _file(options: _Options) -> str | None:
+    return options["to_arrow"] or options["to_parquet"]
+
+
+def _check(session: Session, topics: Iterable[str], options: _Options) -> None:
+    """Refuse options that exclude each other, and patterns."""
+    for topic in topics:
+        if has_pattern([topic], regex=False):
+            raise click.UsageError(f"{topic!r} is a pattern: name topics")
+    ways = {
+        "--format": options["format"],
+        "--kcat-format": options["kcat_format"],
+        "--envelope": options["envelope"],
+        f"--{session.out.format}": session.out.format,
+        "--to-arrow": options["to_arrow"],
+        "--to-parquet": options["to_parquet"],
+    }
+    chosen = [name for name, value in ways.items() if value]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} exclude each other")
+    if options["group"] is None:
+        return
+    if options["partition"]:
+        raise click.UsageError("--group and --partition exclude each other")
+    if options["offset"].start not in (BEGINNING, Place("latest")):
+        raise click.UsageError(
+            "with --group, --offset is beginning or end, and counts for partitions "
+            "without a committed offset; kafkaio groups reset moves a group"
+        )
+
+
+def _sink(session: Session, options: _Options) -> Sink:
+    from kafkaio._cli.records.sinks import ArrowSink, JsonSink, TextSink, line_of
+
+    if (path := _file(options)) is not None:
+        return ArrowSink(path, is_parquet=options["to_parquet"] is not None)
+    out = session.out.out.buffer
+    if session.out.format == "json":
+        return JsonSink(out)
+    if session.out.format == "jsonl":
+        return TextSink(out, line_of(json_of))
+    if options["envelope"]:
+        return TextSink(out, line_of(envelope_of))
+    given = options["format"] or options["kcat_format"]
+    return TextSink(out, given or compile_format(r"%v\n"))
+
+
+class _Printing:
+    """Writes batches to a sink, as far as they are wanted."""
+
+    def __init__(
+        self, sink: Sink, progress: Progress, keep: Filter | None, count: int | None
+    ) -> None:
+        self._sink = sink
+        self._progress = progress
+        self._keep = keep
+        self._left = count
+        self._last: Batch | dict[TopicPartition, int] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many records were written as were asked for."""
+        return self._left == 0
+
+    def take(self, batch: Batch, end: int | None) -> None:
+        """Write the records of a batch that are wanted."""
+        if end is None and self._keep is None and self._left is None:
+            self._sink.write(batch)
+            self._last = batch
+            self._progress.add(len(batch))
+            return
+        found = list(self._wanted(batch, end))
+        self._sink.write(found)
+        self._progress.add(len(found))
+        if self._left is not None:
+            self._left -= len(found)
+        self._last = batch
+        if end is not None:
+            self._last = {batch.topic_partition: end}
+        if self.is_full:
+            self._last = {batch.topic_partition: found[-1].offset + 1}
+
+    def _wanted(self, batch: Batch, end: int | None) -> Iterable[Record]:
+        records: Iterable[Record] = batch
+        if end is not None:
+            records = (record for record in records if record.offset < end)
+        if self._keep is not None:
+            records = filter(self._keep, records)
+        return islice(records, self._left)
+
+    async def commit(self, consumer: Consumer, *, is_group: bool) -> None:
+        """Commit the last batch as far as it was written, once.
+
+        Those before are finished, so that the consumer commits them when it closes.
+        """
+        if is_group and self._last is not None:
+            await consumer.commit(self._last)
+        self._last = None

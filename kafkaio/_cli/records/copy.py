@@ -1,0 +1,315 @@
+"""``kafkaio copy``: copies records from one topic to another."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import anyio
+import click
+
+from kafkaio._cli.records.compiled import Compiled
+from kafkaio._cli.records.filters import Filter, compile_filter
+from kafkaio._cli.records.places import PLACES, Places
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.progress import Progress
+from kafkaio._runtime.clock import now
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from kafkaio._cli.records.ranges import Until
+    from kafkaio._cli.records.sending import Sending, Sent
+    from kafkaio._cli.shell.session import Session
+    from kafkaio._consumer import Consumer
+    from kafkaio._producer import Producer, ProducerStatistics, Transaction
+    from kafkaio.types import Record, TopicPartition
+
+#: How often offsets are committed.
+_COMMIT_SECONDS = 5.0
+#: How often it is looked whether transactions have come to the end.
+_LOOK_SECONDS = 0.1
+
+
+class _Options(TypedDict):
+    """The options of the command."""
+
+    to_bootstrap: str | None
+    to_profile: str | None
+    partitions: bool
+    group: str | None
+    offset: Places
+    follow: bool
+    keep: Filter | None
+    exactly_once: bool
+
+
+@command("copy", help="Copy records from one topic to another.")
+@click.argument("source")
+@click.argument("destination", metavar="DEST")
+@click.option("--to-bootstrap", metavar="HOST:PORT,...", help="The cluster of DEST.")
+@click.option("--to-profile", metavar="NAME", help="The cluster of DEST, by profile.")
+@click.option("--partitions", is_flag=True, help="Keep the number of the partition.")
+@click.option("-g", "--group", help="Go on where this group stopped.")
+@click.option(
+    "-o", "--offset", type=PLACES, default=Places(), help="Where to begin, or A..B."
+)
+@click.option("--follow", is_flag=True, help="Go on after the end as it is now.")
+@click.option(
+    "--filter",
+    "keep",
+    type=Compiled("expression", compile_filter),
+    help="Copy only these; see kafkaio consume.",
+)
+@click.option(
+    "--exactly-once", is_flag=True, help="In transactions, within one cluster."
+)
+@asynchronous
+async def copy(
+    session: Session, source: str, destination: str, **options: Unpack[_Options]
+) -> None:
+    """Copy keys, values, headers and timestamps.
+
+    With --group, offsets are committed after the copies are acknowledged: what was
+    copied since the last commit may be copied again. With --exactly-once nothing is.
+    """
+    from kafkaio._cli.records.ranges import Reading, begin
+    from kafkaio._cli.records.sending import show_sent
+
+    group = options["group"]
+    _check(source, destination, options)
+    settings: dict[str, object] = {
+        "auto_offset_reset": "earliest",
+        "enable_auto_commit": False,
+        "isolation_level": "read_committed",
+        "group_id": group,
+    }
+    reading = Reading(
+        [source],
+        places=options["offset"],
+        is_group=group is not None,
+        stops=not options["follow"],
+        patience=session.connection.timeout,
+    )
+    topics = None if group is None else [source]
+    async with (
+        session.consumer(forced=settings, topics=topics) as consumer,
+        _producer(session, options) as producer,
+    ):
+        until = await begin(consumer, reading)
+        with Progress(f"{source} to {destination}", until.total) as progress:
+            copying = _Copying(consumer, producer, destination, options, progress)
+            if options["exactly_once"]:
+                sent = await copying.exactly_once(until)
+            else:
+                sent = await copying.at_least_once(session, until)
+        until.note_if_left_out(session, group)
+    show_sent(session, sent, source, destination)
+
+
+def _check(source: str, destination: str, options: _Options) -> None:
+    is_elsewhere = options["to_bootstrap"] or options["to_profile"]
+    if options["to_bootstrap"] and options["to_profile"]:
+        raise click.UsageError("--to-bootstrap and --to-profile exclude each other")
+    if source == destination and not is_elsewhere:
+        raise click.UsageError("a topic cannot be copied to itself")
+    if options["exactly_once"] and is_elsewhere:
+        raise click.UsageError("--exactly-once works within one cluster only")
+    if options["exactly_once"] and options["group"] is None:
+        raise click.UsageError("--exactly-once needs a --group, which keeps the place")
+    if options["group"] is not None and options["offset"] != Places():
+        raise click.UsageError("--group and --offset exclude each other")
+
+
+def _producer(
+    session: Session, options: _Options
+) -> AbstractAsyncContextManager[Producer]:
+    """Return the producer, of the other cluster if there is one.
+
+    An address alone is reached by the options of the source, a profile by its own.
+    """
+    from kafkaio._cli.shell.connection import Connection
+    from kafkaio._config import ProducerConfig
+    from kafkaio._producer import Producer
+
+    settings: dict[str, object] = {}
+    if options["exactly_once"]:
+        settings["transactional_id"] = f"kafkaio-copy-{options['group']}"
+    servers, profile = options["to_bootstrap"], options["to_profile"]
+    if servers is None and profile is None:
+        return session.producer(forced=settings)
+    given = replace(session.given, bootstrap_server=servers)
+    if profile is not None:
+        given = replace(given, profile=profile, config=None, properties={})
+    other = Connection(given, ask=session.connection.ask)
+    made = Producer.from_properties(other.properties(ProducerConfig, forced=settings))
+    return session.started(made)
+
+
+class _Copying:
+    """Copies what a consumer reads."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        producer: Producer,
+        destination: str,
+        options: _Options,
+        progress: Progress,
+    ) -> None:
+        self._consumer = consumer
+        self._producer = producer
+        self._destination = destination
+        self._keeps_partitions = options["partitions"]
+        self._keep = options["keep"]
+        self._is_group = options["group"] is not None
+        self._progress = progress
+        self._done: dict[TopicPartition, int] = {}
+
+    async def at_least_once(self, session: Session, until: Until) -> Sent:
+        """Copy, and commit what was acknowledged; return what became of the records.
+
+        The first failure ends it, so that the group's place is before the record.
+        """
+        from kafkaio._cli.records.sending import Sending
+
+        sending = Sending(self._producer)
+        due = now() + _COMMIT_SECONDS
+        settle = partial(self._settle, sending)
+        async with sending.to_the_end(session, "copied", settle):
+            async for batch, end in until.batches():
+                for record in self._wanted(batch, end):
+                    await self._send(sending, record)
+                self._progress.add(sending.number - self._progress.done)
+                self._done[batch.topic_partition] = end or batch.last_offset + 1
+                if now() >= due:
+                    await settle()
+                    due = now() + _COMMIT_SECONDS
+                if sending.sent.failed:
+                    break
+        return sending.sent
+
+    def _wanted(self, records: Iterable[Record], end: int | None) -> Iterable[Record]:
+        if end is not None:
+            records = (record for record in records if record.offset < end)
+        return records if self._keep is None else filter(self._keep, records)
+
+    async def _send(self, sending: Sending, record: Record) -> None:
+        await sending.send(
+            self._destination,
+            record.value,
+            record.key,
+            record.headers,
+            None if record.timestamp < 0 else record.timestamp,
+            record.partition if self._keeps_partitions else None,
+        )
+
+    async def _settle(self, sending: Sending) -> None:
+        """Wait for the copies, and commit the places if none of them failed."""
+        await sending.flush()
+        if not self._is_group or sending.sent.failed or not self._done:
+            return
+        assigned = self._consumer.assignment
+        await self._consumer.commit(
+            {tp: at for tp, at in self._done.items() if tp in assigned}
+        )
+        self._done.clear()
+
+    async def exactly_once(self, until: Until) -> Sent:
+        """Copy in transactions, which commit the group's offsets, too."""
+        from kafkaio import exactly_once
+        from kafkaio._cli.records.sending import Sent
+
+        producer = _Noting(self._producer)
+
+        async def copy_all(tx: Transaction, records: list[Record]) -> None:
+            for record in records:
+                self._done[record.topic_partition] = record.offset + 1
+            wanted = list(self._wanted(records, None))
+            for record in wanted:
+                _ = await tx.enqueue(
+                    self._destination,
+                    record.value,
+                    key=record.key,
+                    headers=record.headers,
+                    timestamp=None if record.timestamp < 0 else record.timestamp,
+                    partition=record.partition if self._keeps_partitions else None,
+                )
+            producer.sent = len(wanted)
+            self._progress.add(len(wanted))
+
+        async def close_at_the_end() -> None:
+            while True:
+                await anyio.sleep(_LOOK_SECONDS)
+                if await self._is_over(until, producer):
+                    await self._consumer.close()
+                    return
+
+        async with anyio.create_task_group() as tasks:
+            if until.has_end:
+                tasks.start_soon(close_at_the_end)
+            await exactly_once(self._consumer, producer, copy_all)
+        return Sent(producer.committed)
+
+    async def _is_over(self, until: Until, producer: _Noting) -> bool:
+        """Whether everything up to the end was read, and is committed.
+
+        After the last record there may be markers of transactions, so that no offset
+        that is committed reaches the end. Then all that was polled must be committed,
+        and no transaction be open: one begins in the moment in which records are
+        polled, and one that is aborted counts as open until the next one.
+        """
+        assigned = self._consumer.assignment
+        positions = {tp: await self._consumer.position(tp) for tp in assigned}
+        committed = await self._consumer.committed(assigned)
+        for tp in assigned:
+            end, found = until.end_of(tp), committed[tp]
+            offset = 0 if found is None else found.offset
+            if end is None or offset >= end:
+                continue
+            if (
+                producer.is_open
+                or positions[tp] < end
+                or offset < self._done.get(tp, 0)
+            ):
+                return False
+        return bool(assigned)
+
+
+class _Noting:
+    """A producer that notes what becomes of its transactions, for `exactly_once`.
+
+    Attributes:
+        is_open: whether a transaction is open.
+        sent: records that the open transaction has sent.
+        committed: records of those that were committed.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self.is_open = False
+        self.sent = 0
+        self.committed = 0
+        self._producer = producer
+
+    def transaction(
+        self, consumer: Consumer, /
+    ) -> AbstractAsyncContextManager[Transaction]:
+        """Return a transaction, which is open from now on."""
+        transaction = self._producer.transaction(consumer)
+        self.is_open, self.sent = True, 0
+        return self._noted(transaction)
+
+    @asynccontextmanager
+    async def _noted(
+        self, transaction: AbstractAsyncContextManager[Transaction]
+    ) -> AsyncIterator[Transaction]:
+        async with transaction as tx:
+            yield tx
+        self.is_open = False
+        self.committed += self.sent
+
+    def statistics(self) -> ProducerStatistics:
+        """Return those of the producer."""
+        return self._producer.statistics()

@@ -1,0 +1,248 @@
+"""Expressions of ``--filter``: which records are kept. Nothing is evaluated as Python.
+
+    key == "k1" and not value contains "test"
+    partition in (0, 3) or offset >= 100
+    header.trace ~ "^00-" and value != null
+
+Fields are ``topic partition offset timestamp key value`` and ``header.NAME`` (the last
+header of that name; null if there is none). They are compared by ``== != < <= > >=``,
+``in (...)``, ``contains``, ``startswith``, ``endswith`` and ``~``, a regular expression
+that is searched for. Bytes are compared with text as UTF-8. ``and`` binds closer than
+``or``. A comparison of null is false but for ``==`` and ``!=``.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
+
+from kafkaio._cli.records.format import FormatError
+from kafkaio.types import Record
+
+Filter: TypeAlias = Callable[[Record], bool]
+_Value: TypeAlias = int | bytes | None
+_Read: TypeAlias = Callable[[Record], _Value]
+
+_TOKENS: Final = re.compile(
+    r"""\s*(?:(?P<number>-?\d+)|(?P<text>"(?:[^"\\]|\\.)*"|'[^'\\]*')
+    |(?P<word>[A-Za-z_][\w.-]*)|(?P<sign>==|!=|<=|>=|[<>~(),])|(?P<wrong>\S))""",
+    re.VERBOSE,
+)
+_COMPARE: Final[dict[str, Callable[..., bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_ON_BYTES: Final[dict[str, Callable[[bytes, bytes], bool]]] = {
+    "contains": operator.contains,
+    "startswith": bytes.startswith,
+    "endswith": bytes.endswith,
+}
+_NUMBERS: Final[dict[str, _Read]] = {
+    "partition": operator.attrgetter("partition"),
+    "offset": operator.attrgetter("offset"),
+    "timestamp": operator.attrgetter("timestamp"),
+}
+_BYTES: Final[dict[str, _Read]] = {
+    "topic": lambda record: record.topic.encode(),
+    "key": operator.attrgetter("key"),
+    "value": operator.attrgetter("value"),
+}
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    position: int
+
+
+def compile_filter(expression: str) -> Filter:
+    """Compile an expression to a function.
+
+    Raises:
+        FormatError: the expression is wrong; the message has a caret under the place.
+    """
+    parser = _Parser(expression)
+    found = parser.either()
+    parser.end()
+    return found
+
+
+class _Parser:
+    """Reads an expression from left to right."""
+
+    def __init__(self, expression: str) -> None:
+        self._expression = expression
+        self._tokens = [
+            _Token(
+                str(m.lastgroup), str(m[str(m.lastgroup)]), m.start(str(m.lastgroup))
+            )
+            for m in _TOKENS.finditer(expression)
+        ]
+        self._tokens.append(_Token("end", "", len(expression)))
+        self._at = 0
+
+    def end(self) -> None:
+        """Refuse what follows."""
+        if self._token.kind != "end":
+            raise self._error("expected 'and', 'or' or the end")
+
+    def either(self) -> Filter:
+        """Read terms with ``or``."""
+        terms = [self._both()]
+        while self._took("or"):
+            terms.append(self._both())
+        if len(terms) == 1:
+            return terms[0]
+        return lambda record: any(term(record) for term in terms)
+
+    def _both(self) -> Filter:
+        terms = [self._one()]
+        while self._took("and"):
+            terms.append(self._one())
+        if len(terms) == 1:
+            return terms[0]
+        return lambda record: all(term(record) for term in terms)
+
+    def _one(self) -> Filter:
+        if self._took("not"):
+            term = self._one()
+            return lambda record: not term(record)
+        if self._took("("):
+            inside = self.either()
+            self._require(")")
+            return inside
+        return self._comparison()
+
+    def _comparison(self) -> Filter:
+        read, is_number = self._field()
+        sign = self._token
+        if sign.text in _COMPARE:
+            self._at += 1
+            return _compared(read, sign.text, self._literal(is_number=is_number))
+        if self._took("in"):
+            values = self._list(is_number=is_number)
+            return lambda record: read(record) in values
+        if is_number or sign.text not in {*_ON_BYTES, "~"}:
+            raise self._error("expected a comparison such as ==")
+        self._at += 1
+        if sign.text == "~":
+            return _matching(read, self._pattern())
+        return _on_bytes(read, _ON_BYTES[sign.text], self._text())
+
+    def _field(self) -> tuple[_Read, bool]:
+        token = self._token
+        name = token.text if token.kind == "word" else ""
+        if name.startswith("header.") and len(name) > len("header."):
+            self._at += 1
+            return _header(name.removeprefix("header.")), False
+        if name not in _NUMBERS and name not in _BYTES:
+            fields = ", ".join([*_BYTES, *_NUMBERS, "header.NAME"])
+            raise self._error(f"expected a field: {fields}")
+        self._at += 1
+        return (_NUMBERS | _BYTES)[name], name in _NUMBERS
+
+    def _list(self, *, is_number: bool) -> frozenset[_Value]:
+        self._require("(")
+        values = {self._literal(is_number=is_number)}
+        while self._took(","):
+            values.add(self._literal(is_number=is_number))
+        self._require(")")
+        return frozenset(values)
+
+    def _literal(self, *, is_number: bool) -> _Value:
+        token = self._token
+        if is_number:
+            if token.kind != "number":
+                raise self._error("expected a number")
+            self._at += 1
+            return int(token.text)
+        if self._took("null"):
+            return None
+        return self._text()
+
+    def _text(self) -> bytes:
+        token = self._token
+        if token.kind != "text":
+            raise self._error("expected text in quotes")
+        self._at += 1
+        if token.text.startswith("'"):
+            return token.text[1:-1].encode()
+        try:
+            return str(json.loads(token.text)).encode()
+        except ValueError:
+            self._at -= 1
+            raise self._error("an escape in this text is wrong") from None
+
+    def _pattern(self) -> re.Pattern[bytes]:
+        text = self._text()
+        try:
+            return re.compile(text)
+        except re.error as error:
+            self._at -= 1
+            raise self._error(f"the regular expression is wrong: {error}") from None
+
+    @property
+    def _token(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _took(self, text: str) -> bool:
+        token = self._token
+        found = token.kind in ("word", "sign") and token.text == text
+        self._at += found
+        return found
+
+    def _require(self, text: str) -> None:
+        if not self._took(text):
+            raise self._error(f"expected {text!r}")
+
+    def _error(self, reason: str) -> FormatError:
+        return FormatError(reason, self._expression, self._token.position)
+
+
+def _header(name: str) -> _Read:
+    def read(record: Record) -> _Value:
+        for each, value in reversed(record.headers):
+            if each == name:
+                return value
+        return None
+
+    return read
+
+
+def _compared(read: _Read, sign: str, literal: _Value) -> Filter:
+    compare = _COMPARE[sign]
+    if sign in ("==", "!="):
+        return lambda record: compare(read(record), literal)
+    if literal is None:
+        return lambda _: False
+
+    def is_kept(record: Record) -> bool:
+        value = read(record)
+        return value is not None and compare(value, literal)
+
+    return is_kept
+
+
+def _on_bytes(
+    read: _Read, holds: Callable[[bytes, bytes], bool], text: bytes
+) -> Filter:
+    def is_kept(record: Record) -> bool:
+        value = read(record)
+        return isinstance(value, bytes) and holds(value, text)
+
+    return is_kept
+
+
+def _matching(read: _Read, pattern: re.Pattern[bytes]) -> Filter:
+    def is_kept(record: Record) -> bool:
+        value = read(record)
+        return isinstance(value, bytes) and pattern.search(value) is not None
+
+    return is_kept

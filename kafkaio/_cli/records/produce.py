@@ -1,0 +1,176 @@
+"""``kafkaio produce``: sends the records of stdin or of a file."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+
+from kafkaio._cli.records.compiled import Compiled
+from kafkaio._cli.records.input import FormatReader, InputError, Reader, Written
+from kafkaio._cli.records.record_json import JsonReader
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.progress import Progress
+from kafkaio._cli.text.exits import CommandFailed
+from kafkaio._cli.text.output import Table
+from kafkaio.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kafkaio._cli.records.sending import Sending
+    from kafkaio._cli.shell.session import Session
+
+
+class _Options(TypedDict):
+    """The options of the command."""
+
+    partition: int | None
+    key: str | None
+    headers: tuple[tuple[str, bytes], ...]
+    reader: Reader | None
+    file: str | None
+    compression: str | None
+    tombstone: bool
+
+
+def _headers(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, bytes], ...]:
+    """Read ``NAME=VALUE``; a name may come twice."""
+    found = []
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not equals:
+            # The text may be a token.
+            raise click.BadParameter("it is not NAME=VALUE", context, parameter)
+        found.append((name, value.encode()))
+    return tuple(found)
+
+
+@command("produce", help="Send records, by default one of each line of stdin.")
+@click.argument("topic", required=False)
+@click.option("-p", "--partition", type=click.IntRange(min=0), help="Send to this one.")
+@click.option("-k", "--key", help="The key of records that the input has no key of.")
+@click.option(
+    "-H",
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_headers,
+    help="A header of every record; repeatable.",
+)
+@click.option(
+    "-f",
+    "--format",
+    "reader",
+    type=Compiled("format", FormatReader),
+    help=r"How to read the input, such as '%k\t%v\n' (default: %v\n).",
+)
+@click.option("--file", metavar="FILE", help="Read this instead of stdin.")
+@click.option(
+    "-z",
+    "--compression",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    help="How to compress batches.",
+)
+@click.option("-Z", "--tombstone", is_flag=True, help="An empty value deletes its key.")
+@asynchronous
+async def produce(
+    session: Session, topic: str | None, **options: Unpack[_Options]
+) -> None:
+    """Send records as they are read; with --jsonl the input is lines of JSON."""
+    from kafkaio._cli.records.sending import Sending, failures
+    from kafkaio._cli.text.source import pieces
+
+    is_json = session.out.format == "jsonl"
+    if is_json and options["reader"] is not None:
+        raise click.UsageError("--jsonl and --format exclude each other")
+    reader = JsonReader() if is_json else options["reader"] or FormatReader(r"%v\n")
+    settings: dict[str, object] = {}
+    if options["compression"] is not None:
+        settings["compression_type"] = options["compression"]
+    async with session.producer(forced=settings) as producer:
+        sending = Sending(producer)
+        taking = _Taking(sending, topic, options)
+        with Progress("produce", is_shown=options["file"] is not None) as progress:
+            async with sending.to_the_end(session, "sent", taking.take_the_rest):
+                try:
+                    async for piece in pieces(options["file"]):
+                        await taking.take(reader.feed(piece))
+                        progress.add(sending.number - progress.done)
+                    await taking.take(reader.finish())
+                except InputError as error:
+                    await taking.take_the_rest()
+                    await sending.flush()
+                    text = f"{error}; those before it are sent"
+                    raise CommandFailed(text) from None
+    if session.out.format == "json":
+        rows = [
+            {"topic": name, "partition": number, "records": count}
+            for (name, number), count in sorted(sending.sent.partitions.items())
+        ]
+        session.out.show(
+            {
+                "records": sending.sent.records,
+                "failed": sending.sent.failed,
+                "partitions": rows,
+                "errors": failures(sending.sent),
+            },
+            Table(rows, ("topic", "partition", "records")),
+        )
+
+
+class _Taking:
+    """Completes records of the input by the options, and sends them."""
+
+    def __init__(self, sending: Sending, topic: str | None, options: _Options) -> None:
+        self._sending = sending
+        self._topic = topic
+        self._partition = options["partition"]
+        self._key = None if options["key"] is None else options["key"].encode()
+        self._headers = options["headers"]
+        self._has_tombstones = options["tombstone"]
+        self._waiting: deque[Written] = deque()
+
+    async def take(self, records: Iterable[Written]) -> None:
+        """Send records, after those that a call that was cancelled has left.
+
+        Raises:
+            click.UsageError: a record has no topic.
+            InputError: the input is wrong; the next call sends the records before.
+            KafkaError: a record cannot be sent, such as one of a topic that does not
+                exist; those after it are dropped.
+        """
+        waiting = self._waiting
+        waiting.extend(records)
+        while waiting:
+            try:
+                await self._send(waiting[0])
+            except KafkaError:
+                waiting.clear()
+                raise
+            waiting.popleft()
+
+    async def take_the_rest(self) -> None:
+        """Send what a call that was cancelled or failed has left."""
+        await self.take(())
+
+    async def _send(self, written: Written) -> None:
+        topic = written.topic if self._topic is None else self._topic
+        if not topic:
+            self._waiting.clear()
+            raise click.UsageError("name a TOPIC, or have one in the input (%t)")
+        value = written.value
+        if not value and self._has_tombstones:
+            value = None
+        headers = [*written.headers, *self._headers]
+        await self._sending.send(
+            topic,
+            value,
+            self._key if written.key is None else written.key,
+            headers,
+            written.timestamp,
+            written.partition if self._partition is None else self._partition,
+        )

@@ -1,0 +1,192 @@
+"""Reads ranges of topics by batches: what ``consume``, ``copy``, ``replay`` share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from kafkaio._cli.records.places import Place, Places, find_places, partitions_of
+from kafkaio._runtime.clock import now
+from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio._cli.shell.session import Session
+    from kafkaio._consumer import Batch, Consumer
+
+#: Options of a consumer that commits nothing, whatever a profile says.
+NO_GROUP: Final[Mapping[str, object]] = {"group_id": None, "enable_auto_commit": False}
+#: How often it is looked whether partitions are at their ends without more records.
+_IDLE_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read.
+
+    Attributes:
+        topics: names of topics.
+        partitions: the partitions wanted; all if empty.
+        places: the range.
+        is_group: whether a group divides the partitions and knows where they begin.
+        stops: whether to stop at the end as it is now, if the range has none.
+        patience: seconds to wait for partitions of the group, if it stops. A group with
+            more members than partitions has none for this one; one that rebalances has
+            them in a moment.
+    """
+
+    topics: Sequence[str]
+    partitions: Sequence[int] = ()
+    places: Places = field(default_factory=Places)
+    is_group: bool = False
+    stops: bool = False
+    patience: float = 30.0
+
+
+async def begin(consumer: Consumer, reading: Reading) -> Until:
+    """Assign what is read to a started consumer, unless a group does that.
+
+    Returns:
+        Where to stop.
+    """
+    found = await partitions_of(consumer, reading.topics, reading.partitions)
+    end = reading.places.end
+    if end is None and reading.stops:
+        end = Place("latest")
+    ends = None if end is None else await find_places(consumer, found, end)
+    if not reading.is_group:
+        starts = await find_places(consumer, found, reading.places.start)
+        wanted = [tp for tp in found if ends is None or starts[tp] < ends[tp]]
+        consumer.assign(wanted)
+        for tp in wanted:
+            consumer.seek(tp, starts[tp])
+        total = None if ends is None else sum(ends[tp] - starts[tp] for tp in wanted)
+        ends = None if ends is None else {tp: ends[tp] for tp in wanted}
+        return Until(consumer, ends, total)
+    return Until(consumer, ends, patience=reading.patience)
+
+
+class Until:
+    """Reads until every partition is at its end.
+
+    Args:
+        consumer: reads.
+        ends: the offsets to stop before, by partition; None to read without end.
+        total: the most records that there are; None if nobody knows.
+        patience: seconds to wait for partitions if the group assigns none.
+
+    Attributes:
+        total: as above.
+    """
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        ends: dict[TopicPartition, int] | None,
+        total: int | None = None,
+        *,
+        patience: float = 0.0,
+    ) -> None:
+        self.total = total
+        self._consumer = consumer
+        self._ends = ends
+        self._patience = patience
+        self._unassigned_since: float | None = None
+
+    def end_of(self, partition: TopicPartition) -> int | None:
+        """Return the offset to stop before, None if there is none."""
+        return None if self._ends is None else self._ends.get(partition)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every partition is at its end."""
+        if self._ends is None:
+            return False
+        if not self._ends:
+            return True
+        assigned = self._consumer.assignment
+        return bool(assigned) and self._ends.keys().isdisjoint(assigned)
+
+    @property
+    def has_end(self) -> bool:
+        """Whether reading ends by itself."""
+        return self._ends is not None
+
+    def is_left_out(self) -> bool:
+        """Whether the group has assigned no partition for longer than the patience."""
+        if not self._ends or self._consumer.assignment:
+            self._unassigned_since = None
+            return False
+        if self._unassigned_since is None:
+            self._unassigned_since = now()
+        return now() - self._unassigned_since >= self._patience
+
+    def note_if_left_out(self, session: Session, group: str | None) -> None:
+        """Say why nothing was read, if the group had no partition to read."""
+        if self.is_left_out():
+            session.note(
+                f"group {group} assigned no partition to this member within "
+                f"{self._patience:g} s (--timeout): others read them"
+            )
+
+    def ended(self, partition: TopicPartition) -> None:
+        """Note that a partition is at its end, and read no more of it."""
+        if self._ends is not None and self._ends.pop(partition, None) is not None:
+            self._consumer.pause(partition)
+
+    async def look(self) -> None:
+        """Find partitions that are at their ends without a record there.
+
+        The last offsets may be markers of transactions, or removed by compaction.
+        """
+        for tp in self._consumer.assignment:
+            end = self.end_of(tp)
+            if end is not None and await self._consumer.position(tp) >= end:
+                self.ended(tp)
+
+    def is_open(self, partition: TopicPartition) -> bool:
+        """Whether there may be more of a partition before its end."""
+        return self._ends is None or partition in self._ends
+
+    async def batches(
+        self, max_records: int | None = None
+    ) -> AsyncIterator[tuple[Batch, int | None]]:
+        """Yield batches, each with the offset in it to stop before, if there is one.
+
+        Asking for the next batch finishes the one before.
+        """
+        async for found in self.steps(max_records):
+            if found is not None:
+                yield found
+
+    async def steps(
+        self, max_records: int | None = None
+    ) -> AsyncIterator[tuple[Batch, int | None] | None]:
+        """Yield batches as `batches` does, and None when nothing came for a while."""
+        batches = self._consumer.batches(max_records=max_records)
+        if self._ends is None:
+            async for batch in batches:
+                yield batch, None
+            return
+        while not self.is_over and not self.is_left_out():
+            found = None
+            with anyio.move_on_after(_IDLE_SECONDS):
+                found = await anext(batches)
+            if found is None:
+                await self.look()
+                yield None
+            else:
+                yield self._cut(found)
+
+    def _cut(self, batch: Batch) -> tuple[Batch, int | None]:
+        """Return a batch, and where to stop in it; end the partition if it does."""
+        tp = batch.topic_partition
+        end = self.end_of(tp)
+        if end is None:
+            return batch, None
+        last = batch.last_offset
+        if last + 1 >= end:
+            self.ended(tp)
+        return batch, end if last >= end else None

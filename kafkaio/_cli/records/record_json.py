@@ -1,0 +1,161 @@
+"""Records as JSON: a stable object of kafkaio's, and the envelope of kcat.
+
+Bytes that are not UTF-8 are ``{"base64": ...}``.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar
+
+from kafkaio._cli.records.input import InputError, Written
+from kafkaio.types import Record, TimestampType
+
+_TYPES: Final = {
+    TimestampType.NONE: "none",
+    TimestampType.CREATE: "create",
+    TimestampType.LOG_APPEND: "append",
+}
+T = TypeVar("T")
+_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_Bytes = str | dict[str, str] | None
+
+
+def _of_bytes(data: bytes | None) -> _Bytes:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(data).decode()}
+
+
+def json_of(record: Record) -> str:
+    """Return a record as one line of JSON, whose schema is ``schemas/consume.json``."""
+    return _write(
+        {
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "timestamp_type": _TYPES[record.timestamp_type],
+            "key": _of_bytes(record.key),
+            "value": _of_bytes(record.value),
+            "headers": [
+                {"name": name, "value": _of_bytes(value)}
+                for name, value in record.headers
+            ],
+            "leader_epoch": record.leader_epoch,
+        }
+    )
+
+
+def envelope_of(record: Record) -> str:
+    """Return a record in the envelope that kcat prints with ``-J``.
+
+    ``broker`` is null: a consumer does not keep which broker a record came from.
+    """
+    envelope: dict[str, object] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "tstype": _TYPES[record.timestamp_type],
+        "ts": record.timestamp,
+        "broker": None,
+    }
+    if record.headers:
+        pairs = ((name, _of_bytes(value)) for name, value in record.headers)
+        envelope["headers"] = [each for pair in pairs for each in pair]
+    envelope["key"] = _of_bytes(record.key)
+    envelope["payload"] = _of_bytes(record.value)
+    return _write(envelope)
+
+
+class JsonReader:
+    """Reads lines of JSON as `json_of` writes them; a `Reader`.
+
+    Every key may be left out. Offsets, types of timestamps and epochs are ignored.
+    Headers may be an object of names and values, too.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._line = 0
+
+    def feed(self, data: bytes) -> Iterator[Written]:
+        """Yield the records of the lines that end in the input so far."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        yield from self._records(lines)
+
+    def finish(self) -> Iterator[Written]:
+        """Yield the record of the last line, if it has no end."""
+        lines, self._rest = [self._rest], b""
+        yield from self._records(lines)
+
+    def _records(self, lines: Iterable[bytes]) -> Iterator[Written]:
+        for line in lines:
+            self._line += 1
+            if not line.strip():
+                continue
+            try:
+                yield _written(json.loads(line))
+            except ValueError as error:
+                raise InputError(f"line {self._line}: {error}") from None
+
+
+_IGNORED: Final = frozenset({"offset", "timestamp_type", "leader_epoch"})
+_READ: Final = frozenset({"topic", "partition", "timestamp", "key", "value", "headers"})
+
+
+def _written(line: object) -> Written:
+    if not isinstance(line, dict):
+        raise InputError("not a JSON object")
+    if unknown := sorted(line.keys() - _READ - _IGNORED):
+        raise InputError(f"unknown key {unknown[0]!r}")
+    timestamp = _optional(line, "timestamp", int)
+    return Written(
+        topic=_optional(line, "topic", str),
+        partition=_optional(line, "partition", int),
+        key=_to_bytes(line.get("key"), "key"),
+        value=_to_bytes(line.get("value"), "value"),
+        headers=_headers(line.get("headers", ())),
+        timestamp=None if timestamp == -1 else timestamp,
+    )
+
+
+def _optional(line: dict[str, object], name: str, kind: type[T]) -> T | None:
+    value = line.get(name)
+    if value is None or (isinstance(value, kind) and not isinstance(value, bool)):
+        return value
+    raise InputError(f"{name} is {_write(value)}, not of type {kind.__name__}")
+
+
+def _to_bytes(value: object, name: str) -> bytes | None:
+    match value:
+        case None:
+            return None
+        case str():
+            return value.encode()
+        case {"base64": str() as text, **rest} if not rest:
+            try:
+                return b64decode(text, validate=True)
+            except ValueError:
+                raise InputError(f"{name} is not base64: {text[:40]!r}") from None
+    raise InputError(f'{name} is neither null, text nor {{"base64": ...}}')
+
+
+def _headers(value: object) -> list[tuple[str, bytes | None]]:
+    if isinstance(value, dict):
+        return [(name, _to_bytes(v, f"header {name}")) for name, v in value.items()]
+    if not isinstance(value, list | tuple):
+        raise InputError("headers is no list")
+    found = []
+    for each in value:
+        match each:
+            case {"name": str() as name, **rest}:
+                found.append((name, _to_bytes(rest.get("value"), f"header {name}")))
+            case _:
+                raise InputError('a header is no {"name": ..., "value": ...}')
+    return found

@@ -1,0 +1,191 @@
+"""``kafkaio replay``: sends the records of a range again, at their recorded pace."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import anyio
+import click
+
+from kafkaio._cli.records.compiled import Compiled
+from kafkaio._cli.records.filters import Filter, compile_filter
+from kafkaio._cli.records.places import PLACES, Places
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.progress import Progress
+from kafkaio._runtime.clock import now
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from kafkaio._cli.records.ranges import Until
+    from kafkaio._cli.records.sending import Sending
+    from kafkaio._cli.shell.session import Session
+    from kafkaio._consumer import Batch, Consumer
+    from kafkaio.types import Record, TopicPartition
+
+#: How many records of a partition wait, before it is paused.
+_AHEAD = 1000
+#: Records that are ahead of their time by less are sent at once.
+_SLACK = 0.005
+
+
+class _Options(TypedDict):
+    """The options of the command."""
+
+    offset: Places
+    partition: tuple[int, ...]
+    speed: float
+    keep: Filter | None
+    partitions: bool
+    keep_timestamps: bool
+
+
+@command("replay", help="Send the records of a range again, at their recorded pace.")
+@click.argument("source")
+@click.argument("destination", metavar="DEST")
+@click.option(
+    "-o", "--offset", type=PLACES, default=Places(), help="The range, such as @A..@B."
+)
+@click.option(
+    "-p", "--partition", type=int, multiple=True, help="Only this; repeatable."
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    metavar="FACTOR",
+    help="2 is twice as fast; 0 does not wait at all.",
+)
+@click.option(
+    "--filter",
+    "keep",
+    type=Compiled("expression", compile_filter),
+    help="Only these; see kafkaio consume.",
+)
+@click.option("--partitions", is_flag=True, help="Keep the number of the partition.")
+@click.option("--keep-timestamps", is_flag=True, help="Do not set new timestamps.")
+@asynchronous
+async def replay(
+    session: Session, source: str, destination: str, **options: Unpack[_Options]
+) -> None:
+    """Send records again; stops at the end as it was at the start.
+
+    A record waits until as much time has passed since the first one as lay between
+    their timestamps. The records of all partitions are sent in the order of their
+    timestamps, those of one partition in the order of their offsets.
+    """
+    from kafkaio._cli.records.ranges import NO_GROUP, Reading, begin
+    from kafkaio._cli.records.sending import Sending, show_sent
+
+    settings = {**NO_GROUP, "auto_offset_reset": "earliest"}
+    reading = Reading([source], options["partition"], options["offset"], stops=True)
+    async with (
+        session.consumer(forced=settings) as consumer,
+        session.producer() as producer,
+    ):
+        until = await begin(consumer, reading)
+        sending = Sending(producer)
+        with Progress(f"{source} to {destination}", until.total) as progress:
+            pacing = _Replaying(sending, destination, options, progress)
+            merging = _Merging(consumer, until)
+            async with sending.to_the_end(session, "replayed"):
+                async for record in merging.records():
+                    await pacing.send(record)
+    show_sent(session, sending.sent, source, destination)
+
+
+class _Merging:
+    """Puts the records of several partitions in the order of their timestamps.
+
+    A record waits until every partition that is not at its end has one. Partitions
+    with enough waiting records are paused.
+    """
+
+    def __init__(self, consumer: Consumer, until: Until) -> None:
+        self._consumer = consumer
+        self._until = until
+        self._waiting: dict[TopicPartition, deque[Record]] = {
+            tp: deque() for tp in consumer.assignment
+        }
+
+    async def records(self) -> AsyncIterator[Record]:
+        """Yield all records up to the end."""
+        async for step in self._until.steps(_AHEAD):
+            if step is not None:
+                self._add(*step)
+            while self._is_complete():
+                yield self._oldest()
+        while any(self._waiting.values()):
+            yield self._oldest()
+
+    def _add(self, batch: Batch, end: int | None) -> None:
+        tp = batch.topic_partition
+        waiting = self._waiting[tp]
+        waiting.extend(r for r in batch if end is None or r.offset < end)
+        if len(waiting) >= _AHEAD and self._until.is_open(tp):
+            self._consumer.pause(tp)
+
+    def _is_complete(self) -> bool:
+        """Whether no record can come that is older than all that wait."""
+        if not any(self._waiting.values()):
+            return False
+        return all(
+            waiting or not self._until.is_open(tp)
+            for tp, waiting in self._waiting.items()
+        )
+
+    def _oldest(self) -> Record:
+        tp, waiting = min(
+            ((tp, records) for tp, records in self._waiting.items() if records),
+            key=lambda item: item[1][0].timestamp,
+        )
+        record = waiting.popleft()
+        if not waiting and self._until.is_open(tp):
+            self._consumer.resume(tp)
+        return record
+
+
+class _Replaying:
+    """Sends records when their time has come."""
+
+    def __init__(
+        self,
+        sending: Sending,
+        destination: str,
+        options: _Options,
+        progress: Progress,
+    ) -> None:
+        self._sending = sending
+        self._destination = destination
+        self._options = options
+        self._progress = progress
+        self._origin: tuple[float, int] | None = None
+
+    async def send(self, record: Record) -> None:
+        """Wait for the time of a record, then send it."""
+        keep = self._options["keep"]
+        if keep is not None and not keep(record):
+            return
+        await self._wait(record.timestamp)
+        keeps_time = self._options["keep_timestamps"] and record.timestamp >= 0
+        await self._sending.send(
+            self._destination,
+            record.value,
+            record.key,
+            record.headers,
+            record.timestamp if keeps_time else None,
+            record.partition if self._options["partitions"] else None,
+        )
+        self._progress.add(1)
+
+    async def _wait(self, timestamp: int) -> None:
+        speed = self._options["speed"]
+        if not speed or timestamp < 0:
+            return
+        if self._origin is None:
+            self._origin = now(), timestamp
+        began, first = self._origin
+        left = began + (timestamp - first) / 1000 / speed - now()
+        if left > _SLACK:
+            await anyio.sleep(left)

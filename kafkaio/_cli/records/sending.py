@@ -1,0 +1,183 @@
+"""Sends records and keeps count of those that fail: for ``produce`` and ``copy``."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from kafkaio._cli.text.exits import Exit, short
+from kafkaio._cli.text.output import Table, error_row
+from kafkaio.errors import KafkaError, RecordTooLarge
+
+if TYPE_CHECKING:
+    from kafkaio._cli.shell.session import Session
+    from kafkaio._producer import Delivery, Producer
+
+#: How many deliveries wait to be looked at, before those that are done are.
+_LOOK_EVERY: Final = 1000
+#: How many failures are printed.
+_SHOWN: Final = 10
+#: How long records that were read are waited for, when the command is interrupted.
+FLUSH_SECONDS: Final = 10.0
+
+
+@dataclass
+class Sent:
+    """What became of records.
+
+    Attributes:
+        records: acknowledged records.
+        failed: records that failed.
+        partitions: acknowledged records by topic and partition.
+        errors: the first failures, each with the number of the record.
+    """
+
+    records: int = 0
+    failed: int = 0
+    partitions: dict[tuple[str, int], int] = field(default_factory=dict)
+    errors: list[tuple[int, Exception]] = field(default_factory=list)
+
+
+class Sending:
+    """Sends records by a producer; a record that fails does not stop the others.
+
+    Args:
+        producer: sends.
+
+    Attributes:
+        sent: what became of the records that are settled.
+        number: how many records were taken in.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self.sent: Sent = Sent()
+        self.number: int = 0
+        self._producer = producer
+        self._pending: deque[tuple[int, Delivery]] = deque()
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: list[tuple[str, bytes | None]] | tuple[tuple[str, bytes | None], ...],
+        timestamp: int | None,
+        partition: int | None,
+    ) -> None:
+        """Take a record in, waiting for room only.
+
+        A record that can never be sent counts as failed.
+        """
+        number = self.number + 1
+        try:
+            delivery = await self._producer.enqueue(
+                topic,
+                value,
+                key=key,
+                headers=headers,
+                timestamp=timestamp,
+                partition=partition,
+            )
+        except RecordTooLarge as error:
+            self.number = number
+            self._failed(number, error)
+            return
+        self.number = number
+        self._pending.append((number, delivery))
+        if len(self._pending) >= _LOOK_EVERY:
+            self._look()
+
+    async def flush(self) -> None:
+        """Wait until all records are settled."""
+        try:
+            await self._producer.flush()
+        finally:
+            self._look()
+
+    @asynccontextmanager
+    async def to_the_end(
+        self,
+        session: Session,
+        what: str,
+        finish: Callable[[], Awaitable[None]] | None = None,
+    ) -> AsyncIterator[None]:
+        """Wait for all records after a block, and report those that failed.
+
+        When the block is interrupted or fails, records are waited for `FLUSH_SECONDS`
+        at most.
+
+        Args:
+            session: the command.
+            what: what is done with records: ``sent``.
+            finish: called before records are waited for, to send what is left.
+        """
+        try:
+            yield
+            await self._finish(finish)
+        except BaseException:
+            with suppress(KafkaError), anyio.move_on_after(FLUSH_SECONDS):
+                await self._finish(finish)
+            raise
+        finally:
+            self.report(session, what)
+
+    async def _finish(self, finish: Callable[[], Awaitable[None]] | None) -> None:
+        if finish is not None:
+            await finish()
+        await self.flush()
+
+    def _look(self) -> None:
+        """Count the deliveries that are settled, from the oldest on."""
+        pending, sent = self._pending, self.sent
+        while pending and pending[0][1].is_done:
+            number, delivery = pending.popleft()
+            error = delivery.exception()
+            if error is not None:
+                self._failed(number, error)
+                continue
+            found = delivery.result()
+            place = found.topic, found.partition
+            sent.records += 1
+            sent.partitions[place] = sent.partitions.get(place, 0) + 1
+
+    def _failed(self, number: int, error: Exception) -> None:
+        self.sent.failed += 1
+        if len(self.sent.errors) < _SHOWN:
+            self.sent.errors.append((number, error))
+
+    @property
+    def unsettled(self) -> int:
+        """How many records are neither acknowledged nor failed."""
+        return len(self._pending)
+
+    def report(self, session: Session, what: str) -> None:
+        """Print the failures, and choose the exit code for them."""
+        sent = self.sent
+        for number, error in sent.errors:
+            session.note(f"record {number}: {short(error)}")
+        if sent.failed > len(sent.errors):
+            session.note(f"and {sent.failed - len(sent.errors)} more")
+        if sent.failed or self.unsettled:
+            lost = f"{sent.failed} failed, {self.unsettled} are not acknowledged"
+            session.note(f"{sent.records} records {what}, {lost}")
+            session.exit_with(Exit.PARTIAL if sent.records else Exit.FAILED)
+
+
+def show_sent(session: Session, sent: Sent, source: str, destination: str) -> None:
+    """Print how many records of a topic were sent to another."""
+    row = {"records": sent.records, "failed": sent.failed}
+    document = {**row, "from": source, "to": destination, "errors": failures(sent)}
+    session.out.show(document, Table([row], [*row]), is_row=True)
+
+
+def failures(sent: Sent) -> list[dict[str, object]]:
+    """Return the failures for a document."""
+    return [
+        {**error_row(error), "item": f"record {number}"}
+        for number, error in sent.errors
+    ]

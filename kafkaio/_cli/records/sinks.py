@@ -1,0 +1,115 @@
+"""Where ``kafkaio consume`` writes records: text, JSON, files of Arrow and Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from kafkaio._cli.records.record_json import json_of
+from kafkaio._cli.records.rendering import Renderer
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._consumer.batch import Batch
+from kafkaio.types import Record
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Sink(Protocol):
+    """Takes records of one partition after those of another."""
+
+    def write(self, records: Batch | list[Record]) -> None:
+        """Write records; those of a batch are finished afterwards."""
+
+    def close(self) -> None:
+        """Write what ends the output."""
+
+
+class TextSink:
+    """Writes each record by a function; implements `Sink`."""
+
+    def __init__(self, out: BinaryIO, render: Renderer) -> None:
+        self._out = out
+        self._render = render
+
+    def write(self, records: Batch | list[Record]) -> None:
+        """Write records, and flush them."""
+        self._out.write(b"".join(map(self._render, records)))
+        self._out.flush()
+
+    def close(self) -> None:
+        """Do nothing: text has no end."""
+
+
+def line_of(write: Callable[[Record], str]) -> Renderer:
+    """Return a function that writes a record as a line."""
+    return lambda record: write(record).encode() + b"\n"
+
+
+class JsonSink:
+    """Writes one JSON document as the records come; implements `Sink`."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._before = b'{"records": [\n'
+
+    def write(self, records: Batch | list[Record]) -> None:
+        """Write records, and flush them."""
+        if not records:
+            return
+        text = ",\n".join(map(json_of, records))
+        self._out.write(self._before + text.encode())
+        self._before = b",\n"
+        self._out.flush()
+
+    def close(self) -> None:
+        """End the document."""
+        is_empty = self._before != b",\n"
+        self._out.write((self._before if is_empty else b"\n") + b'], "errors": []}\n')
+        self._out.flush()
+
+
+class ArrowSink:
+    """Writes a file of Arrow's IPC format, or of Parquet; implements `Sink`.
+
+    Args:
+        path: the file.
+        is_parquet: whether it is Parquet.
+
+    Raises:
+        CommandFailed: pyarrow is not installed.
+    """
+
+    def __init__(self, path: str, *, is_parquet: bool) -> None:
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            from kafkaio.arrow import schema
+        except ImportError:
+            needed = "files of Arrow need pyarrow: pip install 'kafkaio[arrow]'"
+            raise CommandFailed(needed, Exit.USAGE) from None
+        # Dictionaries of topics differ from batch to batch; the format wants one.
+        fields = schema(headers=True)
+        self._schema = fields.set(0, fields.field(0).with_type(pa.string()))
+        self._writer = (
+            pq.ParquetWriter(path, self._schema)
+            if is_parquet
+            else pa.ipc.new_file(path, self._schema)
+        )
+
+    def write(self, records: Batch | list[Record]) -> None:
+        """Write records as a table."""
+        if records:
+            self._writer.write_table(self._table(records).cast(self._schema))
+
+    def _table(self, records: Batch | list[Record]) -> pa.Table:
+        if isinstance(records, Batch):
+            return records.to_arrow(headers=True)
+        from kafkaio.arrow import records_to_table
+
+        return records_to_table(records, headers=True)
+
+    def close(self) -> None:
+        """End the file."""
+        self._writer.close()

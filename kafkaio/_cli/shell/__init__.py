@@ -1,0 +1,1 @@
+"""How every command runs: its options, the cluster, its output, questions."""

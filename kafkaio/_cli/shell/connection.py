@@ -1,0 +1,247 @@
+"""How a command reaches the cluster: options, environment, files, profiles.
+
+Each of these overrides those below it:
+
+1. ``-X key=value`` and ``-b`` of the command line, the later one over the earlier;
+2. ``--config FILE`` of the command line;
+3. ``--profile NAME`` of the command line;
+4. the environment: ``KAFKAIO_BOOTSTRAP_SERVERS`` and the others of `VARIABLES`;
+5. the file that ``KAFKAIO_CONFIG`` names;
+6. the profile that ``KAFKAIO_PROFILE`` names, else the ``default_profile`` of
+   ``~/.config/kafkaio/config.toml``;
+7. ``localhost:9092``.
+
+So whatever a command line names is not changed by the environment. Names are Java's or
+librdkafka's, with dots or with ``_``. Values may have references to secrets, such as
+``${env:NAME}``; see `kafkaio.security._references`. ``?`` asks for a secret.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kafkaio._cli.shell.given import Given
+from kafkaio._cli.text.exits import CommandFailed, Exit
+from kafkaio._cli.text.source import text_of
+from kafkaio._cli.text.values import Seconds
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio._config.declaration import option_of
+from kafkaio.security._references import has_reference, parse_properties, resolve
+
+#: Variables of the environment, and the option that each of them stands for.
+VARIABLES: Final[Mapping[str, str]] = {
+    "KAFKAIO_BOOTSTRAP_SERVERS": "bootstrap.servers",
+    "KAFKAIO_SECURITY_PROTOCOL": "security.protocol",
+    "KAFKAIO_SASL_MECHANISM": "sasl.mechanism",
+    "KAFKAIO_SASL_USERNAME": "sasl.username",
+    "KAFKAIO_SASL_PASSWORD": "sasl.password",
+    "KAFKAIO_PROXY": "proxy",
+}
+_SERVERS: Final = "bootstrap.servers"
+_PROXY: Final = "proxy"
+_JAAS: Final = "sasl.jaas.config"
+_ASK: Final = "?"
+_SECONDS: Final = 30.0
+#: How long a command looks for a broker, at most.
+_START_SECONDS: Final = 10.0
+_CONFIGS: Final[tuple[type[ClientConfig], ...]] = (
+    ClientConfig,
+    ProducerConfig,
+    ConsumerConfig,
+)
+
+
+@dataclass(frozen=True)
+class Connection:
+    """What is known of how to reach the cluster.
+
+    Attributes:
+        given: what the command line says.
+        environment: variables, by name.
+        ask: asks a person for the value of an option; None if nobody is there.
+    """
+
+    given: Given
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    ask: Callable[[str], str] | None = None
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for a whole call of the cluster."""
+        if self.given.timeout is not None:
+            return self.given.timeout
+        text = self.environment.get("KAFKAIO_TIMEOUT", "")
+        try:
+            return float(Seconds()(text)) if text else _SECONDS
+        except click.BadParameter as error:
+            raise _wrong(f"KAFKAIO_TIMEOUT: {error.message}") from None
+
+    @property
+    def start_timeout(self) -> float:
+        """Seconds for finding a broker."""
+        return min(self.timeout, _START_SECONDS)
+
+    def secrets_on_the_command_line(self) -> list[str]:
+        """Return the names of secret options that ``-X`` has the plain values of."""
+        return [
+            name
+            for name, value in self.given.properties.items()
+            if _dotted(name) in secret_names()
+            and value != _ASK
+            and not has_reference(value)
+            and not (name == _PROXY and "@" not in value)  # it has no password
+        ]
+
+    def properties(
+        self,
+        config: type[ClientConfig] = ClientConfig,
+        defaults: Mapping[str, object] | None = None,
+        forced: Mapping[str, object] | None = None,
+    ) -> dict[str, object]:
+        """Return the options for a client, by dotted names, references resolved.
+
+        Options of other kinds of clients are left out: a profile may have them all.
+
+        Args:
+            config: the kind of the client.
+            defaults: what the command prefers, unless it is given.
+            forced: what the command needs, whatever is given; None takes an option
+                away.
+
+        Raises:
+            CommandFailed: a file, a profile or a reference does not exist.
+            ConfigurationError: a reference cannot be resolved.
+        """
+        found: dict[str, object] = {
+            _SERVERS: "localhost:9092",
+            "default.api.timeout.ms": round(self.timeout * 1000),
+            "request.timeout.ms": round(min(self.timeout, 30.0) * 1000),
+            "log": self.given.verbose,
+        }
+        for name, value in (defaults or {}).items():
+            found[_dotted(name)] = value
+        for layer in self._layers():
+            found.update((_dotted(name), value) for name, value in layer.items())
+        for name, value in (forced or {}).items():
+            found[_dotted(name)] = value
+        foreign = _names(*_CONFIGS) - _names(config)
+        wanted = {
+            name: value
+            for name, value in found.items()
+            if name not in foreign and value is not None
+        }
+        return {name: self._plain(name, value) for name, value in wanted.items()}
+
+    def _layers(self) -> Iterator[Mapping[str, object]]:
+        """Yield the sources, the weakest first."""
+        given, environment = self.given, self.environment
+        if given.profile is None:
+            yield self._profile(environment.get("KAFKAIO_PROFILE"))
+        if given.config is None and environment.get("KAFKAIO_CONFIG"):
+            yield _read(Path(environment["KAFKAIO_CONFIG"]))
+        yield {VARIABLES[n]: environment[n] for n in VARIABLES if environment.get(n)}
+        if given.profile is not None:
+            yield self._profile(given.profile)
+        if given.config is not None:
+            yield _read(_file_of(given.config))
+        yield given.properties
+        if given.bootstrap_server is not None:
+            yield {_SERVERS: given.bootstrap_server}
+
+    def _profile(self, name: str | None) -> Mapping[str, object]:
+        path = config_file(self.environment)
+        if name is None and not path.exists():
+            return {}
+        document = _toml(path)
+        profiles = document.get("profiles")
+        profiles = profiles if isinstance(profiles, dict) else {}
+        if name is None:
+            name = str(document.get("default_profile", "")) or None
+        if name is None:
+            return {}
+        profile = profiles.get(name)
+        if not isinstance(profile, dict):
+            near = get_close_matches(name, profiles, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise _wrong(f"{path} has no profile {name!r}{hint}")
+        return _flat(profile)
+
+    def _plain(self, name: str, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if value == _ASK and name in secret_names():
+            if self.ask is None:
+                raise _wrong(f"{name}: nobody can be asked, this is no terminal")
+            return self.ask(name)
+        return resolve(name, value) if has_reference(value) else value
+
+
+def config_file(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the path of the file with the profiles, which need not exist."""
+    home = environment.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path.home() / ".config") / "kafkaio/config.toml"
+
+
+def secret_names() -> frozenset[str]:
+    """Return the dotted names of options whose values are secret."""
+    own = [f for config in _CONFIGS for f in fields(config) if option_of(f).is_secret]
+    aliases = (alias for each in own for alias in option_of(each).aliases)
+    return frozenset({_JAAS, *(_dotted(each.name) for each in own), *aliases})
+
+
+def _names(*configs: type[ClientConfig]) -> frozenset[str]:
+    every = [each for config in configs for each in fields(config)]
+    aliases = (alias for each in every for alias in option_of(each).aliases)
+    return frozenset({*(_dotted(each.name) for each in every), *aliases})
+
+
+def _dotted(name: str) -> str:
+    return name.strip().replace("_", ".")
+
+
+def _wrong(message: str) -> CommandFailed:
+    return CommandFailed(message, Exit.USAGE)
+
+
+def _file_of(text: str) -> Path:
+    path = Path(text)
+    if "=" in text and not path.exists():
+        # Kafka's own scripts take configs by this option.
+        raise _wrong(
+            "--config reads a file; an option of the client is -X KEY=VALUE, and a "
+            "config of a topic -c KEY=VALUE, as in -c retention.ms=3600000"
+        )
+    return path
+
+
+def _read(path: Path) -> Mapping[str, object]:
+    """Read options from a file of properties, or of TOML if it ends so."""
+    if path.suffix == ".toml":
+        return _flat(_toml(path))
+    return parse_properties(text_of(path))
+
+
+def _toml(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(text_of(path))
+    except tomllib.TOMLDecodeError as error:
+        raise _wrong(f"{path}: {error}") from None
+
+
+def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Return the values of nested tables by dotted names: TOML nests ``a.b = 1``."""
+    found: dict[str, object] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found

@@ -1,0 +1,275 @@
+"""What a running command works with: clients, output, questions, failures."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import click
+
+from kafkaio._cli.shell.connection import Connection
+from kafkaio._cli.shell.given import Given
+from kafkaio._cli.text.exits import (
+    CommandFailed,
+    Exit,
+    code_of_items,
+    lines_of,
+    visible,
+)
+from kafkaio._cli.text.output import Output, Row, Table, error_row
+from kafkaio._config import ClientConfig, ConsumerConfig, ProducerConfig
+from kafkaio.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kafkaio._client import Client
+    from kafkaio._consumer import Consumer
+    from kafkaio._producer import Producer
+    from kafkaio.admin import Admin
+    from kafkaio.types import TopicPartition
+
+#: How long a command waits for connections to close.
+_CLOSE_SECONDS = 0.5
+
+
+class _Startable(Protocol):
+    async def start(self, timeout: float | None = None) -> None:
+        """Connect."""
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Disconnect."""
+
+
+S = TypeVar("S", bound=_Startable)
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Session:
+    """One run of a command.
+
+    Args:
+        given: the options that all commands have.
+
+    Attributes:
+        given: as above.
+        connection: how the cluster is reached.
+        out: prints results to stdout.
+    """
+
+    def __init__(self, given: Given) -> None:
+        self.given = given
+        ask = ask_secret if sys.stdin.isatty() else None
+        self.connection: Connection = Connection(given, ask=ask)
+        self.out: Output = Output(
+            sys.stdout, given.format, is_terminal=sys.stdout.isatty()
+        )
+        self._failures: list[KafkaError] = []
+        self._succeeded = 0
+        self._code = Exit.OK
+
+    # ---- clients -------------------------------------------------------------------
+
+    def admin(self) -> AbstractAsyncContextManager[Admin]:
+        """Return a started `kafkaio.Admin`, for ``async with``."""
+        from kafkaio.admin import Admin
+
+        return self.started(Admin.from_properties(self.properties()))
+
+    def client(self) -> AbstractAsyncContextManager[Client]:
+        """Return a started `kafkaio.Client`, for ``async with``."""
+        from kafkaio._client import Client
+
+        return self.started(Client.from_properties(self.properties()))
+
+    def producer(
+        self,
+        defaults: Mapping[str, object] | None = None,
+        *,
+        forced: Mapping[str, object] | None = None,
+    ) -> AbstractAsyncContextManager[Producer]:
+        """Return a started `kafkaio.Producer`, for ``async with``.
+
+        Args:
+            defaults: options by name, unless the user gives them.
+            forced: options by name, whatever the user gives.
+        """
+        from kafkaio._producer import Producer
+
+        # So long it waits for a topic that the cluster does not know.
+        limit = round(self.connection.timeout * 1000)
+        preferred = {"max_block_ms": limit, **(defaults or {})}
+        options = self.properties(ProducerConfig, preferred, forced)
+        return self.started(Producer.from_properties(options))
+
+    def consumer(
+        self,
+        defaults: Mapping[str, object] | None = None,
+        *,
+        topics: Sequence[str] | None = None,
+        assign: Iterable[TopicPartition] | None = None,
+        forced: Mapping[str, object] | None = None,
+    ) -> AbstractAsyncContextManager[Consumer]:
+        """Return a started `kafkaio.Consumer`, for ``async with``.
+
+        Args:
+            defaults: options by name, unless the user gives them.
+            topics: topics to subscribe to.
+            assign: partitions, instead.
+            forced: options by name, whatever the user gives.
+        """
+        from kafkaio._consumer import Consumer
+
+        options = self.properties(ConsumerConfig, defaults, forced)
+        made = Consumer.from_properties(options, topics=topics, assign=assign)
+        return self.started(made)
+
+    def properties(
+        self,
+        config: type[ClientConfig] = ClientConfig,
+        defaults: Mapping[str, object] | None = None,
+        forced: Mapping[str, object] | None = None,
+    ) -> dict[str, object]:
+        """Return options for ``from_properties``; see `Connection.properties`."""
+        return self.connection.properties(config, defaults, forced)
+
+    @asynccontextmanager
+    async def started(self, unstarted: S) -> AsyncIterator[S]:
+        """Start a client or whatever starts as they do, and close it in the end."""
+        for name in self.connection.secrets_on_the_command_line():
+            self.note(
+                f"warning: other users of this machine can read {name} on the command "
+                "line; use ${env:NAME}, ${file:PATH:KEY} or ?"
+            )
+        await unstarted.start(self.connection.start_timeout)
+        try:
+            yield unstarted
+        finally:
+            await unstarted.close(_CLOSE_SECONDS)
+
+    # ---- results -------------------------------------------------------------------
+
+    def show(self, document: Mapping[str, object], *tables: Table) -> None:
+        """Print a result; see `Output.show`.
+
+        Failures noted by `good` are in the document, as a list ``errors``. If there
+        are some and no table has a row, nothing but the document is printed: the heads
+        alone would look like a result.
+        """
+        if self._failures and not any(table.rows for table in tables):
+            tables = ()
+        self.out.show({**document, "errors": self._errors()}, *tables)
+
+    def show_row(self, row: Row, columns: Sequence[str]) -> None:
+        """Print a result that is one row, even if it has lists."""
+        document = {**row, "errors": self._errors()}
+        self.out.show(document, Table([row], columns), is_row=True)
+
+    def _errors(self) -> list[dict[str, object]]:
+        return [error_row(error, self.given.names) for error in self._failures]
+
+    def emit(self, row: Row, columns: Sequence[str]) -> None:
+        """Print one row of a stream at once; see `Output.emit`."""
+        self.out.emit(row, columns)
+
+    def good(
+        self, results: Mapping[K, V | KafkaError], *, is_lookup: bool = False
+    ) -> dict[K, V]:
+        """Return what succeeded of an answer, and note what failed.
+
+        The failures are printed to stderr when the command ends; the exit code is 3
+        if some succeeded, else 1.
+
+        Args:
+            results: the result or the error of each item.
+            is_lookup: whether the command only needs them to go on: then what succeeds
+                here is no success of the command.
+        """
+        found: dict[K, V] = {}
+        for item, value in results.items():
+            if isinstance(value, KafkaError):
+                value.item = item if value.item is None else value.item
+                self._failures.append(value)
+            else:
+                found[item] = value
+        if not is_lookup:
+            self._succeeded += len(found)
+        return found
+
+    def exit_with(self, code: Exit) -> None:
+        """Choose the exit code of a command that does not fail otherwise."""
+        self._code = code
+
+    def finish(self) -> Exit:
+        """Print the failures that were noted; return the exit code."""
+        for error in self._failures:
+            for line in lines_of(error, self.given.names):
+                self.note(line)
+        code = code_of_items(self._failures, succeeded=self._succeeded > 0)
+        return code or self._code
+
+    # ---- people --------------------------------------------------------------------
+
+    def note(self, text: str) -> None:
+        """Write a line to stderr."""
+        click.echo(f"{self.given.command}: {visible(text)}", err=True)
+
+    def confirm(self, effects: Sequence[str], *, yes: bool) -> None:
+        """Show what a command would do, and ask whether to do it.
+
+        Args:
+            effects: what it would do, a line each.
+            yes: whether ``--yes`` was given: then nothing is shown or asked.
+
+        Raises:
+            CommandFailed: the answer is no (exit code 1), or nobody is there to answer
+                (exit code 2).
+        """
+        if yes:
+            return
+        for line in effects:
+            click.echo(visible(line), err=True)
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise CommandFailed("nothing was done: confirm it with --yes", Exit.USAGE)
+        with _interruptible():
+            agreed = click.confirm("Go on?", err=True)
+        if not agreed:
+            raise CommandFailed("nothing was done")
+
+
+def ask_secret(name: str, *, twice: bool = False) -> str:
+    """Ask the person at the terminal for a secret, which is not shown.
+
+    Args:
+        name: what is asked for.
+        twice: whether it is to be typed again.
+    """
+    with _interruptible():
+        answer: str = click.prompt(
+            name, hide_input=True, confirmation_prompt=twice, err=True
+        )
+    return answer
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl+C end a prompt.
+
+    While an event loop runs, asyncio's handler cancels its task and does not interrupt
+    what waits for input.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,133 @@
+"""Tables that are drawn again and again, until Ctrl+C.
+
+At a terminal rich draws each table in the place of the one before. In a pipe, and with
+``--json`` or ``--jsonl``, each look is printed after the one before: a program reads it
+line by line.
+
+While the cluster does not answer, the last table stays and a line below says since
+when: the watch goes on when a broker is there again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+import anyio
+
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.exits import lines_of
+from kafkaio._cli.text.output import Row, Table, drawn
+from kafkaio.errors import KafkaError, UsageError
+
+#: How long a look may take before the watch says that there is no answer. The first one
+#: ends the command if it fails, so it has all the time that a call has.
+_LOOK_SECONDS: Final = 5.0
+
+
+class Look(NamedTuple):
+    """What was seen at one time.
+
+    Attributes:
+        rows: a line of JSON each, where that is asked for.
+        tables: for people.
+    """
+
+    rows: Sequence[Row]
+    tables: Sequence[Table]
+
+
+async def watch(
+    session: Session,
+    look: Callable[[float], Awaitable[Look]],
+    *,
+    interval: float,
+    rounds: int | None = None,
+) -> None:
+    """Look and show, again and again.
+
+    Args:
+        session: the command.
+        look: asks the cluster, for so many seconds at most.
+        interval: seconds between two looks.
+        rounds: how often to look; until Ctrl+C if None.
+
+    Raises:
+        KafkaError: the very first look failed, or the call is wrong.
+    """
+    screen = _Screen(session)
+    with screen:
+        done = 0
+        while rounds is None or done < rounds:
+            if done:
+                await anyio.sleep(interval)
+            limit = _LOOK_SECONDS if done else session.connection.timeout
+            try:
+                screen.show(await look(limit))
+            except UsageError:
+                raise
+            except (KafkaError, ExceptionGroup) as error:
+                if not done:
+                    raise
+                screen.complain(next(lines_of(error, session.given.names), "no answer"))
+            done += 1
+
+
+class _Screen:
+    """Where looks are shown."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._live = None
+        self._last: Sequence[Table] = ()
+        self._since: datetime | None = None
+        if session.out.is_terminal and session.out.is_table:
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(
+                console=Console(file=session.out.out, highlight=False),
+                auto_refresh=False,
+            )
+
+    def __enter__(self) -> None:
+        if self._live is not None:
+            self._live.start()
+
+    def __exit__(self, *error: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, look: Look) -> None:
+        self._since = None
+        self._last = look.tables
+        out = self._session.out
+        if self._live is not None:
+            self._draw("")
+            return
+        if out.is_table:
+            out.show({}, *look.tables)
+        else:
+            now = datetime.now(UTC)
+            for row in look.rows:
+                out.emit({"time": now, **row}, ())
+        out.out.flush()
+
+    def complain(self, text: str) -> None:
+        self._since = self._since or datetime.now(UTC)
+        line = f"no answer since {self._since:%H:%M:%S} UTC: {text}"
+        if self._live is None:
+            self._session.note(line)
+        else:
+            self._draw(line)
+
+    def _draw(self, line: str) -> None:
+        from rich.console import Group
+        from rich.text import Text
+
+        assert self._live is not None
+        shown = datetime.now(UTC)
+        foot = Text(line, "red") if line else Text(f"{shown:%H:%M:%S} UTC", "dim")
+        tables = [drawn(each) for each in self._last]
+        self._live.update(Group(*tables, foot), refresh=True)

@@ -1,0 +1,71 @@
+"""Reads stdin or files: whole, or in pieces beside everything else in the loop."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import anyio
+
+from kafkaio._cli.text.exits import CommandFailed, Exit
+
+_SIZE: Final = 256 * 1024
+
+
+def text_of(path: str | Path) -> str:
+    """Return the text of a file, or that of stdin for ``-``.
+
+    Raises:
+        CommandFailed: it cannot be read, or is not UTF-8.
+    """
+    try:
+        if str(path) == "-":
+            return sys.stdin.read()
+        return Path(path).read_text("utf-8")
+    except OSError as error:
+        text = f"{path}: {error.strerror or error}"
+        raise CommandFailed(text, Exit.USAGE) from None
+    except ValueError:
+        raise CommandFailed(f"{path}: not text in UTF-8", Exit.USAGE) from None
+
+
+async def pieces(path: str | None) -> AsyncIterator[bytes]:
+    """Yield the bytes of a file, or of stdin, as they come.
+
+    A cancellation is noticed while a terminal or a pipe has nothing to read.
+
+    Raises:
+        CommandFailed: there is no such file.
+    """
+    if path is None or path == "-":
+        async for piece in _stream(sys.stdin.buffer):
+            yield piece
+        return
+    try:
+        with open(path, "rb") as file:  # noqa: ASYNC230 - a local file does not block
+            while piece := file.read(_SIZE):
+                yield piece
+                await anyio.lowlevel.checkpoint()
+    except OSError as error:
+        text = f"{path}: {error.strerror or error}"
+        raise CommandFailed(text, Exit.USAGE) from None
+
+
+async def _stream(stream: BinaryIO) -> AsyncIterator[bytes]:
+    read = getattr(stream, "read1", stream.read)
+    while True:
+        await _until_readable(stream)
+        piece = read(_SIZE)
+        if not piece:
+            return
+        yield piece
+
+
+async def _until_readable(stream: BinaryIO) -> None:
+    """Wait until a read does not block, where the system can tell."""
+    try:
+        await anyio.wait_readable(stream.fileno())
+    except (OSError, ValueError, NotImplementedError):
+        await anyio.lowlevel.checkpoint()  # a file is always readable

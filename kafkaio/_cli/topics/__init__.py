@@ -1,0 +1,1 @@
+"""Commands for topics, their offsets, configs and records."""

@@ -1,0 +1,159 @@
+"""``kafkaio offsets``: offsets of partitions: ends, those of a time, others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkaio._cli.shell.command import asynchronous, command
+from kafkaio._cli.shell.completion import complete_topics
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.named import outcomes
+from kafkaio._cli.text.output import Table
+from kafkaio._cli.text.values import (
+    chosen,
+    moment_of,
+    partition_row,
+    partitions_of_topic,
+    time_at,
+)
+from kafkaio.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkaio.admin import Admin, TopicDescription
+
+
+@command("offsets", help="Show offsets of partitions.")
+@click.argument(
+    "topics", nargs=-1, metavar="TOPIC[:PARTITIONS]...", shell_complete=complete_topics
+)
+@click.option(
+    "--at",
+    "places",
+    multiple=True,
+    metavar="PLACE",
+    help=(
+        "earliest, latest, max-timestamp, earliest-local, latest-tiered, "
+        "earliest-pending-upload, or a time: ISO 8601 or @MILLISECONDS. Can be "
+        "repeated; earliest and latest by default."
+    ),
+)
+@click.option("--regex", is_flag=True, help="Topics are regular expressions.")
+@click.option("--internal", is_flag=True, help="Kafka's own topics as well.")
+@click.option(
+    "--read-committed", is_flag=True, help="latest is the last stable offset."
+)
+@asynchronous
+async def offsets(
+    session: Session, topics: tuple[str, ...], *, places: tuple[str, ...], **more: bool
+) -> None:
+    """Show offsets of partitions.
+
+    For a time it is the first record of that time or a later one. The timestamp is that
+    of the record, where the broker tells it. A topic can be a glob.
+    """
+    moments = {text: moment_of(text) for text in places or ("earliest", "latest")}
+    async with session.admin() as admin:
+        wanted = await partitions_of(
+            session, admin, topics, regex=more["regex"], internal=more["internal"]
+        )
+        rows = []
+        for text, moment in moments.items():
+            asked: Any = dict.fromkeys(wanted, moment)
+            found = await outcomes(
+                admin.list_offsets(
+                    asked,
+                    isolation_level=(
+                        "read_committed"
+                        if more["read_committed"]
+                        else "read_uncommitted"
+                    ),
+                )
+            )
+            rows += [
+                {
+                    **partition_row(partition),
+                    "at": text,
+                    "offset": it.offset if it is not None else None,
+                    "timestamp": time_at(it.timestamp if it is not None else None),
+                }
+                for partition, it in session.good(found).items()
+            ]
+    rows.sort(key=lambda row: (str(row["topic"]), int(str(row["partition"]))))
+    session.show(
+        {"offsets": rows},
+        Table(rows, ("topic", "partition", "at", "offset", "timestamp")),
+    )
+
+
+async def partitions_of(
+    session: Session,
+    admin: Admin,
+    texts: Iterable[str],
+    *,
+    regex: bool = False,
+    internal: bool = False,
+) -> list[TopicPartition]:
+    """Return the partitions that ``TOPIC`` or ``TOPIC:0,1`` mean, globs included.
+
+    Topics that do not exist are noted as failures.
+
+    Args:
+        session: the command.
+        admin: asks the cluster.
+        texts: the topics; none means all.
+        regex: whether the topics are regular expressions.
+        internal: whether patterns mean Kafka's own topics as well.
+    """
+    wanted = [(text, None) if regex else partitions_of_topic(text) for text in texts]
+    known = await admin.list_topics(internal=internal)
+    numbers: dict[str, list[int] | None] = {}
+    for pattern, given in wanted or [("*", None)]:
+        patterns = [pattern] if wanted else []
+        names = chosen("topic", patterns, known, regex=regex)
+        for name in names:
+            before = numbers.get(name, [])
+            # A topic that is named twice has the partitions of both.
+            if given is None or before is None:
+                numbers[name] = None
+            else:
+                numbers[name] = [*before, *given]
+    described = session.good(
+        await outcomes(admin.describe_topics(numbers)), is_lookup=True
+    )
+    return [
+        TopicPartition(each.name, number)
+        for each in described.values()
+        for number in dict.fromkeys(
+            numbers[each.name] or [partition.partition for partition in each.partitions]
+        )
+    ]
+
+
+async def ends_of(
+    session: Session, admin: Admin, topics: Iterable[TopicDescription]
+) -> list[dict[str, object]]:
+    """Return a row for each partition of topics: where its log starts and ends."""
+    wanted = [
+        TopicPartition(topic.name, each.partition)
+        for topic in topics
+        for each in topic.partitions
+    ]
+    starts = session.good(
+        await outcomes(admin.list_offsets(dict.fromkeys(wanted, "earliest"))),
+        is_lookup=True,
+    )
+    ends = session.good(
+        await outcomes(admin.list_offsets(dict.fromkeys(starts, "latest")))
+    )
+    rows = []
+    for partition, end in ends.items():
+        start = starts[partition]
+        if start is not None and end is not None:
+            row = {"start": start.offset, "end": end.offset}
+            rows.append(
+                {**partition_row(partition), **row, "count": end.offset - start.offset}
+            )
+    return rows

@@ -1,0 +1,517 @@
+"""``kafkaio topics``: lists, describes, creates, changes and deletes topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkaio._cli.shell.command import DRY_RUN, YES, Group, asynchronous, pairs
+from kafkaio._cli.shell.completion import complete_topics
+from kafkaio._cli.shell.session import Session
+from kafkaio._cli.text.named import outcomes
+from kafkaio._cli.text.output import Column, Table
+from kafkaio._cli.text.values import chosen, has_pattern
+from kafkaio._cli.topics.configs import config_changes
+from kafkaio._cli.topics.offsets import ends_of
+from kafkaio.errors import BrokerError, KafkaError, UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from kafkaio.admin import (
+        Admin,
+        ConfigChange,
+        LogDirectory,
+        PartitionDescription,
+    )
+
+#: How long to wait for sizes: a broker that is down is worth no more.
+_LOG_DIRS_SECONDS = 5.0
+
+topics: Group = Group("topics", help="List, create, change and delete topics.")
+
+
+def _selecting(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments and options of commands that choose topics by pattern."""
+    for decorate in (
+        click.option("--internal", is_flag=True, help="Kafka's own topics as well."),
+        click.option(
+            "--regex", is_flag=True, help="Patterns are regular expressions, not globs."
+        ),
+        click.argument("patterns", nargs=-1, shell_complete=complete_topics),
+    ):
+        function = decorate(function)
+    return function
+
+
+def _by_health(function: Callable[..., None]) -> Callable[..., None]:
+    for decorate in (
+        click.option("--unavailable", is_flag=True, help="Only without a leader."),
+        click.option(
+            "--under-replicated", is_flag=True, help="Only with replicas out of sync."
+        ),
+    ):
+        function = decorate(function)
+    return function
+
+
+async def _names(
+    admin: Admin, patterns: Sequence[str], *, regex: bool, internal: bool
+) -> list[str]:
+    """Return the names of the topics that patterns mean."""
+    if patterns and not has_pattern(patterns, regex=regex):
+        return list(dict.fromkeys(patterns))
+    known = await admin.list_topics(internal=internal)
+    return chosen("topic", patterns, known, regex=regex)
+
+
+def _is_meant(
+    partition: PartitionDescription, *, under_replicated: bool, unavailable: bool
+) -> bool:
+    """Return whether a partition has one of the faults asked for, if any is."""
+    if not (under_replicated or unavailable):
+        return True
+    return (under_replicated and len(partition.isr) < len(partition.replicas)) or (
+        unavailable and partition.leader is None
+    )
+
+
+# ---- list and describe --------------------------------------------------------------
+
+
+@topics.command("list")
+@_selecting
+@_by_health
+@asynchronous
+async def list_topics(
+    session: Session,
+    patterns: tuple[str, ...],
+    *,
+    regex: bool,
+    internal: bool,
+    **only: bool,
+) -> None:
+    """List topics."""
+    async with session.admin() as admin:
+        known = await admin.list_topics(internal=internal)
+        names = chosen("topic", patterns, known, regex=regex)
+        found = {name: known[name] for name in names if name in known}
+        missing = [name for name in names if name not in known]
+        described: Mapping[Any, Any] = {}
+        if any(only.values()) or missing:
+            wanted = [*found, *missing] if any(only.values()) else missing
+            answers = await outcomes(admin.describe_topics(wanted))
+            described = session.good({**found, **answers})
+    if any(only.values()):
+        found = {
+            name: each
+            for name, each in found.items()
+            if name in described
+            and any(_is_meant(it, **only) for it in described[name].partitions)
+        }
+    rows = [
+        {
+            "name": each.name,
+            "partitions": each.partitions,
+            "is_internal": each.is_internal,
+            "topic_id": each.topic_id,
+        }
+        for each in found.values()
+    ]
+    session.show({"topics": rows}, Table(rows, ("name", "partitions")))
+
+
+_DESCRIBED = (
+    "topic",
+    Column("partition", style=lambda value: "bold"),
+    Column("leader", style=lambda value: "bold red" if value is None else "green"),
+    Column("leader_epoch", "EPOCH"),
+    "replicas",
+    "isr",
+    "elr",
+    "offline_replicas",
+    "size",
+)
+
+
+@topics.command("describe")
+@_selecting
+@_by_health
+@asynchronous
+async def describe_topics(
+    session: Session,
+    patterns: tuple[str, ...],
+    *,
+    regex: bool,
+    internal: bool,
+    **only: bool,
+) -> None:
+    """Describe topics: leaders, replicas, sizes.
+
+    The size is that of the leader's log in bytes.
+    """
+    async with session.admin() as admin:
+        names = await _names(admin, patterns, regex=regex, internal=internal)
+        described = session.good(await outcomes(admin.describe_topics(names)))
+        sizes = await _sizes(admin)
+    documents: list[dict[str, object]] = []
+    every: list[dict[str, object]] = []
+    for each in described.values():
+        rows = [
+            _partition_row(
+                each.name, it, sizes.get((each.name, it.partition, it.leader))
+            )
+            for it in each.partitions
+            if _is_meant(it, **only)
+        ]
+        every += rows
+        if rows or not any(only.values()):
+            documents.append(
+                {
+                    "name": each.name,
+                    "topic_id": each.topic_id,
+                    "is_internal": each.is_internal,
+                    "partitions": rows,
+                }
+            )
+    session.show({"topics": documents}, Table(every, _DESCRIBED))
+
+
+async def _sizes(admin: Admin) -> dict[tuple[str, int, int | None], int]:
+    """Return the size of each replica by topic, partition and broker.
+
+    There is none of brokers that do not answer soon, or do not tell.
+    """
+    logs: Mapping[int, Mapping[str, LogDirectory] | KafkaError] = {}
+    with suppress(KafkaError):
+        logs = await outcomes(admin.describe_log_dirs(timeout=_LOG_DIRS_SECONDS))
+    return {
+        (tp.topic, tp.partition, node): replica.size
+        for node, directories in logs.items()
+        if not isinstance(directories, KafkaError)
+        for directory in directories.values()
+        for tp, replica in directory.replicas.items()
+        if not replica.is_future
+    }
+
+
+def _partition_row(
+    topic: str, partition: PartitionDescription, size: int | None
+) -> dict[str, object]:
+    return {
+        "topic": topic,
+        "partition": partition.partition,
+        "leader": partition.leader,
+        "leader_epoch": partition.leader_epoch,
+        "replicas": partition.replicas,
+        "isr": partition.isr,
+        "elr": partition.elr,
+        "last_known_elr": partition.last_known_elr,
+        "offline_replicas": partition.offline_replicas,
+        "size": size,
+    }
+
+
+@topics.command("offsets")
+@_selecting
+@asynchronous
+async def topic_offsets(
+    session: Session, patterns: tuple[str, ...], *, regex: bool, internal: bool
+) -> None:
+    """Show the first and the last offset of each partition."""
+    async with session.admin() as admin:
+        names = await _names(admin, patterns, regex=regex, internal=internal)
+        described = session.good(
+            await outcomes(admin.describe_topics(names)), is_lookup=True
+        )
+        rows = await ends_of(session, admin, described.values())
+    session.show(
+        {"partitions": rows},
+        Table(rows, ("topic", "partition", "start", "end", "count")),
+    )
+
+
+# ---- create, change, delete ---------------------------------------------------------
+
+
+def _assignments(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> dict[int, list[int]] | None:
+    """Read ``0:1,1:2``: replicas of each partition, as kafka-topics.sh does."""
+    if value is None:
+        return None
+    try:
+        return {
+            number: [int(node) for node in part.split(":")]
+            for number, part in enumerate(value.split(","))
+        }
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is not NODE:NODE,NODE:NODE", context, parameter
+        ) from None
+
+
+@topics.command("create")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option(
+    "-p",
+    "--partitions",
+    type=click.IntRange(1),
+    help="How many; the brokers' default otherwise.",
+)
+@click.option(
+    "-r",
+    "--replication-factor",
+    type=click.IntRange(1),
+    help="Replicas of each partition.",
+)
+@click.option(
+    "--replica-assignment",
+    metavar="NODE:NODE,...",
+    callback=_assignments,
+    help="Nodes of the replicas, a comma between partitions.",
+)
+@click.option(
+    "-c",
+    "--topic-config",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=pairs,
+    help="A config of the topics; can be repeated.",
+)
+@click.option(
+    "--if-not-exists", is_flag=True, help="A topic that exists is no failure."
+)
+@DRY_RUN
+@click.option(
+    "--no-wait", is_flag=True, help="Do not wait until all brokers know them."
+)
+@asynchronous
+async def create_topics(
+    session: Session,
+    names: tuple[str, ...],
+    *,
+    topic_config: dict[str, str],
+    if_not_exists: bool,
+    **options: Any,
+) -> None:
+    """Create topics."""
+    from kafkaio.admin import NewTopic
+
+    wanted = [
+        NewTopic(
+            name,
+            options["partitions"],
+            options["replication_factor"],
+            assignments=options["replica_assignment"],
+            configs=topic_config or None,
+        )
+        for name in names
+    ]
+    async with session.admin() as admin:
+        results = await outcomes(
+            admin.create_topics(
+                wanted,
+                validate_only=options["dry_run"],
+                wait=not options["no_wait"],
+            )
+        )
+    if if_not_exists:
+        results = _without(results, "TOPIC_ALREADY_EXISTS")
+    rows = [
+        {
+            "name": each.name,
+            "partitions": each.partitions,
+            "replication_factor": each.replication_factor,
+            "topic_id": each.topic_id,
+        }
+        for each in session.good(results).values()
+    ]
+    session.show(
+        {"topics": rows, "executed": not options["dry_run"]},
+        Table(rows, ("name", "partitions", "replication_factor")),
+    )
+
+
+def _without(results: Mapping[Any, Any], code: str) -> dict[Any, Any]:
+    """Return results without the failures of one code."""
+    return {
+        item: value
+        for item, value in results.items()
+        if not (isinstance(value, BrokerError) and value.name == code)
+    }
+
+
+@topics.command("delete")
+@click.argument("patterns", nargs=-1, required=True, shell_complete=complete_topics)
+@click.option(
+    "--regex", is_flag=True, help="Patterns are regular expressions, not globs."
+)
+@click.option(
+    "--if-exists", is_flag=True, help="A topic that does not exist is no failure."
+)
+@YES
+@asynchronous
+async def delete_topics(
+    session: Session,
+    patterns: tuple[str, ...],
+    *,
+    regex: bool,
+    if_exists: bool,
+    yes: bool,
+) -> None:
+    """Delete topics with all of their records.
+
+    At a terminal it asks first; elsewhere it wants --yes.
+    """
+    async with session.admin() as admin:
+        names = await _names(admin, patterns, regex=regex, internal=False)
+        session.confirm(
+            [f"delete topic {name} and its records" for name in names], yes=yes
+        )
+        results: Mapping[Any, Any] = await outcomes(admin.delete_topics(names))
+    if if_exists:
+        results = {
+            name: value
+            for name, value in results.items()
+            if not isinstance(value, UnknownTopicOrPartition)
+        }
+    _show_changed(session, session.good(results))
+
+
+def _show_changed(
+    session: Session, names: Iterable[object], *, executed: bool = True
+) -> None:
+    rows = [{"name": name} for name in names]
+    session.show({"topics": rows, "executed": executed}, Table(rows, ("name",)))
+
+
+@topics.command("alter")
+@click.argument("patterns", nargs=-1, required=True, shell_complete=complete_topics)
+@click.option(
+    "--regex", is_flag=True, help="Patterns are regular expressions, not globs."
+)
+@click.option(
+    "-c",
+    "--topic-config",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=pairs,
+    help="A config to set; can be repeated.",
+)
+@click.option(
+    "-d",
+    "--delete-config",
+    metavar="KEY",
+    multiple=True,
+    help="A config whose default is to hold again.",
+)
+@click.option(
+    "-p",
+    "--partitions",
+    type=click.IntRange(1),
+    help="How many partitions there are to be.",
+)
+@DRY_RUN
+@asynchronous
+async def alter_topics(
+    session: Session,
+    patterns: tuple[str, ...],
+    *,
+    topic_config: dict[str, str],
+    delete_config: tuple[str, ...],
+    dry_run: bool,
+    **options: Any,
+) -> None:
+    """Change configs or the number of partitions of topics."""
+    changes = config_changes(topic_config, delete_config)
+    count = options["partitions"]
+    if not changes and count is None:
+        raise click.UsageError("give one of -c, -d, -p")
+    async with session.admin() as admin:
+        names = await _names(admin, patterns, regex=options["regex"], internal=False)
+        if count is not None:
+            counts = dict.fromkeys(names, count)
+            results: Mapping[Any, Any] = await outcomes(
+                admin.create_partitions(counts, validate_only=dry_run)
+            )
+            names = list(session.good(results))
+        if changes and names:
+            names = await _alter(session, admin, names, changes, dry_run=dry_run)
+    _show_changed(session, names, executed=not dry_run)
+
+
+async def _alter(
+    session: Session,
+    admin: Admin,
+    names: Sequence[str],
+    changes: Sequence[ConfigChange],
+    *,
+    dry_run: bool,
+) -> list[str]:
+    """Change the configs of topics; return the names of those that were changed."""
+    from kafkaio.admin import ConfigResource, ConfigResourceType
+
+    wanted = {ConfigResource(ConfigResourceType.TOPIC, name): changes for name in names}
+    results = await outcomes(
+        admin.incremental_alter_configs(wanted, validate_only=dry_run)
+    )
+    named: dict[str, KafkaError | None] = {it.name: results[it] for it in results}
+    return list(session.good(named))
+
+
+@topics.command("add-partitions")
+@click.argument(
+    "names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_topics
+)
+@click.option("-n", "--num", type=click.IntRange(1), help="How many to add.")
+@click.option(
+    "--total", type=click.IntRange(1), help="How many there are to be, instead."
+)
+@DRY_RUN
+@asynchronous
+async def add_partitions(
+    session: Session,
+    names: tuple[str, ...],
+    *,
+    num: int | None,
+    total: int | None,
+    dry_run: bool,
+) -> None:
+    """Add partitions to topics.
+
+    Records of a key may go to another partition from then on.
+    """
+    if (num is None) == (total is None):
+        raise click.UsageError("give either --num or --total")
+    async with session.admin() as admin:
+        described = session.good(
+            await outcomes(admin.describe_topics(names)), is_lookup=True
+        )
+        counts = {
+            each.name: total or len(each.partitions) + (num or 0)
+            for each in described.values()
+        }
+        results = await outcomes(admin.create_partitions(counts, validate_only=dry_run))
+        rows = [
+            {"name": name, "partitions": counts[name]} for name in session.good(results)
+        ]
+    session.show(
+        {"topics": rows, "executed": not dry_run}, Table(rows, ("name", "partitions"))
+    )
+
+
+@topics.command("wait")
+@click.argument(
+    "names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_topics
+)
+@asynchronous
+async def wait_for_topics(session: Session, names: tuple[str, ...]) -> None:
+    """Wait until every broker knows a leader of every partition.
+
+    The exit code is 1 if that takes longer than --timeout.
+    """
+    async with session.admin() as admin:
+        await admin.wait_for_topics(names)
+    _show_changed(session, dict.fromkeys(names))

@@ -1,0 +1,38 @@
+"""The names of the package for type checkers; see ``__init__.py``."""
+
+from kafkaio.testing._broker.faults import (
+    close_at as close_at,
+    corrupt_bytes as corrupt_bytes,
+    delay as delay,
+    disconnect_after_write as disconnect_after_write,
+    disconnect_before_write as disconnect_before_write,
+    drop as drop,
+    duplicate as duplicate,
+    endless_challenges as endless_challenges,
+    error as error,
+    foreign_nonce as foreign_nonce,
+    garbage as garbage,
+    half_frame as half_frame,
+    invert_at as invert_at,
+    iteration_count as iteration_count,
+    metadata_lag as metadata_lag,
+    reorder as reorder,
+    stall_at as stall_at,
+    throttle as throttle,
+    wrong_correlation_id as wrong_correlation_id,
+    wrong_signature as wrong_signature,
+)
+from kafkaio.testing._broker.group_config import (
+    GroupConfig as GroupConfig,
+)
+from kafkaio.testing._embedded import (
+    Broker as Broker,
+)
+from kafkaio.testing._security.config import (
+    SecurityConfig as SecurityConfig,
+)
+from kafkaio.testing._security.oauthbearer import (
+    TokenClaims as TokenClaims,
+)
+
+__all__: list[str]
