@@ -364,7 +364,7 @@ class Cluster:
         self,
         operation: Operation[ItemT, ValueT, AnswerT],
         items: Iterable[ItemT],
-        timeout: float | None = None,
+        timeout: float,
         *,
         stops_at_failure: bool = False,
     ) -> Results[ItemT, ValueT]:
@@ -375,10 +375,7 @@ class Cluster:
         """
         self._check()
         return await self._fanout.ask(
-            operation,
-            items,
-            self._seconds(timeout),
-            stops_at_failure=stops_at_failure,
+            operation, items, timeout, stops_at_failure=stops_at_failure
         )
 
     async def ask_once(

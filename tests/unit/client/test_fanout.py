@@ -297,6 +297,26 @@ async def test_one_request_in_flight_for_each_broker(
     assert len(log.asked()) == 3
 
 
+async def test_one_broker_is_asked_without_a_task_of_its_own(
+    cluster: FakeCluster, heard: Heard
+) -> None:
+    tasks: list[int] = []
+
+    def answer(*_: object) -> ListGroupsResponse:
+        tasks.append(len(asyncio.all_tasks()))
+        # The first failure waits for a back-off, the second for newer metadata.
+        codes = [E.COORDINATOR_LOAD_IN_PROGRESS, E.NOT_CONTROLLER, 0]
+        return ListGroupsResponse(error_code=codes[len(tasks) - 1])
+
+    cluster.on(ApiKey.LIST_GROUPS, answer)
+    async with Started(cluster, heard) as asker:
+        before = len(asyncio.all_tasks())
+        results = await asker.ask(list_groups(lambda _: Controller), [7], 5)
+    assert results == Results(found={7: []})
+    assert tasks[0] == before
+    assert len(tasks) == 3
+
+
 # ---- what goes again -----------------------------------------------------------------
 
 
