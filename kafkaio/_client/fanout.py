@@ -7,7 +7,7 @@ request to each broker, all brokers at once, sorts the results, and asks again f
 items whose failures may pass, until each item is decided or the deadline has passed.
 `Fanout.ask_once` sends one round of requests, for callers that pace themselves.
 
-Every item is in exactly one of these places (see `Progress`)::
+Every item is in exactly one of these places (see `ItemProgress`)::
 
     waiting ──due──▶ routing ──located──▶ queued for a broker ──sent──▶ in flight
        ▲                │                                                  │
@@ -260,7 +260,7 @@ _NEW = _Undecided(0, 0.0, None)
 _TAKEN = _Undecided(0, inf, None)
 
 
-class Progress(Generic[ItemT, ValueT]):
+class ItemProgress(Generic[ItemT, ValueT]):
     """Knows of each item whether it has a result, and when to ask for it again.
 
     It does no I/O and has no clock. An item that is taken (`take_due`) stays taken
@@ -459,7 +459,7 @@ def _check_unasked(
             )
 
 
-class Routing(Protocol):
+class RoutingPort(Protocol):
     """What is needed of the client; see `kafkaio._client.router.Router`."""
 
     def by_broker(
@@ -509,7 +509,7 @@ class Fanout:
     """
 
     def __init__(
-        self, routing: Routing, policy: RetryPolicy, request_timeout: float
+        self, routing: RoutingPort, policy: RetryPolicy, request_timeout: float
     ) -> None:
         self._routing = routing
         self._policy = policy
@@ -540,7 +540,7 @@ class Fanout:
             last failure of the item.
         """
         deadline = now() + timeout
-        progress = Progress[ItemT, ValueT](items, self._policy.backoff, deadline)
+        progress = ItemProgress[ItemT, ValueT](items, self._policy.backoff, deadline)
         run = _Run(self, self._routing, operation, progress)
         with anyio.CancelScope(deadline=deadline):
             await run.drive(stops_at_failure=stops_at_failure)
@@ -776,7 +776,7 @@ _Lookup: TypeAlias = list[tuple[Destination, Sequence[ItemT]]]
 
 
 class _Run(Generic[ItemT, ValueT, ResponseT]):
-    """One call of `Fanout.ask`: the tasks that move the items of a `Progress`.
+    """One call of `Fanout.ask`: the tasks that move the items of a `ItemProgress`.
 
     One task routes and sends. If a single broker is to be asked first, it sends that
     request itself. Otherwise it starts a task for each destination that has to be
@@ -786,9 +786,9 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
     def __init__(
         self,
         fanout: Fanout,
-        routing: Routing,
+        routing: RoutingPort,
         operation: Operation[ItemT, ValueT, ResponseT],
-        progress: Progress[ItemT, ValueT],
+        progress: ItemProgress[ItemT, ValueT],
     ) -> None:
         self._fanout = fanout
         self._routing = routing

@@ -21,7 +21,7 @@ from kafkaio._client.cluster import Cluster
 from kafkaio._client.fanout import (
     Answer,
     Operation,
-    Progress,
+    ItemProgress,
     Results,
     Terms,
     sort_answers,
@@ -719,7 +719,7 @@ LOST = NetworkError("lost")
 
 
 def test_progress_takes_what_is_due() -> None:
-    progress = Progress[str, int]("abc", BACKOFF, 10)
+    progress = ItemProgress[str, int]("abc", BACKOFF, 10)
     assert progress.take_due(0) == ["a", "b", "c"]
     assert progress.take_due(9) == []
     assert not progress.is_over
@@ -736,7 +736,7 @@ def test_progress_takes_what_is_due() -> None:
 
 
 def test_progress_waits_longer_after_each_failure() -> None:
-    progress = Progress[str, int]("ab", BACKOFF, 10)
+    progress = ItemProgress[str, int]("ab", BACKOFF, 10)
     waits = []
     for attempt in range(1, 5):
         count, delay = progress.postpone({"a": LOST}, 0, 0.5)
@@ -747,7 +747,7 @@ def test_progress_waits_longer_after_each_failure() -> None:
 
 
 def test_progress_suspends_and_releases() -> None:
-    progress = Progress[str, int]("ab", BACKOFF, 10)
+    progress = ItemProgress[str, int]("ab", BACKOFF, 10)
     progress.take_due(0)
     assert progress.suspend({"a": LOST}) == 1
     assert progress.suspend({"b": LOST}, counts=False) == 0
@@ -758,7 +758,7 @@ def test_progress_suspends_and_releases() -> None:
 
 
 def test_progress_knows_when_it_is_too_late() -> None:
-    progress = Progress[str, int]("ab", BACKOFF, 10)
+    progress = ItemProgress[str, int]("ab", BACKOFF, 10)
     progress.take_due(0)
     progress.postpone({"a": LOST}, 9.95, 0.5)
     assert not progress.is_too_late  # b is in flight
@@ -777,7 +777,7 @@ def test_progress_knows_when_it_is_too_late() -> None:
 
 
 def test_results_come_in_the_order_asked_for() -> None:
-    progress = Progress[str, int]("abcd", BACKOFF, 10)
+    progress = ItemProgress[str, int]("abcd", BACKOFF, 10)
     progress.take_due(0)
     progress.decide(Results({"d": 4, "b": 2}, {"c": LOST}))
     results = progress.expire(lambda item, _: BrokerNotAvailable(item))
