@@ -776,7 +776,7 @@ _Lookup: TypeAlias = list[tuple[Destination, Sequence[ItemT]]]
 
 
 class _Run(Generic[ItemT, ValueT, ResponseT]):
-    """One call of `Fanout.ask`: the tasks that move the items of a `ItemProgress`.
+    """One call of `Fanout.ask`: the tasks that move the items of an `ItemProgress`.
 
     One task routes and sends. If a single broker is to be asked first, it sends that
     request itself. Otherwise it starts a task for each destination that has to be

@@ -20,8 +20,8 @@ from kafkaio._client import (
 from kafkaio._client.cluster import Cluster
 from kafkaio._client.fanout import (
     Answer,
-    Operation,
     ItemProgress,
+    Operation,
     Results,
     Terms,
     sort_answers,
