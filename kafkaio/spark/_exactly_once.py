@@ -43,8 +43,9 @@ from kafkaio._client.client import cluster_of
 from kafkaio._config import ProducerConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._producer import Producer, Transaction
+from kafkaio._producer import Producer
 from kafkaio._producer.detached import DetachedTransaction, detach
+from kafkaio._producer.transaction import Transaction
 from kafkaio.errors import (
     BrokerError,
     Fenced,

@@ -23,7 +23,7 @@ from typing import Final
 
 from kafkaio._client import Client
 from kafkaio._dataclass import dataclass
-from kafkaio._producer import Transaction
+from kafkaio._producer.transaction import Transaction
 from kafkaio.admin import Admin
 from kafkaio.spark._errors import one_of_many
 from kafkaio.spark._marker_names import TaskName

@@ -21,7 +21,8 @@ from weakref import WeakKeyDictionary
 from kafkaio._client import Client, Leader
 from kafkaio._client.client import cluster_of
 from kafkaio._client.retry import Attempts
-from kafkaio._producer import Producer, Transaction
+from kafkaio._producer import Producer
+from kafkaio._producer.transaction import Transaction
 from kafkaio._records.batch import Batch, Decompressor, first_batch_size, read_batches
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.group import TaskGroup

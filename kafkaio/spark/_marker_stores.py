@@ -6,7 +6,7 @@ import logging
 from typing import Protocol
 
 from kafkaio._client import Client
-from kafkaio._producer import Transaction
+from kafkaio._producer.transaction import Transaction
 from kafkaio.spark._marker_groups import GroupMarkers
 from kafkaio.spark._marker_log import TopicMarkers, TopicRefused
 from kafkaio.spark._marker_names import TaskName

@@ -19,7 +19,7 @@ from kafkaio.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkaio._producer import Transaction
+    from kafkaio._producer.transaction import Transaction
 
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 #: The columns that are written, with the types that they may have in Spark.

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kafkaio._client import Client
-    from kafkaio._producer import Transaction
     from kafkaio._producer.detached import DetachedTransaction
+    from kafkaio._producer.transaction import Transaction
     from kafkaio.spark._exactly_once import TaskName, TaskResult
     from kafkaio.spark._judgement import VersionWrite
     from kafkaio.spark._marker_stores import MarkerStorePort
