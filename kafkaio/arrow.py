@@ -480,10 +480,10 @@ def _ranges_of(ranges: object) -> list[OffsetRange]:
     found = []
     for each in ranges:
         if not isinstance(each, tuple) or len(each) != 3:
-            raise ArgumentTypeError(f"{each!r} is no OffsetRange")
+            raise ArgumentTypeError(f"{each!r} is not an OffsetRange")
         partition, start, end = each
         if type(start) is not int or type(end) is not int:
-            raise ArgumentTypeError(f"{each!r} is no OffsetRange")
+            raise ArgumentTypeError(f"{each!r} is not an OffsetRange")
         if not 0 <= start <= end:
             raise ArgumentValueError(f"there is no range from {start} to {end}")
         found.append(OffsetRange(partition_of(partition), start, end))
@@ -554,7 +554,7 @@ class _RangeForm:
         wanted: what has to be decoded.
 
     Raises:
-        ArgumentTypeError: it is no schema.
+        ArgumentTypeError: it is not a schema.
         ArgumentValueError: it has a column or type that there is not.
     """
 

@@ -142,7 +142,7 @@ def one_of_many() -> Iterator[None]:
     That is the first one that cannot pass, else the first one; the group is its cause.
 
     Raises:
-        KafkaError: in place of an `AdminErrors`, which is no KafkaError.
+        KafkaError: in place of an `AdminErrors`, which is not a KafkaError.
     """
     try:
         yield

@@ -283,7 +283,7 @@ class MarkerLog:
     def _warn_of_strangers(self) -> None:
         if self.reader.strangers > self._strangers:
             _log.warning(
-                "the topic %r of markers has %d records that are no markers: they are "
+                "the topic %r of markers has %d records that are not markers: they are "
                 "ignored; nothing else should write to it",
                 self.at.topic,
                 self.reader.strangers,

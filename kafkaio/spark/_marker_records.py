@@ -100,7 +100,7 @@ class MarkerReader:
 
     Attributes:
         position: the offset up to which the log was read.
-        strangers: number of records that are no markers.
+        strangers: number of records that are not markers.
     """
 
     __slots__ = ("_begun", "_open", "_scopes", "position", "strangers")
@@ -245,7 +245,7 @@ class MarkerReader:
 def _parsed(
     key: bytes | None, value: bytes | None, timestamp: int, offset: int
 ) -> _MarkerEntry | _Removal | None:
-    """Read a record; None if it is no marker."""
+    """Read a record; None if it is not a marker."""
     try:
         scope, kind, task = json.loads(key or b"")
         if not (isinstance(scope, str) and kind in _KINDS and _is_whole(task)):

@@ -23,8 +23,8 @@ def offsets_behind(lag: Mapping[TopicPartition, int]) -> dict[str, float]:
         lag: how many offsets behind each partition is.
 
     Returns:
-        The least, the greatest and the average, by the connector's names; nothing if
-        there is no partition.
+        The least, the greatest and the average, by the connector's names; an empty dict
+        without partitions.
     """
     if not lag:
         return {}

@@ -82,7 +82,7 @@ def from_json(value: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, in
     """Return the offsets that Spark hands over, from a checkpoint perhaps.
 
     Raises:
-        ConfigurationError: they are no offsets, so the checkpoint is another source's.
+        ConfigurationError: they are not offsets: another source wrote the checkpoint.
     """
     found: dict[TopicPartition, int] = {}
     for topic, numbers in value.items():

@@ -620,5 +620,5 @@ def _check_one_of_topics(names: Iterable[str]) -> None:
 def _fetch_bytes(kafka: KafkaProperties) -> int:
     """Return what the connector was tuned to, or the default."""
     tuned = (kafka.get("max.partition.fetch.bytes") or "").strip()
-    # A text that is no number is refused with the other options of Kafka.
+    # A text that is not a number is refused with the other options of Kafka.
     return int(tuned) if re.fullmatch("[0-9]{1,10}", tuned) else _FETCH_BYTES

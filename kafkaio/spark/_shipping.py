@@ -30,7 +30,7 @@ def shipped(each: object) -> tuple[Callable[..., object], tuple[str, str, bytes]
 
 
 def _arrival() -> Callable[..., object]:
-    # cloudpickle pickles a function by value if it is no attribute of a module.
+    # cloudpickle pickles a function by value if it is not an attribute of a module.
 
     def arrive(module: str, name: str, state: bytes) -> object:
         import os
