@@ -152,7 +152,7 @@ class _Families:
             for name, it in HISTOGRAMS.items()
         }
         self.gauges: dict[str, Any] = {}
-        # The last values of the gauges of one of many processes, and when they were set.
+        # The last values of the gauges of one of many processes, and their time.
         self._set: Figures = {}
         self._set_at = -inf
         self._setting = Lock()
