@@ -1,4 +1,4 @@
-"""Where markers are kept: what both stores do, and which one a write uses."""
+"""The port of both stores of markers, and the choice of one for a write."""
 
 from __future__ import annotations
 
