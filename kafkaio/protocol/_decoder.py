@@ -143,16 +143,16 @@ class _DecoderSource(Source):
         return size
 
     def read(self, run: list[tuple[str, str]]) -> None:
-        """Hear of values of fixed size that were read: (variable, form) of each."""
+        """Note values of fixed size that were read: (variable, form) of each."""
 
     def charge(self, cost: str) -> None:
-        """Hear of memory that the next line fills; an expression, in bytes."""
+        """Note memory that the next line fills; an expression, in bytes."""
 
     def array_begins(self) -> None:
-        """Hear of an array whose elements follow."""
+        """Note an array whose elements follow."""
 
     def element_ends(self) -> None:
-        """Hear of an element of an array that was read."""
+        """Note an element of an array that was read."""
 
     def struct(self, kind: type[Struct]) -> str:
         """Add code that decodes a struct; return the variable that holds it."""

@@ -137,7 +137,7 @@ class Broker:
             ``{"PLAIN": 2000, "SASL_SSL.OAUTHBEARER": 5000}``.
         security: further settings of SASL, TLS, delegation tokens and ACLs.
         acls: whether rights are checked by ACLs, as Kafka's authorizer does; the config
-            ``authorizer.class.name`` says so, too. Whoever comes by PLAINTEXT is a
+            ``authorizer.class.name`` says so, too. A client of PLAINTEXT is a
             super user, unless ``security`` or the config ``super.users`` says
             otherwise; all others may do what CreateAcls allows them.
         telemetry: whether clients may push their metrics (KIP-714), as to a Kafka with
@@ -153,7 +153,7 @@ class Broker:
         telemetry: the metrics that clients have pushed.
 
     Raises:
-        ValueError: ``nodes`` is below 1, ``as_version`` is no known release,
+        ValueError: ``nodes`` is below 1, ``as_version`` is not a known release,
             ``config`` has a value that Kafka does not accept, or ``features`` names
             a feature or level that the release does not have; the nodes need ports
             above 65535; or ``tls`` is asked for in memory.
@@ -262,7 +262,7 @@ class Broker:
         acls: bool,
     ) -> None:
         if self._files is not None and self._network is not None:
-            raise ValueError("tls=True: there is no TLS in memory")
+            raise ValueError("tls=True: connections in memory have no TLS")
         clock = self._cluster.clock
         self.security: Security = Security(
             (config or SecurityConfig()).with_configs(given),
@@ -385,7 +385,7 @@ class Broker:
             listener: PLAINTEXT, SASL, SSL, MTLS or SASL_SSL.
 
         Raises:
-            KeyError: there is no such listener.
+            KeyError: the listener does not exist.
         """
         found = [node.endpoints[listener] for node in self.nodes.values()]
         return ",".join(one.address for one in found)
@@ -398,13 +398,13 @@ class Broker:
     def bound(self, listener: str = _PLAINTEXT) -> str:
         """The addresses that the nodes listen at, ``0.0.0.0`` for all interfaces.
 
-        They are no addresses for clients: `bootstrap` has those.
+        Clients use the addresses of `bootstrap` instead.
 
         Args:
             listener: one of `listeners`.
 
         Raises:
-            KeyError: there is no such listener.
+            KeyError: the listener does not exist.
         """
         found = [node.endpoints[listener] for node in self.nodes.values()]
         return ",".join(one.bound for one in found)

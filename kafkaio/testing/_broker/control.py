@@ -110,19 +110,19 @@ class Control:
     def _partition(self, topic: str, partition: int) -> EmbeddedPartition:
         found = self._cluster.topics.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
-            raise ValueError(f"there is no partition {topic}-{partition}")
+            raise ValueError(f"partition {topic}-{partition} does not exist")
         return found.partitions[partition]
 
     def _node(self, node_id: int) -> BrokerNode:
         if node_id not in self._nodes:
-            raise ValueError(f"there is no node {node_id}")
+            raise ValueError(f"node {node_id} does not exist")
         return self._nodes[node_id]
 
     def leader(self, topic_partition: tuple[str, int]) -> int:
         """Return the id of a partition's leader; -1 for none.
 
         Raises:
-            ValueError: there is no such partition.
+            ValueError: the partition does not exist.
         """
         return self._partition(*topic_partition).leader
 
@@ -133,7 +133,7 @@ class Control:
         ``metadata_delay`` has passed. A node that has no replica gets one.
 
         Raises:
-            ValueError: there is no such partition, or the node is not up.
+            ValueError: the partition does not exist, or the node is not up.
         """
         if not self._node(node_id).is_up:
             raise ValueError(f"node {node_id} is not up")
@@ -143,7 +143,7 @@ class Control:
         """Add ``count`` empty partitions to a topic.
 
         Raises:
-            ValueError: there is no such topic.
+            ValueError: the topic does not exist.
         """
         self._partition(topic, 0)
         self._cluster.add_partitions(self._cluster.topics[topic], count)
@@ -176,7 +176,7 @@ class Control:
         """Remove a member from its group as if its session had timed out.
 
         Raises:
-            KeyError: there is no such group or member.
+            KeyError: the group or member does not exist.
         """
         self._groups().expel(group, member_id)
 
@@ -184,7 +184,7 @@ class Control:
         """Start a rebalance of a group.
 
         Raises:
-            KeyError: there is no such group.
+            KeyError: the group does not exist.
         """
         self._groups().rebalance(group)
 
@@ -199,7 +199,7 @@ class Control:
                 to the group's assignor.
 
         Raises:
-            KeyError: there is no such group or topic.
+            KeyError: the group or topic does not exist.
             TypeError: it is a classic group, whose leader assigns.
         """
         self._groups().assign(group, targets)
@@ -236,7 +236,7 @@ class Control:
             The offsets by producer id: those of hanging transactions, too.
 
         Raises:
-            ValueError: there is no such partition.
+            ValueError: the partition does not exist.
         """
         partition = self._partition(*topic_partition)
         partition.open()
@@ -246,7 +246,7 @@ class Control:
         """Return the offset up to which a partition has no open transaction.
 
         Raises:
-            ValueError: there is no such partition.
+            ValueError: the partition does not exist.
         """
         return self._partition(*topic_partition).last_stable_offset
 
@@ -304,12 +304,12 @@ class Control:
         """Set the finalized level of a feature.
 
         They are ``transaction.version``, 0 to 2, and ``group.version``, 0 or 1; with 0
-        there are no groups of KIP-848.
+        the groups of KIP-848 are off.
 
         ApiVersions reports it with a higher epoch; open connections are not told.
 
         Raises:
-            ValueError: there is no such feature or level.
+            ValueError: the feature or level does not exist.
         """
         self._cluster.set_feature(name, level)
 
@@ -320,8 +320,8 @@ class Control:
         acks=all fail with NOT_ENOUGH_REPLICAS.
 
         Raises:
-            ValueError: there is no such partition, or the node is its leader or not an
-                in-sync replica.
+            ValueError: the partition does not exist, or the node is its leader, or not
+                an in-sync replica.
         """
         partition = self._partition(*topic_partition)
         if node_id == partition.leader or node_id not in partition.isr:
@@ -335,7 +335,7 @@ class Control:
         """Add a replica to the in-sync replicas.
 
         Raises:
-            ValueError: there is no such partition, or the node is not up or has no
+            ValueError: the partition does not exist, or the node is not up or has no
                 replica of it.
         """
         partition = self._partition(*topic_partition)
@@ -349,7 +349,7 @@ class Control:
         """Return the epochs of the idempotent producers that wrote, by producer id.
 
         Raises:
-            ValueError: there is no such partition.
+            ValueError: the partition does not exist.
         """
         partition = self._partition(*topic_partition)
         partition.open()

@@ -398,17 +398,19 @@ class Faults:
             The rule; its ``count`` says how often the fault has happened.
 
         Raises:
-            ValueError: there is no such API or node, or the API cannot fail in this
+            ValueError: the API or node does not exist, or the API cannot fail in this
                 way.
         """
         if isinstance(api, str):
             key = _NAMES.get(api.lower())
             if key is None:
-                raise ValueError(f"there is no API {api!r}")
+                raise ValueError(f"unknown API {api!r}")
         else:
             key = api
         self._check_node(node)
         topic, index = partition or (None, None)
+        # A rule that can never happen is a mistake in a test, which would pass without
+        # it.
         if fault.action is Action.ERROR and not self._can_refuse(key):
             raise ValueError(f"an answer of {key.name} has no error code")
         if fault.action is Action.METADATA_LAG and key is not ApiKey.CREATE_TOPICS:
@@ -435,7 +437,7 @@ class Faults:
             listener: only on those to this listener, such as ``"SASL_SSL"``.
 
         Raises:
-            ValueError: it is another fault, or there is no such node.
+            ValueError: it is another fault, or the node does not exist.
         """
         if fault.action not in CUTS:
             raise ValueError(f"{fault.action.value!r} is for requests")
@@ -461,7 +463,7 @@ class Faults:
     def _check_node(self, node: int | None) -> None:
         if node is not None and self._nodes is not None and node not in self._nodes:
             there = ", ".join(str(known) for known in sorted(self._nodes))
-            raise ValueError(f"there is no node {node!r}: the nodes are {there}")
+            raise ValueError(f"node {node!r} does not exist: the nodes are {there}")
 
     def remove(self, rule: Rule) -> None:
         """Remove a rule. Nothing happens if it is not there."""
@@ -490,6 +492,7 @@ class Faults:
             and rule.draw()
         ]
         for rule in found:
+            # Errors count for the partitions that get them, once for each request.
             if rule.fault.action is not Action.ERROR and rule.fault.action not in LIES:
                 rule.count += 1
         return found

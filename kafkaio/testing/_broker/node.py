@@ -48,7 +48,7 @@ class HandlerPort(Protocol):
         request: Request[Response],
         connection: ServerConnection,
     ) -> Response | None:
-        """Serve one request; None if there is no answer."""
+        """Serve one request; None if it is not answered."""
 
 
 @dataclass(frozen=True, slots=True)

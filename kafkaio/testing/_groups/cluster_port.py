@@ -84,15 +84,15 @@ class ClusterPort(Protocol):
         ...
 
     def topic_id(self, name: str) -> UUID | None:
-        """Return a topic's id, None if there is no such topic."""
+        """Return a topic's id, None if the topic does not exist."""
         ...
 
     def topic_name(self, topic_id: UUID) -> str | None:
-        """Return a topic's name, None if there is no such topic."""
+        """Return a topic's name, None if the topic does not exist."""
         ...
 
     def partition_count(self, name: str) -> int:
-        """Return the number of partitions of a topic, 0 if there is no such topic."""
+        """Return the number of partitions of a topic, 0 if the topic does not exist."""
         ...
 
     def topic_names(self) -> Iterable[str]:
@@ -169,7 +169,7 @@ class BrokerClusterPort:
         return None if topic is None else topic.name
 
     def partition_count(self, name: str) -> int:
-        """Return the number of partitions of a topic, 0 if there is no such topic."""
+        """Return the number of partitions of a topic, 0 if the topic does not exist."""
         topic = self._cluster.known(name)
         return 0 if topic is None else len(topic.partitions)
 

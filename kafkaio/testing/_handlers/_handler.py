@@ -107,7 +107,7 @@ class ApiHandler(Generic[_RequestT]):
         request: Request[Response],
         connection: ServerConnection,
     ) -> Response | None:
-        """Check and serve one request; None if there is no response."""
+        """Check and serve one request; None if it is not answered."""
         assert isinstance(request, self._kind)
         context = RequestContext(node, header, request, connection)
         try:

@@ -1,4 +1,4 @@
-"""The rights of whoever asks, as the handlers check them.
+"""The rights of a client, as the handlers check them.
 
 A handler takes them once per request from `rights_of`. On a broker without ACLs
 everything is allowed, and nothing is looked up.

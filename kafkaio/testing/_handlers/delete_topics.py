@@ -67,7 +67,7 @@ def _denied(
 ) -> DeletableTopicResult | None:
     """The answer for a topic that the client may not delete; None if it may.
 
-    Whoever names a topic has to be allowed to know of it, too.
+    A client that names a topic has to have the right to describe it, too.
     """
     if rights.may(Operation.DELETE, ResourceType.CLUSTER):
         return None

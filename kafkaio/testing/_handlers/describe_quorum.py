@@ -29,7 +29,7 @@ from kafkaio.testing._handlers._handler import (
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _METADATA: Final = ("__cluster_metadata", 0)
-#: The first versions that tell when a voter was heard of, and where the voters are.
+#: The first versions with the times of a voter (KIP-836), and with its address.
 _WITH_TIMES, _WITH_NODES = 1, 2
 _LISTENER: Final = "CONTROLLER"
 

@@ -44,7 +44,7 @@ async def handle(
     found = _find(context, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        # As Kafka, which writes "NONE" if there is no error.
+        # As Kafka, which writes "NONE" if no error occurred.
         error_message=found.error_message or ErrorCode(found.error_code).name,
         node_id=found.node_id,
         host=found.host,

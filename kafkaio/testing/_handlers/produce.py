@@ -220,7 +220,7 @@ def _records_of(part: PartitionProduceData) -> Buffer:
 
 @handler(ProduceRequest, by_partition=True)
 async def handle(context: RequestContext[ProduceRequest]) -> ProduceResponse | None:
-    """Append batches. With acks=0 there is no answer; errors close the connection."""
+    """Append batches. With acks=0 it never answers; errors close the connection."""
     request = context.request
     call = _Produce(context)
     await call.admit(request)

@@ -1,8 +1,8 @@
 """TxnOffsetCommit, versions 0 to 5: offsets as part of a transaction (KIP-98, KIP-447).
 
-Whoever names no member is not fenced by the group at all. A named one has to be a
-member in the current generation or epoch; whether it owns the partitions is not
-checked, except for a former epoch of a KIP-848 member.
+A request without a member id is not fenced by the group. A member id has to be that of
+a member in the current generation or epoch; whether the member owns the partitions is
+not checked, except for a former epoch of a KIP-848 member.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def admit(
         _LEADER_EPOCH.pack_into(stamped, _LEADER_EPOCH_OFFSET, leader_epoch)
         admitted.append((read_header(stamped), stamped))
     if not admitted:
-        raise InvalidBatchError("there is no batch to append")
+        raise InvalidBatchError("the records hold no batch")
     return admitted
 
 

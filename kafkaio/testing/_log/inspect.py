@@ -149,7 +149,7 @@ def _segment_of(path: Path) -> _Segment:
     newest = -1
     log = path.with_suffix(".log")
     if not log.exists():
-        raise ValueError("there is no segment of this name")
+        raise ValueError("this segment does not exist")
     # A bad batch is an error of the segment's own file; compare with those before it.
     with contextlib.suppress(CorruptRecord):
         for found in read_segment(log):

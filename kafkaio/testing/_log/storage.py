@@ -77,7 +77,7 @@ class StoragePort(Protocol):
 
 
 def read_whole(storage: StoragePort, name: str) -> bytes:
-    """Return the content of a file, empty if there is no such file."""
+    """Return the content of a file, empty if the file does not exist."""
     if name not in storage.names():
         return b""
     file = storage.open(name)
@@ -124,7 +124,7 @@ class _MemoryFile:
         """Do nothing: memory needs no flush."""
 
     def close(self) -> None:
-        """Do nothing: there is no file handle."""
+        """Do nothing: no file handle is kept."""
 
 
 class MemoryStorage:
@@ -155,7 +155,7 @@ class MemoryStorage:
         """Do nothing: memory needs no flush."""
 
     def close(self) -> None:
-        """Do nothing: there is no file handle."""
+        """Do nothing: no file handle is kept."""
 
 
 class _DiskFile:

@@ -3,8 +3,8 @@
 Both are files beside the segments, in Kafka's formats. A segment's ``.txnindex`` has
 the transactions whose abort marker is in the segment. A ``.snapshot`` has the state of
 all producers at the offset in its name, so that it need not be found by reading the
-whole log. What a file lacks after a crash follows from the batches behind it: whoever
-restores the producers replays those, and hands the aborted transactions in again.
+whole log. What a file lacks after a crash follows from the batches behind it: restoring
+the producers replays those, and adds the aborted transactions again.
 """
 
 from __future__ import annotations

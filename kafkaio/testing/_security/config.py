@@ -43,7 +43,7 @@ class SecurityConfig:
         token_expiry_ms: how long it lives if it is not renewed
             (delegation.token.expiry.time.ms).
         super_users: the principals that ACLs do not concern (super.users); by default
-            whoever connects to a listener without authentication.
+            the clients of a listener without authentication.
         allow_if_no_acl: whether everybody may use a resource that no ACL covers
             (allow.everyone.if.no.acl.found).
     """

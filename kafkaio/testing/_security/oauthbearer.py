@@ -47,7 +47,7 @@ def unsecured(token: str) -> TokenClaims:
     """Take a token that nobody signed: a JWT with the algorithm ``none`` (RFC 7515).
 
     Raises:
-        ValueError: it is no such token, has no ``sub`` or ``exp``, or has expired.
+        ValueError: it is not such a token, has no ``sub`` or ``exp``, or has expired.
     """
     found = _JWT.fullmatch(token)
     if found is None:
@@ -71,7 +71,7 @@ def _decoded(part: str) -> dict[str, object]:
     except RecursionError:
         raise ValueError("a part of the JWT has too many levels") from None
     if not isinstance(value, dict):
-        raise ValueError("a part of the JWT is no object")  # noqa: TRY004  (bad input)
+        raise ValueError("a part of the JWT is not an object")  # noqa: TRY004  (bad input)
     return value
 
 

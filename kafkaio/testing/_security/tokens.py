@@ -38,7 +38,7 @@ class StoredToken:
     Attributes:
         token_id: its id, the user name for SCRAM.
         hmac: its secret; in base64, the password for SCRAM.
-        owner: whoever logs in with it is this principal.
+        owner: the principal of a client that logs in with it.
         requester: who made it.
         renewers: who else may renew and expire it.
         issued: when it was made.
@@ -111,7 +111,7 @@ class DelegationTokens:
         """Let a token live on; return when it ends now.
 
         Raises:
-            TokenRefused: there is no such token, it has expired, or is another's.
+            TokenRefused: the token does not exist, has expired, or is another's.
         """
         token = self._find(secret)
         if self._has_expired(token):
@@ -125,7 +125,7 @@ class DelegationTokens:
         """Set when a token ends, at once if the period is negative; return that time.
 
         Raises:
-            TokenRefused: there is no such token, it has expired, or is another's.
+            TokenRefused: the token does not exist, has expired, or is another's.
         """
         token = self._find(secret)
         self._check_owner(token, by)

@@ -99,6 +99,8 @@ async def _ask_patiently(
             # They are asked for again, since the transaction may end meanwhile.
             await coordinator.written(speaker.transactional_id)
             continue
+        # The markers of the transaction before are still being written. The leader
+        # waits a moment for them, so that a quick producer sees no error.
         is_late = ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
         if not (speaker.bumps and is_late) or left <= 0:
             return codes

@@ -62,7 +62,7 @@ def docker_answers() -> bool:
         return False
     try:
         client = DockerClient(timeout=_PING_SECONDS).client
-    except Exception:  # noqa: BLE001 - docker's and requests' errors; no is no
+    except Exception:  # noqa: BLE001 - errors of docker and requests
         return False
     try:
         return bool(client.ping())

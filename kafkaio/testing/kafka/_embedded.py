@@ -108,7 +108,7 @@ class EmbeddedEngine:
         """Return the nodes' addresses.
 
         Raises:
-            KeyError: There is no such listener.
+            KeyError: The listener does not exist.
         """
         found = [node.endpoints[listener] for node in self._broker.nodes.values()]
         return [(one.host, one.port) for one in found]

@@ -4,7 +4,7 @@ Run as a script, in a session of its own. Its standard input is a pipe from that
 process: lines ``+PID`` and ``-PID`` say which processes to watch. When the pipe closes,
 for whatever reason, the guard kills each process that is left and removes the
 directory that is named on its command line. So even a SIGKILL leaves nothing behind.
-(A parent-death signal is no substitute: it is bound to the thread that started the
+(A parent-death signal does not suffice: it is bound to the thread that started the
 child.)
 """
 
