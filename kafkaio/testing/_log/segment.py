@@ -195,6 +195,7 @@ class Segment:
             self._truncate(position)
 
     def _truncate(self, position: int) -> None:
+        kept = [batch.header for batch in self.batches(0, position)]
         self._file.truncate(position)
         self._file.flush()
         self._written = (_NOT_YET, _NOT_YET)
