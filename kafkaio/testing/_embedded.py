@@ -440,6 +440,7 @@ class Broker:
             UsageError: no event loop of asyncio runs.
         """
         running_loop()
+        # Before anything is read: another broker may be about to write it.
         self._store.acquire()
         self._is_open = True
         try:
@@ -451,6 +452,7 @@ class Broker:
             self._supervisor.start(self._clean_up)
             if TRANSACTIONS_TOPIC in self._cluster.topics:
                 self._transactions().load_all()
+            # After the directory was read, whose topics stay as they are.
             for name, partitions in self._topics.items():
                 if name not in self._cluster.topics:
                     self.create_topic(name, partitions)
@@ -492,6 +494,7 @@ class Broker:
             self._store.release()
 
     async def _close(self) -> None:
+        # Nothing flushes or cleans a log while it is closed.
         await self._supervisor.aclose()
         for node in self.nodes.values():
             await node.stop()

@@ -265,6 +265,7 @@ class BrokerNode:
         """The host and port to tell a client: of the listener that it connected to."""
         endpoint = self.endpoints[connection.peer.listener]
         reached = connection.peer.reached
+        # A client may reach the broker by another interface than the next one does.
         host = reached if endpoint.follows_client and reached else endpoint.host
         return host, endpoint.port
 
@@ -274,12 +275,14 @@ class BrokerNode:
         """Accept connections, with no fetch sessions, as a restarted node."""
         self._supervisor = Supervisor(f"node {self.node_id}", self.report)
         self._supervisor.start()
+        # Sessions end with the process: clients have to open new ones.
         self.fetch_sessions = FetchSessions()
         for endpoint in self.endpoints.values():
             port = await endpoint.listener.open(
                 partial(self._accept, endpoint), partial(self._stream_fault, endpoint)
             )
             endpoint.bound_port = port
+            # Kept when the node starts again: clients know it under this port.
             endpoint.port = endpoint.advertised_port or port
 
     def pause(self) -> None:
@@ -308,10 +311,12 @@ class BrokerNode:
 
     async def stop(self) -> None:
         """Abort every connection and end every task. May be called again."""
+        # First: a connection that is accepted from here on is aborted.
         supervisor, self._supervisor = self._supervisor, None
         self._end_pause()
         for endpoint in self.endpoints.values():
             await endpoint.listener.close()
+        # Over a copy: a connection that ends removes itself.
         for connection in list(self.connections):
             connection.abort()
         self.connections.clear()
@@ -322,6 +327,7 @@ class BrokerNode:
         self, endpoint: ListenerEndpoint, transport: Transport, client: AcceptedClient
     ) -> FrameSink:
         connection = ServerConnection(self, transport, self._peer(endpoint, client))
+        # The listener accepts until it is closed, and the node may be stopping.
         if self._supervisor is None:
             transport.abort()
             return connection

@@ -92,11 +92,13 @@ def write_whole(storage: StoragePort, name: str, data: bytes) -> None:
     scratch = name + _SCRATCH_SUFFIX
     file = storage.open(scratch)
     try:
+        # A crash may have left a longer one.
         file.truncate(0)
         file.append(data)
         file.flush()
     finally:
         file.close()
+    # The content is durable before the name is.
     storage.replace(scratch, name)
     storage.sync()
 
@@ -191,6 +193,8 @@ class _DiskFile:
                 # An unbuffered write can be short, for example on a nearly full disk.
                 rest = rest[handle.write(rest) :]
         except BaseException:
+            # What was written of it is taken back, so that the next append does not
+            # follow half a batch.
             with contextlib.suppress(OSError):
                 handle.truncate(self.size)
             raise

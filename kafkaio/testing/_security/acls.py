@@ -203,6 +203,7 @@ class Acl:
         """Whether it is about an operation, by itself or by what it implies."""
         if self.operation in {operation, Operation.ALL}:
             return True
+        # Only permissions imply others: to deny READ does not deny DESCRIBE.
         implied = _ALLOWING.get(operation, frozenset())
         return self.permission is Permission.ALLOW and self.operation in implied
 
@@ -296,6 +297,8 @@ class AclStore:
         Returns:
             What each filter chose; an ACL that two of them choose is in both lists.
         """
+        # All before the first is deleted, so that filters do not hide ACLs from one
+        # another.
         found = [self.find(chosen) for chosen in filters]
         for acl in {acl for chosen in found for acl in chosen}:
             del self._acls[acl]
@@ -312,6 +315,7 @@ class AclStore:
             for acl in self._acls
             if acl.resource_type is kind and acl.covers(name)
         ]  # fmt: skip
+        # About anybody: an ACL for another principal protects the resource, too.
         if not covering:
             return self._allow_if_none
         deciding = {
@@ -319,6 +323,7 @@ class AclStore:
             for acl in covering
             if acl.concerns(visitor) and acl.decides(operation)
         }
+        # One denial outweighs all permissions; without either the answer is no.
         return deciding == {Permission.ALLOW}
 
     def allows_any(
@@ -329,6 +334,7 @@ class AclStore:
         As in Kafka, an allowance counts if no denial covers all that it covers: the
         resource need not exist. ACLs that merely imply the operation do not count.
         """
+        # A super user, or a wildcard.
         if self.allows(visitor, operation, kind, _NOBODYS):
             return True
         own = [

@@ -65,6 +65,7 @@ def unsecured(token: str) -> TokenClaims:
 
 
 def _decoded(part: str) -> dict[str, object]:
+    # JWTs leave the padding out.
     data = urlsafe_b64decode(part + "=" * (-len(part) % 4))
     try:
         value = json.loads(data, parse_constant=_refuse)
@@ -116,8 +117,11 @@ class OAuthServer:
             raise Refused
         claims = self._verified(bearer["token"])
         if claims is None:
+            # By RFC 7628 the error is told in a challenge, which the client answers
+            # before the authentication fails.
             self._failure = '{"status":"invalid_token"}'
             return self._failure.encode()
+        # The name of the token counts; a client cannot act as another.
         if found["authorized"] not in {None, claims.principal}:
             raise Refused(
                 "Authentication failed: Client requested an authorization id"

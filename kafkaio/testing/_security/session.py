@@ -172,6 +172,7 @@ class SaslSession:
             return ErrorCode.NONE
         state = self._state
         self._fail()
+        # In the middle of an authentication Kafka still answers, with this error.
         if state is _SaslState.AUTHENTICATE:
             return ErrorCode.ILLEGAL_SASL_STATE
         raise Closed(is_late=state is _SaslState.BAD_MECHANISM)
@@ -186,6 +187,7 @@ class SaslSession:
             self._last_again = now
             self._is_again = True
             self._state = _SaslState.HANDSHAKE
+        # Only with the next request: a connection that is idle stays open.
         elif now > self._ends_at:
             self._realm.authentications.killed += 1
             raise Closed
@@ -207,12 +209,14 @@ class SaslSession:
             if self._is_again:
                 raise Closed
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        # The answer is as usual; the next message ends the connection, as in Kafka.
         if self._is_again and name != self._name:
             self._state = _SaslState.BAD_MECHANISM
             return ErrorCode.NONE
         self._name = name
         self._mechanism = self._realm.mechanism(name)
         self._state = _SaslState.AUTHENTICATE
+        # Version 0 is followed by tokens without Kafka's header (KIP-43).
         self.is_raw = version == 0
         return ErrorCode.NONE
 
@@ -259,6 +263,8 @@ class SaslSession:
 
     def _check_unchanged(self, identity: SaslIdentity) -> None:
         before = self.identity
+        # A living connection belongs to one principal, with whom its ACLs and quotas
+        # were decided.
         if before is not None and before.name != identity.name:
             raise Refused(
                 "Cannot change principals during re-authentication from"
@@ -281,6 +287,7 @@ class SaslSession:
         if not limits:
             self._ends_at = None
             return 0
+        # The sooner of the end of the token and the limit of the broker.
         lifetime_ms = max(0, min(limits))
         self._ends_at = self._realm.now() + lifetime_ms / 1000
         return lifetime_ms if version > 0 else 0
