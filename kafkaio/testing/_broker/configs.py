@@ -168,6 +168,7 @@ class BrokerConfigs:
 
     def _levels(self) -> Iterator[Mapping[str, str]]:
         nodes = (name for kind, name in self._dynamic if kind == BROKER and name)
+        # What is set for a node comes before what is set for the cluster, as in Kafka.
         for node in sorted(nodes):
             yield self._dynamic[BROKER, node]
         yield self._dynamic.get((BROKER, ""), {})
@@ -175,9 +176,12 @@ class BrokerConfigs:
 
     def _derive(self) -> None:
         names = set().union(*self._levels())
+        # In place: the settings of every topic refer to this object.
         self.topic_defaults.clear()
         known = facts()
         families = (known.families[name] for name in names & known.families.keys())
+        # Only for configs that are set: where none is, a topic keeps Kafka's own
+        # default.
         changed = {family[0] for family in families}
         for topic_config, synonyms in known.topic_synonyms.items():
             if topic_config not in TOPIC_DEFAULTS or synonyms[0][0] not in changed:
@@ -204,6 +208,7 @@ class BrokerConfigs:
         names = known.families.get(name, [name])
         base = base_name(name)
         if base != name:
+            # A config with the prefix of a listener falls back to the one without it.
             names = [name, base]
         defaults = {
             one: known.brokers[one].default for one in names if one in known.brokers

@@ -376,6 +376,8 @@ class Control:
         Raises:
             ValueError: ``seconds`` is negative.
         """
+        # First the clock, then all that goes by it: sessions end before their offsets
+        # expire.
         self._cluster.clock.skip(seconds)
         self._groups().clock_moved()
         self._transactions().clock_moved()
@@ -404,6 +406,7 @@ class Control:
     def resume(self, node_id: int) -> None:
         """Let a paused node continue; it serves the requests that came in meanwhile."""
         node = self._node(node_id)
+        # It was fenced meanwhile, and registers again.
         if node.is_paused and node_id not in self._cluster.live:
             self._cluster.node_up(node_id)
         node.resume()
@@ -429,6 +432,7 @@ class Control:
     async def restart(self, node_id: int) -> None:
         """Start a node at its old address; stop it first if it is up."""
         node = self._node(node_id)
+        # A restart of a node that runs moves its leaderships first.
         await self.stop(node_id)
         await node.start()
         self._cluster.node_up(node_id)

@@ -64,6 +64,7 @@ class QuotaStore:
             Refusal: INVALID_REQUEST; nothing was changed.
         """
         _check_entity(entity)
+        # Addresses have a limit for connections only.
         keys = _OF_ADDRESSES if _IP in dict(entity) else _OF_CLIENTS
         for key, value in changes.items():
             if value is None:
@@ -81,6 +82,7 @@ class QuotaStore:
             for key, value in values.items()
             if changes.get(key, value) is not None
         }
+        # Taken out and put back, so that the entity that was changed last comes last.
         self._quotas.pop(entity, None)
         if left:
             self._quotas[entity] = {key: left[key] for key in _KEYS if key in left}
@@ -105,6 +107,7 @@ class QuotaStore:
                     f"Entity type {kind} cannot appear more than once in the filter."
                 )
             wanted[kind] = how, name
+        # Quotas of addresses are kept apart from those of users and client ids.
         if _IP in wanted and len(wanted) > 1:
             raise _refused(
                 "Invalid entity filter component combination. IP filter component "

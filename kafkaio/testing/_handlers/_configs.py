@@ -209,6 +209,8 @@ def change(
     else:
         for config, value in values.items():
             validate(TOPIC_DEFAULTS, config, value)
+    # Last, as in Kafka: a topic that does not exist is found after its configs were
+    # checked.
     configured(node, kind, name)
     if validate_only:
         return
@@ -267,6 +269,7 @@ def _refuse_all(reason: str, configs: Sequence[str]) -> None:
 def _check_threads(node: BrokerNode, values: Mapping[str, str]) -> None:
     """Check the limits of the numbers of threads, and of the buffer that they share."""
     for config in _THREADS.intersection(values):
+        # From what is in force, not from what was set for this resource.
         now = int(node.cluster.configs.in_force(config) or 0)
         if not now // 2 <= int(values[config]) <= now * 2:
             raise Refusal(

@@ -106,6 +106,7 @@ class Rights:
 
     def cluster_operations(self, *, is_asked: bool) -> int:
         """What the client may do with the cluster; 0 if it may not describe it."""
+        # A client without this right gets an empty set rather than an error (KIP-430).
         if is_asked and not self.may(Operation.DESCRIBE, ResourceType.CLUSTER):
             return 0
         return self.operations(ResourceType.CLUSTER, is_asked=is_asked)

@@ -105,6 +105,7 @@ def _checked(
 def _problem(node: BrokerNode, replicas: Sequence[int]) -> str | None:
     if not replicas:
         return "an empty replica list"
+    # In the order of the ids: of several problems Kafka names the one of the lowest.
     for node_id in sorted(replicas):
         if node_id not in node.broker.nodes:
             return f"broker {node_id}, but no such broker is registered"

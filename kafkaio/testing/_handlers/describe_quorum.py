@@ -81,6 +81,7 @@ def _partition(
             if version >= _WITH_NODES
             else "",
         )
+    # All nodes have the metadata at once, so none is behind.
     now = cluster.clock.wall_ms() if version >= _WITH_TIMES else -1
     return DescribeQuorumResponsePartitionData(
         partition_index=index,

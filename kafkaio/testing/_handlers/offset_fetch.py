@@ -186,6 +186,8 @@ def _topic(
     for index in partitions:
         committed = offsets.get((name, index)) or _NOTHING
         code = ErrorCode.NONE
+        # KIP-447: the offset of a transaction that may still commit. The client asks
+        # again.
         if stable and offsets.is_pending((name, index)):
             committed, code = _NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT
         answer.partitions.append(

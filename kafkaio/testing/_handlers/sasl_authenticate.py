@@ -38,6 +38,7 @@ async def handle(
         except Closed:
             context.connection.abort()
             return None
+    # Kafka delays the answer, so that guessing passwords is slow.
     if step.code == ErrorCode.SASL_AUTHENTICATION_FAILED:
         await context.connection.refuse()
     elif (

@@ -49,6 +49,7 @@ class StoredScramCredential:
     ) -> StoredScramCredential:
         """Derive it from a password, with a new salt."""
         salt = random_uuid().bytes
+        # Hi() of RFC 5802 is PBKDF2 with HMAC.
         salted = hashlib.pbkdf2_hmac(
             HASHES[mechanism], password.encode(), salt, iterations
         )
@@ -101,6 +102,7 @@ class Credentials:
         self._passwords[name] = password
         for mechanism in HASHES:
             self._derived.pop((name, mechanism), None)
+            # Derived at the first login, which most tests never make.
             self._pending[name, mechanism] = (password, iterations or self._iterations)
 
     def remove_user(self, name: str) -> None:
@@ -112,6 +114,7 @@ class Credentials:
     def is_password(self, name: str, password: str) -> bool:
         """Whether a user has this password, for PLAIN."""
         known = self._passwords.get(name)
+        # In constant time, as secrets are compared.
         return known is not None and hmac.compare_digest(
             known.encode(), password.encode()
         )

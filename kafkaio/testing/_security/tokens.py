@@ -78,6 +78,8 @@ class DelegationTokens:
         self._max_life_ms = max_life_ms
         self._expiry_ms = expiry_ms
         self._now_ms = now_ms
+        # Kafka has a config for it (delegation.token.secret.key), because all its
+        # brokers must agree.
         self._key = random_uuid().bytes
         self._tokens: dict[str, StoredToken] = {}
 
@@ -130,6 +132,8 @@ class DelegationTokens:
         token = self._find(secret)
         self._check_owner(token, by)
         now = self._now_ms()
+        # Before the time is checked: a token that has expired can be deleted all the
+        # same.
         if period_ms < 0:
             del self._tokens[token.token_id]
             return now
@@ -156,6 +160,7 @@ class DelegationTokens:
             return None
         credential = token.credentials.get(mechanism)
         if credential is None:
+            # Derived on first use: hashing a password takes thousands of rounds.
             password = b64encode(token.hmac).decode()
             credential = StoredScramCredential.of_password(
                 mechanism, password, _ITERATIONS
@@ -165,6 +170,7 @@ class DelegationTokens:
 
     def _find(self, secret: bytes) -> StoredToken:
         for token in self._tokens.values():
+            # In constant time, as secrets are compared.
             if hmac.compare_digest(token.hmac, secret):
                 return token
         raise TokenRefused(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)

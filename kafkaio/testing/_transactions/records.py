@@ -147,6 +147,7 @@ def transaction_value(transaction: TransactionMetadata, server_version: int) -> 
         transaction_start_timestamp_ms=transaction.started_ms,
         client_transaction_version=transaction.client_version,
     )
+    # A cluster at level 0 writes what brokers before KIP-890 can read.
     version = min(server_version, 1)
     return _VERSION.pack(version) + encode(value, version)
 

@@ -87,6 +87,7 @@ def can_contain(options: ClusterOptions) -> bool:
 
 def environment_name(key: str) -> str:
     """Return the variable that sets a broker property in Apache's image."""
+    # The notation of Apache's image, in this order: dots become underscores last.
     spelled = key.replace("_", "__").replace("-", "___").replace(".", "_")
     return f"KAFKA_{spelled.upper()}"
 
@@ -203,6 +204,7 @@ class DockerCluster:
 
     def close(self) -> None:
         """Remove all containers and their network; a second call does nothing."""
+        # Before the lock: a start that waits for a broker sees it and gives up.
         self._closed.set()
         with self._lock:
             for container in self._containers.values():
@@ -230,6 +232,7 @@ class DockerCluster:
             known = metadata(self._addresses[node_id]).brokers
         except OSError:
             return False
+        # A paused broker is not waited for.
         return self._running - self._paused <= known.keys()
 
     def kill(self, node_id: int) -> None:

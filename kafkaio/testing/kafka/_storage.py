@@ -83,6 +83,7 @@ def _batch(
     body = struct.pack(
         ">hiqqqhii", attributes, count - 1, now_ms, now_ms, -1, -1, -1, count
     ) + b"".join(_record(i, key, value) for i, (key, value) in enumerate(records))
+    # Nine bytes of the header come behind the length: epoch, magic byte and checksum.
     return struct.pack(">qiibI", base, len(body) + 9, 0, 2, crc32c(body)) + body
 
 
@@ -136,6 +137,7 @@ def bootstrap_checkpoint(
     header = [(_SNAPSHOT_HEADER_KEY, _SNAPSHOT_HEADER)]
     footer = [(_SNAPSHOT_FOOTER_KEY, _SNAPSHOT_FOOTER)]
     records = [(None, value) for value in values]
+    # Offsets go on over all three batches.
     end = 1 + len(records)
     return (
         _batch(0, header, control=True, now_ms=now_ms)
