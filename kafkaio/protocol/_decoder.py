@@ -57,7 +57,7 @@ _UUID: Final = 112
 _SLICE: Final = 8192
 #: Numbers that one call of ``struct`` reads.
 _RUN: Final = 2048
-#: What null stands for where the schema has no null.
+#: The value that null stands for where the schema has no null.
 _EMPTY: Final = {"array": "[]", "string": "''", "bytes": "b''", "records": "b''"}
 #: Arrays of fewer numbers take a compiled format; most are the replicas of a partition.
 _SHORT: Final = 8

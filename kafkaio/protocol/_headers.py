@@ -159,7 +159,7 @@ def decode_response_in_slices(
 
 
 def _body(response: type[Response], version: int, frame: Buffer) -> int:
-    """Where the body of a response begins."""
+    """The position of the body of a response."""
     if not _has_tags(response.API_KEY, version):
         return _LENGTH.size
     try:

@@ -67,7 +67,7 @@ _FIRST_MEMORY_PORT: Final = 9092
 _ALL: Final = "0.0.0.0"  # noqa: S104  (listeners=PLAINTEXT://:9092 says so)
 _MIN_ISR: Final = "min.insync.replicas"
 _LOGGED: Final = 10_000
-# How often logs flush what is due, and after how many flushes retention and compaction
+# Seconds between two flushes of logs, and flushes until retention and compaction
 # run. Not sooner than Kafka's first check: tests like to write old timestamps.
 _FLUSH_SECONDS: Final = 1.0
 _FLUSHES: Final = 30

@@ -38,7 +38,7 @@ TRANSACTIONS_TOPIC: Final = "__transaction_state"
 #: The features of the cluster, by name: the highest level.
 FEATURES: Final = {"group.version": 1, "transaction.version": 2}
 _VERIFICATION: Final = "transaction.partition.verification.enable"
-#: How long leaders remember a producer that writes nothing, and how often they look.
+#: Expiration of a producer that writes nothing, and the interval of the check.
 _PRODUCER_EXPIRATION: Final = ("producer.id.expiration.ms", 86_400_000)
 _PRODUCER_CHECK: Final = ("producer.id.expiration.check.interval.ms", 600_000)
 _LONGEST_NAME: Final = 249
@@ -134,7 +134,7 @@ class EmbeddedCluster:
         self.unregistered: set[int] = set()
         #: The quotas of clients.
         self.quotas: QuotaStore = QuotaStore()
-        #: How often the metadata was changed.
+        #: The number of changes of the metadata.
         self.metadata_offset: int = 0
         #: Finalized levels of features, and an epoch that grows with each change.
         self.features: dict[str, int] = {}

@@ -24,7 +24,7 @@ BROKER: Final = 4
 GROUP: Final = 32
 CLIENT_METRICS: Final = 16
 
-#: How a broker's config can be changed while the broker runs: not at all, for the
+#: The ways to change a broker's config while the broker runs: not at all, for the
 #: cluster or one broker, for one broker only, for a listener of one broker only.
 Mode: TypeAlias = Literal["read-only", "cluster-wide", "per-broker", "per-listener"]
 
@@ -32,7 +32,7 @@ _PREFIX: Final = re.compile(r"listener\.name\.[^.]*\.(?P<base>.+)$")
 
 
 class ConfigSource:
-    """Where a value comes from, by Kafka's numbers."""
+    """The source of a value, by Kafka's numbers."""
 
     TOPIC: Final = 1
     NODE: Final = 2
@@ -168,7 +168,7 @@ class BrokerConfigs:
 
     def _levels(self) -> Iterator[Mapping[str, str]]:
         nodes = (name for kind, name in self._dynamic if kind == BROKER and name)
-        # What is set for a node comes before what is set for the cluster, as in Kafka.
+        # Configs of a node come before those of the cluster, as in Kafka.
         for node in sorted(nodes):
             yield self._dynamic[BROKER, node]
         yield self._dynamic.get((BROKER, ""), {})

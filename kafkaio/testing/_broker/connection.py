@@ -43,7 +43,7 @@ _ANONYMOUS: Final = "User:ANONYMOUS"
 
 
 class ApiPort(Protocol):
-    """What a connection asks of an API before it serves a request."""
+    """One API, as a connection sees it before it serves a request."""
 
     @property
     def by_partition(self) -> bool:
@@ -54,7 +54,7 @@ class ApiPort(Protocol):
 
 
 class NodePort(Protocol):
-    """What a connection needs of the node that accepted it."""
+    """The node that accepted a connection, as the connection sees it."""
 
     is_paused: bool
 
@@ -208,7 +208,7 @@ class ServerConnection:
 
     @property
     def principal(self) -> str:
-        """Who the client is, such as ``User:alice``."""
+        """The principal of the client, such as ``User:alice``."""
         if self.sasl is None:
             return self.peer.subject or _ANONYMOUS
         identity = self.sasl.identity

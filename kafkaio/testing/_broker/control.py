@@ -35,7 +35,7 @@ class OpenTransaction:
 
 
 class GroupControlPort(Protocol):
-    """What `Control` needs of the group coordinators."""
+    """The group coordinators, as `Control` sees them."""
 
     def members(self, group_id: str) -> list[str]:
         """Ids of a group's members."""
@@ -59,7 +59,7 @@ class GroupControlPort(Protocol):
 
 
 class TransactionControlPort(Protocol):
-    """What `Control` needs of the transaction coordinators."""
+    """The transaction coordinators, as `Control` sees them."""
 
     def find(self, transactional_id: str) -> OpenTransaction | None:
         """The transactions of an id; None if the id is not known."""

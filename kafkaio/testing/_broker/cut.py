@@ -27,7 +27,7 @@ class Cut:
         self._left = fault.position
 
     def cut(self, data: bytes) -> bytes:
-        """What to send of the next bytes of the stream."""
+        """Return the bytes to send in place of the next ones of the stream."""
         if self.is_closed or self.is_stalled:
             return b""
         # Negative once the position has passed: then INVERT_AT changes nothing more.

@@ -27,7 +27,7 @@ Concerns = Callable[[str, int], bool]
 
 
 class Action(Enum):
-    """What a fault does."""
+    """The effects of faults."""
 
     ERROR = "error"
     DELAY = "delay"
@@ -51,10 +51,10 @@ class Action(Enum):
     ENDLESS = "endless challenges"
 
 
-#: What can happen at a byte, of an answer or of all that is sent on a connection.
+#: Effects at one byte, of an answer or of all that is sent on a connection.
 CUTS: Final = frozenset({Action.CLOSE_AT, Action.STALL_AT, Action.INVERT_AT})
-#: What only SaslAuthenticate can do. They count when they apply: a message has to have
-#: what is to be wrong.
+#: Effects that only SaslAuthenticate has. They count when they apply: a message has
+#: to have the part that they falsify.
 LIES: Final = frozenset(
     {Action.SIGNATURE, Action.NONCE, Action.ITERATIONS, Action.ENDLESS}
 )

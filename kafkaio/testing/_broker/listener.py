@@ -23,14 +23,14 @@ from kafkaio.testing._broker.cut import Cut, CutTransport
 from kafkaio.testing._broker.faults import Fault
 from kafkaio.testing._security.principals import NoPrincipal
 
-#: What Java sends to a client that does not speak TLS, where OpenSSL sends nothing: the
+#: Java's alert for a client that does not speak TLS, where OpenSSL sends nothing: the
 #: alert internal_error (RFC 8446, section 6).
 _ALERT: Final = b"\x15\x03\x03\0\2\2\x50"
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedClient:
-    """Who has connected.
+    """The client of an accepted connection.
 
     Attributes:
         host: the client's address.
@@ -139,7 +139,7 @@ class _AcceptedTls(asyncio.Protocol):
         except ssl.SSLWantReadError:
             self._flush()
         except (ssl.SSLError, ProtocolError, NoPrincipal) as error:
-            # What OpenSSL has to tell the peer, an alert, goes first.
+            # An alert of OpenSSL for the peer goes first.
             self._cause = error
             is_tls = isinstance(error, ssl.SSLError)
             # OpenSSL does not always have an alert ready; a client that gets none would

@@ -158,7 +158,7 @@ def _address(host: str, port: int) -> str:
 
 
 class BrokerPort(Protocol):
-    """What a node needs of the `Broker` that it belongs to."""
+    """The `Broker` that a node belongs to, as the node sees it."""
 
     @property
     def auto_create_topics(self) -> bool:

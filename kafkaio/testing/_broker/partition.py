@@ -75,7 +75,7 @@ class EmbeddedPartition:
         self.now: Callable[[], float] = now
         # Nodes that do not know the new leader yet still name this one.
         self._previous_leader = (self.leader, self.leader_epoch)
-        #: Where the log ended when a replica fell out of sync, by node; only while the
+        #: The end of the log when a replica fell out of sync, by node; only while the
         #: topic allows unclean elections.
         self._ends: dict[int, int] = {}
         self.settings = settings
@@ -359,7 +359,7 @@ class EmbeddedPartition:
         for node in self.isr:
             # A replica that is in sync again has the whole log.
             self._ends.pop(node, None)
-        # What a replica that falls out of sync lacks matters only where it may lead all
+        # The end of a replica that falls out of sync matters only where it may lead all
         # the same.
         if self.settings.elects_unclean:
             left = [node for node in before if node not in self.isr]

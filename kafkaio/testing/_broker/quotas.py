@@ -31,9 +31,9 @@ _OF_CLIENTS: Final = {
 }
 _OF_ADDRESSES: Final = {"connection_creation_rate": _INT}
 _KEYS: Final = (*_OF_CLIENTS, *_OF_ADDRESSES)
-#: What a number may differ from a whole one, to be taken for it.
+#: The largest difference at which a number counts as an integer.
 _EPSILON: Final = 1e-6
-#: What a filter asks of a name: that one, the default, or any.
+#: The ways in which a filter matches a name: that one, the default, or any.
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 
 

@@ -26,7 +26,7 @@ _LAST_EPOCH: Final = 2**31 - 1
 
 @dataclass(slots=True)
 class SessionPartition:
-    """What a client asks of one partition, and what it was sent last.
+    """One partition of a session: the request for it, and the last answer.
 
     Attributes:
         offset: where to read.
@@ -48,7 +48,7 @@ class SessionPartition:
 
 @dataclass(slots=True)
 class ServedFetchSession:
-    """What one client fetches from one node.
+    """The partitions that one client fetches from one node.
 
     Attributes:
         session_id: its id; 0 if the node does not keep the session.
@@ -73,7 +73,7 @@ class ServedFetchSession:
         for key, asked in changed:
             before = self.partitions.get(key)
             if before is not None:
-                # What the client was sent stays true when it changes what it asks for.
+                # The last answer stays valid when the client changes its request.
                 asked.sent_watermark = before.sent_watermark
                 asked.sent_start = before.sent_start
             self.partitions[key] = asked

@@ -32,7 +32,7 @@ SUBSCRIPTION_CONFIGS: Final[Mapping[str, Setting]] = {
     "match": Setting("list", ""),
     "metrics": Setting("list", ""),
 }
-#: What a ``match`` of a subscription may name.
+#: The names that a ``match`` of a subscription can have.
 _MATCHES: Final = frozenset(
     {
         "client_instance_id",
@@ -83,7 +83,7 @@ class TelemetryClient:
     port: str = ""
 
     def facts(self, instance_id: UUID) -> dict[str, str]:
-        """What a ``match`` is compared with, by name."""
+        """The values that a ``match`` is compared with, by name."""
         return {
             "client_instance_id": str(instance_id),
             "client_id": self.client_id,
@@ -112,7 +112,7 @@ class _Instance:
 
 
 class PushedTelemetry:
-    """What clients push, and which of it was asked for.
+    """The metrics that clients push, and the subscriptions to them.
 
     Args:
         configs: the configs of the cluster, among them the subscriptions.

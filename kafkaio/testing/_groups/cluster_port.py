@@ -1,4 +1,4 @@
-"""What group coordinators need of the cluster: offsets partitions and topics.
+"""The port of group coordinators to the cluster: offsets partitions and topics.
 
 A shard, as in Kafka's own coordinator, is one partition of ``__consumer_offsets`` with
 the groups whose names hash to it. Its leader coordinates them.

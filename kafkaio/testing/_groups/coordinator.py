@@ -42,7 +42,7 @@ from kafkaio.testing._groups.kip848_member import Kip848Heartbeat
 from kafkaio.testing._groups.migration import downgraded, upgraded
 from kafkaio.testing._groups.offsets import Committed, Offsets, Place
 
-#: How long after a commit the expiration of offsets is checked, as in Kafka.
+#: Seconds from a commit to the check for expired offsets, as in Kafka.
 _EXPIRY_SECONDS = 600.0
 
 

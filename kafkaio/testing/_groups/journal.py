@@ -38,7 +38,7 @@ from kafkaio.testing._groups.records import (
 
 Group = ClassicGroup | Kip848Group
 
-#: What was written last, by key. For a classic group, it is the object itself and its
+#: The values written last, by key. For a classic group, it is the object itself and its
 #: number of changes: another object under the same name is another group.
 _Written: TypeAlias = Mapping[bytes, object]
 
@@ -196,8 +196,8 @@ class Journal:
         if part_key(Kind.GROUP, group_id) in records:
             group = Kip848Group(group_id, config, self._cluster)
             kip848_records.restore(group, records, now, now_ms)
-            # What was read counts as written, or the first change would write the whole
-            # group again.
+            # Values that were read count as written, or the first change would write
+            # the whole group again.
             self._written[group_id] = kip848_records.image_of(group)
             return group
         classic = ClassicGroup(group_id, config, now_ms)

@@ -43,7 +43,7 @@ class Kip848GroupState:
 
 
 class Downgrade(Enum):
-    """How a group with only classic members left becomes a classic group."""
+    """The way in which a group with only classic members becomes a classic group."""
 
     KEEP = "members keep their partitions"
     REBALANCE = "members rebalance"

@@ -17,7 +17,7 @@ LEAVE_STATIC = -2
 
 
 class MemberState(Enum):
-    """How far a member is on its way to its target, by Kafka's names."""
+    """The progress of a member towards its target, by Kafka's names."""
 
     STABLE = "stable"
     UNREVOKED = "has to revoke partitions"

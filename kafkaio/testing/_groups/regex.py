@@ -32,7 +32,7 @@ _POSIX: Final = {
     "word": string.ascii_letters + string.digits + "_",
     "xdigit": string.hexdigits,
 }
-#: What cannot begin a range: a dash after it stands for itself.
+#: Members that cannot begin a range: a dash after them stands for itself.
 _NO_ENDS: Final = frozenset({r"\d", r"\D", r"\s", r"\S", r"\w", r"\W", "-"})
 _CATEGORIES: Final = frozenset(
     {"C", "Cc", "Cf", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me"}

@@ -1,4 +1,4 @@
-"""What the APIs that read and alter configs share: resources, their names, checks.
+"""Helpers of the APIs that read and alter configs: resources, their names, checks.
 
 A broker checks a request to alter configs (`check_asked`), then the controller does
 (`change`), as in Kafka: that decides which of several errors is answered.

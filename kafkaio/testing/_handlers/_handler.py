@@ -64,13 +64,12 @@ class RequestContext(Generic[_RequestT_co]):
 Check: TypeAlias = Callable[[RequestContext[_RequestT]], None]
 _AnyCheck: TypeAlias = Callable[[RequestContext[Request[Response]]], None]
 _Serve: TypeAlias = Callable[[RequestContext[_RequestT]], Awaitable[Response | None]]
-#: Makes the response to a request that was refused; None closes nothing and answers
-#: nothing.
+#: Makes the response to a request that was refused; None for no response.
 _Refused: TypeAlias = Callable[[RequestContext[_RequestT], Refusal], Response | None]
 
 
 class CoordinatorPort(Protocol):
-    """What `coordinated` asks of a coordinator of groups or of transactions."""
+    """The coordinator of groups or of transactions, for `coordinated`."""
 
     def refuse(self, node_id: int, name: str, /) -> ErrorCode:
         """Return why a node cannot serve a group or an id; NONE if it can."""

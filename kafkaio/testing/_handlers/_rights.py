@@ -33,7 +33,7 @@ _NOT_REQUESTED: Final = -(2**31)
 
 
 class Rights:
-    """What one client may do.
+    """The rights of one client.
 
     Args:
         acls: decides; None if everybody may do everything.
@@ -92,7 +92,7 @@ class Rights:
         *,
         is_asked: bool = True,
     ) -> int:
-        """What the client may do with a resource, as a bit field (KIP-430).
+        """The operations that a resource allows the client, as a bit field (KIP-430).
 
         Args:
             kind: the resource's type.
@@ -105,7 +105,7 @@ class Rights:
         return sum(1 << one for one in allowed)
 
     def cluster_operations(self, *, is_asked: bool) -> int:
-        """What the client may do with the cluster; 0 if it may not describe it."""
+        """The operations that the cluster allows; 0 if it may not be described."""
         # A client without this right gets an empty set rather than an error (KIP-430).
         if is_asked and not self.may(Operation.DESCRIBE, ResourceType.CLUSTER):
             return 0

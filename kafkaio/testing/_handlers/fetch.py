@@ -91,7 +91,7 @@ def _forgotten(request: FetchRequest, *, by_id: bool) -> list[PartitionKey]:
 
 @dataclass(slots=True)
 class _Found:
-    """What was read for one partition."""
+    """The result of reading one partition."""
 
     key: PartitionKey
     asked: SessionPartition

@@ -111,6 +111,6 @@ def _look_up(
             if timestamp == _MAX_TIMESTAMP
             else log.offset_for_timestamp(timestamp)
         )
-        # What the client cannot read yet is not found.
+        # Records that the client cannot read yet are not found.
         if found is not None and found.offset < end:
             result.offset, result.timestamp, result.leader_epoch = found

@@ -24,7 +24,7 @@ from kafkaio.testing._security.acls import Operation, ResourceType
 
 #: Kafka's id for a topic that the answer does not identify.
 _NO_ID: Final = UUID(int=0)
-#: What the client may not know, or what does not exist.
+#: Errors with which the operations on a topic are not answered.
 _WITHOUT_OPERATIONS: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ErrorCode.UNKNOWN_TOPIC_ID,

@@ -1,4 +1,4 @@
-"""What a leader does with produced batches: checks, offsets, leader epoch, times."""
+"""A leader admits produced batches: checks, offsets, leader epoch, times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `Log.open` does: find the segments, verify them, repair what a crash left.
+"""The steps of `Log.open`: find the segments, verify them, repair them after a crash.
 
 After it every batch is intact, and every segment but the newest is complete. A segment
 that compaction was about to remove, and everything after the first bad batch, is

@@ -182,7 +182,7 @@ class Segment:
         if before == count:
             return
         file = self._storage.open(name_of(self.base_offset, suffix))
-        # What is in the file may be from before a crash or a truncation.
+        # The content of the file may be from before a crash or a truncation.
         if before == _NOT_YET:
             file.truncate(0)
         file.append(entries)

@@ -193,7 +193,7 @@ class _DiskFile:
                 # An unbuffered write can be short, for example on a nearly full disk.
                 rest = rest[handle.write(rest) :]
         except BaseException:
-            # What was written of it is taken back, so that the next append does not
+            # The part that was written is taken back, so that the next append does not
             # follow half a batch.
             with contextlib.suppress(OSError):
                 handle.truncate(self.size)

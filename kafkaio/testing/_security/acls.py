@@ -28,7 +28,7 @@ _NOBODYS: Final = "hardcode"
 
 
 class ResourceType(IntEnum):
-    """What an ACL protects, by Kafka's numbers."""
+    """The types of resources, by Kafka's numbers."""
 
     UNKNOWN = 0
     ANY = 1
@@ -41,7 +41,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How the name of an ACL covers names of resources, by Kafka's numbers.
+    """The ways in which an ACL's name covers resources, by Kafka's numbers.
 
     ANY and MATCH are for filters only.
     """
@@ -54,7 +54,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What a client wants to do, by Kafka's numbers."""
+    """The operations on a resource, by Kafka's numbers."""
 
     UNKNOWN = 0
     ANY = 1
@@ -125,7 +125,7 @@ class InvalidAcl(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who wants something.
+    """The client that an ACL is about.
 
     Attributes:
         principal: such as ``User:alice``.

@@ -20,7 +20,7 @@ _DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityConfig:
-    """How the listeners of an embedded broker authenticate, and who needs no ACL.
+    """Settings of authentication and rights of an embedded broker.
 
     Attributes:
         mechanisms: the SASL mechanisms that are on.

@@ -29,7 +29,7 @@ MECHANISM_NUMBERS: Final[Mapping[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class StoredScramCredential:
-    """What verifies a password (RFC 5802, section 3).
+    """The stored form of a password (RFC 5802, section 3).
 
     Attributes:
         salt: the salt.
@@ -81,7 +81,7 @@ class Credentials:
         self._iterations = iterations
         self._passwords: dict[str, str] = {}
         self._derived: dict[tuple[str, str], StoredScramCredential] = {}
-        # What is still to be derived: password and iterations.
+        # Credentials that are still to be derived: password and iterations.
         self._pending: dict[tuple[str, str], tuple[str, int]] = {}
         for name, password in users.items():
             self.add_user(name, password)
@@ -120,7 +120,7 @@ class Credentials:
         )
 
     def get(self, name: str, mechanism: str) -> StoredScramCredential | None:
-        """What verifies a user's password by a kind of SCRAM; None if nothing does."""
+        """The credential of a user for a SCRAM mechanism; None without one."""
         key = (name, mechanism)
         pending = self._pending.pop(key, None)
         if pending is not None:

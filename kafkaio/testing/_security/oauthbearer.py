@@ -28,7 +28,7 @@ _JWT: Final = re.compile(r"(?P<header>[-\w]+=*)\.(?P<claims>[-\w]+=*)\.")
 
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
-    """What a token says that was verified.
+    """The claims of a token that was verified.
 
     Attributes:
         principal: the name of the user.
@@ -104,7 +104,7 @@ class OAuthServer:
     def evaluate(self, message: bytes) -> bytes:
         """See ServerMechanism."""
         if self._failure:
-            # What the client answers makes no difference.
+            # The client's answer makes no difference.
             raise Refused(self._failure)
         found = _INITIAL.fullmatch(message.decode("latin-1"))
         if found is None:

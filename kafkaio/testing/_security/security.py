@@ -1,4 +1,4 @@
-"""What the nodes of an embedded broker share about security.
+"""The security of an embedded broker, which its nodes share.
 
 Users, delegation tokens, ACLs, and how often clients have authenticated.
 """

@@ -29,7 +29,7 @@ _AT_LEAST: Final = 1.0
 
 @dataclass(slots=True)
 class Authentications:
-    """What has happened on the SASL listeners of a cluster.
+    """Counts of authentications on the SASL listeners of a cluster.
 
     Attributes:
         first: authentications of new connections, by mechanism.
@@ -58,7 +58,7 @@ class Closed(Exception):
 
 
 class RealmPort(Protocol):
-    """What a session needs of its cluster."""
+    """The cluster of a session, as the session sees it."""
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class _SaslState(Enum):
     FAILED_AGAIN = "refused, but served until it is told so"
 
 
-#: What may come, by state; once authenticated, everything.
+#: The requests that may come, by state; once authenticated, all may.
 _ALLOWED: Final[Mapping[_SaslState, tuple[ApiKey, ...]]] = {
     _SaslState.NEW: (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE),
     _SaslState.HANDSHAKE: (ApiKey.SASL_HANDSHAKE,),

@@ -154,7 +154,7 @@ class DelegationTokens:
     def credential(
         self, token_id: str, mechanism: str
     ) -> tuple[StoredScramCredential, SaslIdentity] | None:
-        """What verifies a token by a kind of SCRAM, and who logs in with it."""
+        """The credential of a token for a SCRAM mechanism, and its identity."""
         token = self._tokens.get(token_id)
         if token is None or self._has_expired(token):
             return None

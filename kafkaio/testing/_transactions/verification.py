@@ -1,4 +1,4 @@
-"""What a partition's leader does before the first batch of a transaction (KIP-890).
+"""A leader verifies the first batch of a transaction in a partition (KIP-890).
 
 For a producer of the older protocol it asks the coordinator whether the partition is
 in the transaction. For one of the newer protocol it adds the partition there; while the
@@ -31,7 +31,7 @@ _UNREACHED: Final = {
 
 
 class Speaker(NamedTuple):
-    """What is known of the producer that sent a request.
+    """The producer that sent a request.
 
     Attributes:
         transactional_id: its transactional id.

@@ -37,7 +37,7 @@ _SNAPSHOT_FOOTER: Final = b"\0" * 3
 # Frame version, api key and version of the record kinds in the metadata log.
 _FEATURE_LEVEL_RECORD: Final = b"\x01\x0c\x00"
 _SCRAM_RECORD: Final = b"\x01\x0b\x00"
-#: Where a node looks for the voters, in its log directory.
+#: The file in its log directory from which a node reads the voters.
 VOTERS_FILE: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 _DYNAMIC: Final = KRaftVersionRecord(kraft_version=1)
 _MECHANISMS: Final = ((1, "sha256"), (2, "sha512"))
