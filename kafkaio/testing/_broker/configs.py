@@ -31,7 +31,7 @@ Mode: TypeAlias = Literal["read-only", "cluster-wide", "per-broker", "per-listen
 _PREFIX: Final = re.compile(r"listener\.name\.[^.]*\.(?P<base>.+)$")
 
 
-class ConfigSource:
+class ConfigOrigin:
     """The source of a value, by Kafka's numbers."""
 
     TOPIC: Final = 1
@@ -214,10 +214,10 @@ class BrokerConfigs:
             one: known.brokers[one].default for one in names if one in known.brokers
         }
         levels: list[tuple[int, Mapping[str, str | None]]] = [
-            (ConfigSource.NODE, self.of(BROKER, str(node_id))),
-            (ConfigSource.CLUSTER, self.of(BROKER, "")),
-            (ConfigSource.STATIC, {**self.static, **own}),
-            (ConfigSource.DEFAULT, defaults),
+            (ConfigOrigin.NODE, self.of(BROKER, str(node_id))),
+            (ConfigOrigin.CLUSTER, self.of(BROKER, "")),
+            (ConfigOrigin.STATIC, {**self.static, **own}),
+            (ConfigOrigin.DEFAULT, defaults),
         ]
         found = [
             Synonym(one, value, source)
@@ -235,12 +235,12 @@ class BrokerConfigs:
         found: list[Synonym] = []
         value = self.of(GROUP, group).get(name)
         if value is not None:
-            found.append(Synonym(name, value, ConfigSource.GROUP))
+            found.append(Synonym(name, value, ConfigOrigin.GROUP))
         if name in known.group_synonyms:
             found += self.broker_synonyms(known.group_synonyms[name], node_id, {})
         elif name in known.groups:
             default = known.groups[name].default or ""
-            found.append(Synonym(name, default, ConfigSource.DEFAULT))
+            found.append(Synonym(name, default, ConfigOrigin.DEFAULT))
         return found
 
     def topic_synonyms(
@@ -249,7 +249,7 @@ class BrokerConfigs:
         """The values of a topic's config, the one in force first."""
         found: list[Synonym] = []
         if name in values:
-            found.append(Synonym(name, values[name], ConfigSource.TOPIC))
+            found.append(Synonym(name, values[name], ConfigOrigin.TOPIC))
         for broker_config, _ in facts().topic_synonyms.get(name, [])[:1]:
             found += self.broker_synonyms(broker_config, node_id, {})
         return found

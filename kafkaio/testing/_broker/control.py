@@ -145,6 +145,7 @@ class Control:
         Raises:
             ValueError: the topic does not exist.
         """
+        # Raises for a topic that does not exist.
         self._partition(topic, 0)
         self._cluster.add_partitions(self._cluster.topics[topic], count)
 
@@ -161,6 +162,7 @@ class Control:
         Raises:
             ValueError: the node is not up.
         """
+        # By the leader of its partition: the group coordinator is nothing else.
         partition = self._cluster.offsets_partition(group)
         self.move_leader((partition.topic, partition.index), node_id)
 
@@ -227,6 +229,8 @@ class Control:
     def open_transactions(self) -> list[OpenTransaction]:
         """Return the transactions that have begun and are not complete, by id."""
         found = self._transactions().all()
+        # Until its markers are written, a prepared transaction holds the last stable
+        # offset back.
         return [one for one in found if one.state.startswith(("Ongoing", "Prepare"))]
 
     def unstable_since(self, topic_partition: tuple[str, int]) -> Mapping[int, int]:
@@ -328,6 +332,7 @@ class Control:
             raise ValueError(
                 f"node {node_id} is not an in-sync follower of {partition!r}"
             )
+        # The replica stays assigned and up; it lags, as far as clients can see.
         rest = [replica for replica in partition.isr if replica != node_id]
         self._cluster.set_isr(partition, rest)
 
@@ -379,6 +384,8 @@ class Control:
         # First the clock, then all that goes by it: sessions end before their offsets
         # expire.
         self._cluster.clock.skip(seconds)
+        # The coordinators have timers of the event loop, which does not know of the
+        # jump.
         self._groups().clock_moved()
         self._transactions().clock_moved()
         self._cluster.flush()
@@ -401,6 +408,7 @@ class Control:
             raise ValueError(f"node {node_id} is not up")
         node.pause()
         if fenced_after is not None:
+            # As in Kafka, where the controller fences a node whose heartbeats stop.
             node.in_pause(fenced_after, lambda: self._cluster.node_down(node_id))
 
     def resume(self, node_id: int) -> None:
@@ -443,5 +451,6 @@ class Control:
 
     def disconnect(self, node_id: int) -> None:
         """Abort every connection to a node; the node stays up."""
+        # Over a copy: a connection that ends removes itself.
         for connection in list(self._node(node_id).connections):
             connection.abort()

@@ -351,9 +351,11 @@ class Rule:
 
     def draw(self) -> bool:
         """Decide at random, by the fault's rate, whether it happens this time."""
+        # The generator is the rule's own, so that other rules do not change its sequence.
         return self.fault.rate >= 1 or self._random.random() < self.fault.rate
 
 
+# Kafka writes PRODUCE as Produce, and ADD_OFFSETS_TO_TXN as AddOffsetsToTxn.
 _NAMES: Final = {key.name.replace("_", "").lower(): key for key in ApiKey}
 
 
@@ -408,11 +410,13 @@ class Faults:
         else:
             key = api
         self._check_node(node)
+        # A topic without a partition stands for all its partitions.
         topic, index = partition or (None, None)
         # A rule that can never happen is a mistake in a test, which would pass without
         # it.
         if fault.action is Action.ERROR and not self._can_refuse(key):
             raise ValueError(f"an answer of {key.name} has no error code")
+        # Only this handler asks for the delay.
         if fault.action is Action.METADATA_LAG and key is not ApiKey.CREATE_TOPICS:
             raise ValueError(f"metadata_lag is for CreateTopics, not {key.name}")
         if fault.action in LIES and key is not ApiKey.SASL_AUTHENTICATE:
@@ -439,6 +443,7 @@ class Faults:
         Raises:
             ValueError: it is another fault, or the node does not exist.
         """
+        # A connection has no requests yet when its fault is chosen.
         if fault.action not in CUTS:
             raise ValueError(f"{fault.action.value!r} is for requests")
         self._check_node(node)
@@ -467,6 +472,7 @@ class Faults:
 
     def remove(self, rule: Rule) -> None:
         """Remove a rule. Nothing happens if it is not there."""
+        # A test may remove a rule in its clean-up, whatever happened before.
         if rule in self._rules:
             self._rules.remove(rule)
 
@@ -482,6 +488,7 @@ class Faults:
         Their ``count`` grows, except that of errors and of what only a handler can get
         wrong: those are counted when they are put into the answer.
         """
+        # The usual case: no fault, and no cost for each request.
         if not self._rules:
             return []
         found = [

@@ -289,11 +289,13 @@ class BrokerNode:
         """Accept connections and requests, and answer none until ``resume``."""
         self._end_pause()
         self.is_paused = True
+        # The cluster does not wait for it: leaders and coordinators on it do nothing.
         self.cluster.paused.add(self.node_id)
 
     def in_pause(self, seconds: float, call: Callable[[], None]) -> None:
         """Call a function once the current pause has lasted ``seconds`` seconds."""
         loop = asyncio.get_running_loop()
+        # By the event loop: a paused node counts as dead in real time.
         self._pause_timer = loop.call_later(seconds, call)
 
     def resume(self) -> None:
@@ -340,6 +342,7 @@ class BrokerNode:
         peer.reached = client.reached
         if endpoint.has_sasl:
             security = self.broker.security
+            # A session for each connection: authentication is the connection's.
             peer.sasl = security.session(endpoint.name)
             peer.refusal_delay = security.config.refusal_delay
             peer.max_receive_bytes = security.config.max_receive_bytes
@@ -368,10 +371,12 @@ class BrokerNode:
             "broker.id": node_id,
             "advertised.listeners": address,
         }
+        # With one listener its name is its protocol, which is Kafka's default.
         if len(self.endpoints) > 1:
             configs["listener.security.protocol.map"] = ",".join(
                 f"{one.name}:{one.protocol}" for one in self.endpoints.values()
             )
+        # A user's own value is described as it was given.
         if "listeners" not in self.cluster.configs.static:
             configs["listeners"] = address
         if self.rack is not None:
@@ -436,9 +441,11 @@ class BrokerNode:
         An incremental Fetch concerns every partition of its session.
         """
         found = self.cluster.topics.get(topic)
+        # Requests name topics by id or by name, depending on their version.
         names = {topic} if found is None else {topic, found.topic_id}
         # Only Fetch requests have a session.
         session = self.fetch_sessions.get(getattr(request, "session_id", 0))
+        # An incremental Fetch names only what has changed.
         if any((name, partition) in session for name in names):
             return True
         return any(
@@ -469,4 +476,5 @@ def _names_partition(topic: Struct, partition: int) -> bool:
                 else:
                     numbers += (getattr(one, name, -1) for name in _INDEX_FIELDS)
     named = [number for number in numbers if number >= 0]
+    # A request that names a topic alone is about all its partitions.
     return partition in named or not named

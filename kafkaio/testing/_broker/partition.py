@@ -239,8 +239,7 @@ class EmbeddedPartition:
         header = only_batch(records)
         if acks not in {-1, 0, 1}:
             raise Malformed(ErrorCode.INVALID_REQUIRED_ACKS)
-        # Before the batch is looked at, in Kafka's order: a client that repeats a bad
-        # batch sees this error first.
+        # Before the content of the batch is checked, in the order of Kafka.
         if acks == -1 and len(self.isr) < self.settings.min_insync_replicas:
             raise Refusal(ErrorCode.NOT_ENOUGH_REPLICAS)
         check_sent(header, records, self.settings.max_message_bytes)

@@ -153,6 +153,7 @@ class BrokerClusterPort:
                 if header.is_control:
                     marker = marker_of(header, raw)
                     if marker is not None:
+                        # In the order of the log: it ends what came before.
                         yield TransactionEnd(marker.producer_id, marker.is_commit)
                 else:
                     yield from _records(header, raw, offset)

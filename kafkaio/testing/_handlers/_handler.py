@@ -52,6 +52,7 @@ class RequestContext(Generic[_RequestT_co]):
         self.header = header
         self.request = request
         self.connection = connection
+        # Once for each request: the ACLs may change between two.
         self.rights: Rights = rights_of(node, connection)
 
     @property
@@ -107,6 +108,7 @@ class ApiHandler(Generic[_RequestT]):
         connection: ServerConnection,
     ) -> Response | None:
         """Check and serve one request; None if it is not answered."""
+        # The registry maps API keys to modules by name; this holds the two together.
         assert isinstance(request, self._kind)
         context = RequestContext(node, header, request, connection)
         try:
@@ -137,6 +139,7 @@ def handler(
             each other part: an error fault goes there (``connection.error_for``), not
             to the response as a whole.
     """
+    # A response without such a field has errors only for its parts.
     has_code = any(field.name == "error_code" for field in kind.response_type().SCHEMA)
     if refused is None and has_code:
         refused = _with_code
@@ -183,6 +186,7 @@ def right(
     """
 
     def check(context: RequestContext[Request[Response]]) -> None:
+        # Without a name the resource is the cluster.
         name = (getattr(context.request, field),) if field else ()
         if explained:
             context.rights.require(operation, kind, *name)

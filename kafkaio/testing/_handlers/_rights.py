@@ -119,5 +119,6 @@ def rights_of(node: BrokerNode, connection: ServerConnection) -> Rights:
     """The rights of the client of a connection."""
     acls = node.broker.security.acls
     if acls is None:
+        # One object for all: a broker without ACLs makes none for a request.
         return _EVERYTHING
     return Rights(acls, Visitor(connection.principal, connection.client_host))

@@ -85,6 +85,7 @@ def _checked(
     *,
     may_change: bool,
 ) -> Sequence[int]:
+    # Null cancels a move, of which there is never one.
     if replicas is None:
         raise Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     problem = _problem(node, replicas)

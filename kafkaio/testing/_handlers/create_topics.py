@@ -14,7 +14,7 @@ from kafkaio.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kafkaio.testing._broker.cluster import AT_ONCE
-from kafkaio.testing._broker.configs import ConfigSource
+from kafkaio.testing._broker.configs import ConfigOrigin
 from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, TopicSettings
@@ -168,7 +168,7 @@ def _configs(
     found = []
     for name in TOPIC_DEFAULTS:
         synonyms = configs.topic_synonyms(name, values, node.node_id)
-        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+        source = synonyms[0].source if synonyms else ConfigOrigin.DEFAULT
         value = settings.get(name)
         found.append(
             CreatableTopicConfigs(name=name, value=value, config_source=source)

@@ -127,8 +127,10 @@ def transaction_value(transaction: TransactionMetadata, server_version: int) -> 
             version of the value.
     """
     partitions: list[_Partitions] | None = None
+    # In this state Kafka writes null and not an empty list.
     if transaction.state is not TransactionStatus.EMPTY:
         topics: dict[str, list[int]] = {}
+        # Sorted, so that the bytes do not depend on the order of a set.
         for topic, index in sorted(transaction.partitions):
             topics.setdefault(topic, []).append(index)
         partitions = [
@@ -154,8 +156,10 @@ def transaction_value(transaction: TransactionMetadata, server_version: int) -> 
 
 def read_key(data: bytes) -> str | None:
     """Return the transactional id of a record; None if it is of another kind."""
+    # A newer Kafka may write records of other kinds.
     if _VERSION.unpack_from(data)[0] != _KEY_VERSION:
         return None
+    # The version stands before the key, not in it.
     return decode_from(_Key, _KEY_VERSION, data, _VERSION.size)[0].transactional_id
 
 

@@ -65,6 +65,7 @@ def docker_answers() -> bool:
     except Exception:  # noqa: BLE001 - errors of docker and requests
         return False
     try:
+        # The socket may be there without an engine behind it.
         return bool(client.ping())
     except Exception:  # noqa: BLE001 - as above
         return False
@@ -175,6 +176,8 @@ class DockerCluster:
             self._check()
             docker = self._docker = self._connect()
         options = self._options
+        # Chosen before the start: a broker advertises the port at which clients reach
+        # it.
         ports = free_ports(options.brokers)
         self._addresses = {
             node_id: (docker.host, port) for node_id, port in enumerate(ports, 1)
@@ -196,9 +199,12 @@ class DockerCluster:
                 container = docker.container(
                     image, alias(node_id), address[1], variables
                 )
+                # Before it is started, so that `close` removes it also if the start
+                # fails.
                 self._containers[node_id] = container
                 container.start()
                 self._running.add(node_id)
+        # After all were started: a broker is ready only when it has a quorum.
         for node_id in self._containers:
             self._wait_ready(node_id)
 
