@@ -31,7 +31,7 @@ _ACLS: Final = Document(
         pattern_type=TEXT,
     )
 )
-#: Options, and the kinds of resources that they name.
+#: Parameters of options with the types of the resources that they name.
 _KINDS: Final = {
     "topic": "TOPIC",
     "group": "GROUP",
@@ -49,7 +49,7 @@ def _repeated(name: str, metavar: str, text: str) -> Callable[[F], F]:
 
 
 def _subjects(patterns: str, default: str) -> Callable[[F], F]:
-    """The options that say who may do what with what."""
+    """The options for principals, operations and resources."""
     options = (
         _repeated("--topic", "NAME", "A topic; can be repeated, as all of these."),
         _repeated("--group", "NAME", "A group."),
@@ -126,11 +126,13 @@ async def _delete(session: CommandSession, /, *, yes: bool, **chosen: Any) -> No
     from kafkaio.admin import AclBindingFilter
 
     wanted = _filters(chosen)
+    # Without options the filter matches every entry of the cluster.
     if wanted == [AclBindingFilter()]:
         message = "name a resource, an operation or a principal of the entries"
         raise CommandFailed(message, Exit.USAGE)
     async with session.admin() as admin:
         if not yes:
+            # Filters can match the same entry; it is shown and deleted once.
             found = [it for each in wanted for it in await admin.describe_acls(each)]
             effects = [f"delete: {_named(it)}" for it in dict.fromkeys(found)]
             if effects:

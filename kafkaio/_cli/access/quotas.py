@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _KINDS: Final = ("user", "client_id", "ip")
+#: What kafka-configs prints for the default entity.
 _DEFAULT: Final = "<default>"
 _QUOTAS: Final = Document(
     quotas=rows(
@@ -38,7 +39,7 @@ quotas: Group = Group("quotas", help="Describe, set and remove quotas.")
 
 
 def _entity(*, with_any: bool) -> Callable[[F], F]:
-    """The options that say whom quotas are for."""
+    """The options for the entity of quotas."""
     options: list[Callable[[F], F]] = []
     for kind, metavar in (("user", "NAME"), ("client-id", "ID"), ("ip", "ADDRESS")):
         what = f"A {kind.replace('-', ' ')}" if kind != "ip" else "An IP address"
@@ -138,7 +139,7 @@ def _show(
 
 
 def _parts(who: QuotaEntity) -> dict[str, object]:
-    """The names of an entity; None for what it does not name."""
+    """The names of an entity; None for a kind that it does not have."""
     from kafkaio.admin import QuotaName
 
     names = {kind: getattr(who, kind) for kind in _KINDS}
@@ -151,7 +152,7 @@ def _named(who: QuotaEntity) -> str:
 
 
 def _name(kind: str, chosen: Mapping[str, Any]) -> str | QuotaName | None:
-    """A name, or what stands in its place."""
+    """The name of a kind, its default, or any name."""
     from kafkaio._cli.access.quota_arguments import BadQuota
     from kafkaio.admin import QuotaName
 

@@ -25,6 +25,7 @@ _SUBSCRIPTIONS: Final = Document(
     )
 )
 _NAMES: Final = Document(subscriptions=rows(name=TEXT))
+#: A subscription is a resource of configs: its keys here, and their names in Kafka.
 _CONFIGS: Final = {"metrics": "metrics", "interval_ms": "interval.ms", "match": "match"}
 
 
@@ -51,7 +52,7 @@ async def _describe(session: CommandSession, name: tuple[str, ...]) -> None:
         known = await _names(admin)
         for each in name:
             if each not in known:
-                raise CommandFailed(f"there is no subscription {each!r}")
+                raise CommandFailed(f"subscription {each!r} does not exist")
         names = list(dict.fromkeys(name)) or known
         await _show(session, admin, names)
 
@@ -107,8 +108,10 @@ async def _delete(session: CommandSession, name: str, *, yes: bool) -> None:
 
     async with session.admin() as admin:
         if name not in await _names(admin):
-            raise CommandFailed(f"there is no subscription {name!r}")
+            raise CommandFailed(f"subscription {name!r} does not exist")
         session.confirm([f"delete: subscription {name}"], yes=yes)
+        # A subscription exists as long as it has a config: deleting all of them deletes
+        # it. The protocol has no other way (KIP-714).
         configs = (await admin.describe_configs([_resource(name)]))[_resource(name)]
         changes = [
             ConfigChange(each.name, None, ConfigChangeType.DELETE)

@@ -40,6 +40,7 @@ async def _describe(session: CommandSession, broker: int | None) -> None:
         found = await admin.describe_features(node_id=broker)
     levels: list[dict[str, object]] = []
     for name in sorted({*found.finalized, *found.supported}):
+        # A feature without a finalized level is switched off, which is level 0.
         level, supported = found.finalized.get(name), found.supported.get(name)
         levels.append(
             {
@@ -125,6 +126,6 @@ def _levels(texts: tuple[str, ...]) -> dict[str, int]:
             message = f"{text!r} is not NAME=LEVEL, such as metadata.version=25"
             raise CommandFailed(message, Exit.USAGE)
         if name in found:
-            raise CommandFailed(f"{name} is there twice", Exit.USAGE)
+            raise CommandFailed(f"{name} occurs twice", Exit.USAGE)
         found[name] = int(level)
     return found

@@ -1,4 +1,4 @@
-"""``kafkaio log-dirs``: what is in the log directories of brokers."""
+"""``kafkaio log-dirs``: the log directories of brokers and their replicas."""
 
 from __future__ import annotations
 

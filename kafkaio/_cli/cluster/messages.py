@@ -1,7 +1,7 @@
-"""Messages of the protocol as JSON, by their schemas: for ``kafkaio request``.
+"""Converts messages of the protocol from and to JSON, for ``kafkaio request``.
 
 Names are those of Kafka's schemas in snake_case. Bytes are text or ``{"base64": ...}``,
-UUIDs are text, fields that are left out have their defaults.
+UUIDs are text, and missing fields have their defaults.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafkaio.protocol._message import Field, Request, Response, Struct
 
 
 class MessageError(ValueError):
-    """JSON does not fit a message; the message has the path of the field."""
+    """JSON does not match the schema; the text has the path of the field."""
 
 
 def requests() -> dict[str, type[Request[Response]]]:
@@ -37,7 +37,7 @@ def find_request(name: str) -> type[Request[Response]]:
     """Return a request by its name, in any case, or by its API key.
 
     Raises:
-        MessageError: there is no such request; the message has the nearest name.
+        MessageError: the request is unknown; the text has the nearest name.
     """
     every = requests()
     plain = name.lower().replace("_", "").replace("-", "").removesuffix("request")
@@ -46,14 +46,14 @@ def find_request(name: str) -> type[Request[Response]]:
             return kind
     near = get_close_matches(plain, [each.lower() for each in every], 1)
     hint = next((f": did you mean {e}?" for e in every if [e.lower()] == near), "")
-    raise MessageError(f"there is no request {name}{hint}")
+    raise MessageError(f"unknown request {name}{hint}")
 
 
 # ---- from JSON ---------------------------------------------------------------------
 
 
 def from_json(kind: type[Struct], value: object, path: str = "") -> Struct:
-    """Make a message, or a part of one, of JSON.
+    """Return a message, or a part of one, from JSON.
 
     Raises:
         MessageError: a field is unknown, or a value has the wrong type.
@@ -75,6 +75,7 @@ def from_json(kind: type[Struct], value: object, path: str = "") -> Struct:
 
 
 def _field_from(field: Field, value: object, path: str) -> object:
+    # An array may be nullable as a whole; its elements never are.
     if value is None:
         if field.nullable is None:
             raise MessageError(f"{path}: null is not allowed")
@@ -101,6 +102,7 @@ def _integer_from(kind: str, value: object) -> int:
     low, high = (
         (0, 2**bits) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))
     )
+    # bool is a subclass of int.
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"not a number of type {kind}")
     if not low <= value < high:
@@ -153,7 +155,7 @@ _READ: Final[Mapping[str, Callable[[str, object], object]]] = {
 
 
 def to_json(message: Struct, version: int | None = None) -> dict[str, object]:
-    """Return a message as JSON has it, with all fields of a version."""
+    """Return a message for JSON, with the fields of a version, or with all."""
     return {
         field.name: _to_json(getattr(message, field.name), version)
         for field in message.SCHEMA
@@ -181,7 +183,7 @@ def _to_json(value: object, version: int | None) -> object:
 
 
 def describe(kind: type[Struct]) -> list[dict[str, object]]:
-    """Return the fields of a message, those of its parts inside them."""
+    """Return the fields of a message, with the fields of its structs inside."""
     return [_description(field) for field in kind.SCHEMA]
 
 

@@ -1,4 +1,4 @@
-"""``kafkaio quorum``: the controllers, and how far each has come."""
+"""``kafkaio quorum``: the controllers, and their lag in the metadata log."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ async def _remove(
 
 
 def _lag(found: QuorumDescription, it: QuorumReplica) -> int | None:
-    """How many records a node is behind the leader; None if that is not known."""
+    """The number of records a node is behind the leader; None if it is unknown."""
     ends = {each.node_id: each.log_end_offset for each in found.voters}
     end = None if found.leader is None else ends.get(found.leader)
     if end is None or it.log_end_offset is None:
@@ -173,4 +173,5 @@ def _endpoint(text: str) -> RaftEndpoint:
     if not (listener and slashes and host and colon and port.isdecimal()):
         message = f"{text!r} is not NAME://HOST:PORT, such as CONTROLLER://c1:9093"
         raise CommandFailed(message, Exit.USAGE)
+    # An IPv6 address has brackets in a URL, and none in the protocol.
     return RaftEndpoint(listener, host.strip("[]"), int(port))

@@ -38,6 +38,7 @@ _LISTED: Final = Document(
 _FIELDS: Final = reference("fields")
 _SCHEMA: Final = Document(request=_FIELDS, response=_FIELDS)
 _PRINTS: Final = {
+    # The answer of an API has the fields that --schema shows.
     "request": ANY_OBJECT,
     "list": _LISTED,
     "schema": _SCHEMA,
@@ -134,12 +135,14 @@ def _document(body: str | None) -> object:
 def _only(
     kind: type[Request[Response]], version: int | None
 ) -> type[Request[Response]]:
-    """Return a request that is sent in one version alone."""
+    """Return a subclass of a request that has one version."""
     if version is None:
         return kind
     if not kind.MIN_VERSION <= version <= kind.LAST_VERSION:
         has = f"{kind.MIN_VERSION} to {kind.LAST_VERSION}"
         raise click.UsageError(f"{kind.NAME} has versions {has}, not {version}")
+    # The client chooses a version between these two and that of the broker, and raises
+    # if there is none. The codec needs no more of the class.
     narrowed = {"MIN_VERSION": version, "MAX_VERSION": version, "__slots__": ()}
     return type(kind.__name__, (kind,), narrowed)
 
@@ -156,6 +159,7 @@ def _destination(text: str) -> Destination:
     from kafkaio.types import TopicPartition
 
     what, _, name = text.partition(":")
+    # Names of groups and transactional ids may contain colons.
     topic, _, number = name.rpartition(":")
     match what:
         case "any" if not name:
@@ -171,8 +175,8 @@ def _destination(text: str) -> Destination:
         case "txn" if name:
             return TransactionCoordinator(name)
     raise click.UsageError(
-        f"--to {text}: neither any, controller, broker:3, leader:TOPIC:0, group:NAME "
-        "nor txn:ID"
+        f"--to {text}: not any, controller, broker:3, leader:TOPIC:0, group:NAME or "
+        "txn:ID"
     )
 
 

@@ -1,4 +1,4 @@
-"""``kafkaio transactions``: what is open, what hangs, and how to end it."""
+"""``kafkaio transactions``: open and hanging transactions, and how to end them."""
 
 from __future__ import annotations
 
@@ -210,10 +210,12 @@ async def _terminate(
     from kafkaio.admin import ProducerIdAndEpoch
 
     async with session.admin() as admin:
+        # Terminating an unknown id would create it; the description fails for one.
         await admin.describe_transactions([transactional_id])
         effect = f"terminate: the transaction of {transactional_id}"
         session.confirm([effect], yes=yes)
         await admin.force_terminate_transaction(transactional_id)
+        # InitProducerId is answered with the new epoch, but Admin returns nothing.
         described = await admin.describe_transactions([transactional_id])
     it = described[transactional_id]
     fenced = ProducerIdAndEpoch(it.producer_id, it.producer_epoch)

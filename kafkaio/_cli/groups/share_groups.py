@@ -1,4 +1,4 @@
-"""``kafkaio share-groups``: groups that share partitions (KIP-932)."""
+"""``kafkaio share-groups``: share groups and their offsets (KIP-932)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _document(it: ShareGroupDescription) -> dict[str, object]:
 
 
 def _member_rows(it: ShareGroupDescription) -> list[dict[str, object]]:
-    """A line for each member, or one for a group without any."""
+    """A row for each member, or one for a group without members."""
     group: dict[str, object] = {"group": it.group_id, "state": it.state}
     return [
         {
@@ -143,7 +143,8 @@ async def _delete(
     """Delete groups without members, with their offsets."""
     names = list(dict.fromkeys(group))
     async with session.admin() as admin:
-        # Brokers delete groups of any kind by this request: these have to be shared.
+        # DeleteGroups deletes groups of any type. The description fails for those that
+        # are not share groups, so they are left out.
         known = session.good(
             await outcomes(admin.describe_share_groups(names)), is_lookup=True
         )
@@ -219,7 +220,7 @@ async def _reset(  # noqa: PLR0913 - an argument for each option
 async def _before(
     admin: Admin, group: str, topics: tuple[str, ...]
 ) -> dict[TopicPartition, int | None]:
-    """The offsets of the group in the partitions that are meant."""
+    """The offsets of the group in the selected partitions."""
     offsets = (await admin.list_share_group_offsets([group]))[group]
     known = {tp: None if it is None else it.start_offset for tp, it in offsets.items()}
     if not topics:
@@ -235,7 +236,7 @@ async def _targets(
     partitions: list[TopicPartition],
     moment: Literal["earliest", "latest"] | datetime,
 ) -> dict[TopicPartition, int]:
-    """The offsets at a moment; the end, where there is no record after it."""
+    """The offsets at a moment; the end of a log without a later record."""
     results = await outcomes(admin.list_offsets(dict.fromkeys(partitions, moment)))
     found = session.good(by_name(results, partition_name), is_lookup=True)
     without = [tp for tp, it in found.items() if it is None]

@@ -1,6 +1,6 @@
-"""Places in topics: the values of ``-o``, and the offsets that they stand for.
+"""Places in topics: the values of ``-o``, and their offsets.
 
-| value | is |
+| value | meaning |
 |---|---|
 | ``beginning`` (``start``, ``earliest``) | the first record kept |
 | ``end`` (``latest``) | after the last record |
@@ -8,7 +8,7 @@
 | ``-N`` | N records before the end |
 | ``@MS``, ``@2026-01-31T12:00`` | the first record not older than a time |
 | ``@-15m`` | a time before now |
-| ``A..B`` | from A to B, without B; each may be left out |
+| ``A..B`` | from A up to B, excluding B; each may be left out |
 
 A time without a zone is in UTC.
 """
@@ -58,11 +58,11 @@ BEGINNING: Final = Place("earliest")
 
 @dataclass(frozen=True)
 class PlaceRange:
-    """A range.
+    """A range of offsets.
 
     Attributes:
-        start: where it begins.
-        end: the first place that does not belong to it; None if it has no end.
+        start: the first place of the range.
+        end: the first place after the range; None if it has no end.
     """
 
     start: Place = BEGINNING
@@ -75,7 +75,7 @@ class _PlaceRangeType(click.ParamType[PlaceRange]):
     name = "offset"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> PlaceRange:
-        """Read a value; see the top of the module."""
+        """Parse a value; see the top of the module."""
         if isinstance(value, PlaceRange):
             return value
         start, dots, end = str(value).partition("..")
@@ -116,13 +116,13 @@ async def partitions_of(
     """Return partitions of topics, in order.
 
     Args:
-        consumer: asks.
+        consumer: asks the cluster.
         topics: names of topics.
         numbers: the partitions wanted; all if empty.
 
     Raises:
         click.UsageError: a topic has no such partition.
-        UnknownTopicOrPartition: there is no such topic.
+        UnknownTopicOrPartition: a topic does not exist.
     """
     wanted = set(numbers)
     found = []
@@ -137,10 +137,12 @@ async def partitions_of(
 async def find_places(
     consumer: Consumer, partitions: Sequence[TopicPartition], place: Place
 ) -> dict[TopicPartition, int]:
-    """Return the offsets of a place, never before the first record kept.
+    """Return the offsets of a place, not before the first record kept.
 
     A time after the last record is the end.
     """
+    # Offsets are clamped between both ends: one out of range would be reset by
+    # auto.offset.reset, perhaps to the other end of the log.
     first = await consumer.beginning_offsets(partitions)
     last = await consumer.end_offsets(partitions)
     if place.kind == "earliest":
