@@ -44,7 +44,7 @@ class BadAcl(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Who:
+class Principals:
     """The principals and hosts of entries.
 
     Attributes:
@@ -126,7 +126,7 @@ def consumer_grants(topics: Iterable[str], groups: Iterable[str]) -> list[Grant]
 
 
 def bindings_of(
-    grants: Iterable[Grant], who: Who, pattern: AclPatternType
+    grants: Iterable[Grant], who: Principals, pattern: AclPatternType
 ) -> list[AclBinding]:
     """Return an entry for every grant, principal and host, each once.
 
@@ -150,7 +150,7 @@ def bindings_of(
     return list(found)
 
 
-def _subjects(who: Who) -> list[tuple[AclPermission, str, str]]:
+def _subjects(who: Principals) -> list[tuple[AclPermission, str, str]]:
     allowed = product([AclPermission.ALLOW], who.allow, who.allow_hosts or [_ANY_HOST])
     denied = product([AclPermission.DENY], who.deny, who.deny_hosts or [_ANY_HOST])
     return [*allowed, *denied]
@@ -159,7 +159,7 @@ def _subjects(who: Who) -> list[tuple[AclPermission, str, str]]:
 def filters_of(
     resources: Sequence[Resource],
     operations: Sequence[AclOperation],
-    who: Who,
+    who: Principals,
     pattern: AclPatternType,
 ) -> list[AclBindingFilter]:
     """Return a filter for every combination; missing options match anything."""

@@ -70,6 +70,7 @@ def _subjects(patterns: str, default: str) -> Callable[[F], F]:
         _repeated("--allow-host", "ADDRESS", "Where those come from."),
         _repeated("--deny-host", "ADDRESS", "Where those come from."),
     )
+    # Decorators apply from the last to the first, and the help has the opposite order.
     return lambda function: reduce(lambda f, option: option(f), options[::-1], function)
 
 
@@ -176,7 +177,7 @@ def _resources(chosen: Mapping[str, Any]) -> list[Resource]:
 def _filters(chosen: Mapping[str, Any]) -> list[AclBindingFilter]:
     from kafkaio._cli.access.acl_arguments import (
         BadAcl,
-        Who,
+        Principals,
         filters_of,
         operation_of,
         principal_of,
@@ -187,7 +188,7 @@ def _filters(chosen: Mapping[str, Any]) -> list[AclBindingFilter]:
         return filters_of(
             _resources(chosen),
             [operation_of(text) for text in chosen["operation"]],
-            Who(
+            Principals(
                 allow=[principal_of(text) for text in chosen["allow_principal"]],
                 deny=[principal_of(text) for text in chosen["deny_principal"]],
                 allow_hosts=chosen["allow_host"],
@@ -199,13 +200,18 @@ def _filters(chosen: Mapping[str, Any]) -> list[AclBindingFilter]:
 
 
 def _bindings(chosen: Mapping[str, Any]) -> list[AclBinding]:
-    from kafkaio._cli.access.acl_arguments import BadAcl, Who, bindings_of, principal_of
+    from kafkaio._cli.access.acl_arguments import (
+        BadAcl,
+        Principals,
+        bindings_of,
+        principal_of,
+    )
     from kafkaio.admin import AclPatternType
 
     with usage(BadAcl):
         made = bindings_of(
             _grants(chosen),
-            Who(
+            Principals(
                 allow=[principal_of(text) for text in chosen["allow_principal"]],
                 deny=[principal_of(text) for text in chosen["deny_principal"]],
                 allow_hosts=chosen["allow_host"],
@@ -229,6 +235,7 @@ def _grants(chosen: Mapping[str, Any]) -> list[Grant]:
     )
 
     found: list[Grant] = []
+    # The rights of --producer, --consumer and --operation add up.
     if chosen["producer"]:
         ids, idempotent = chosen["transactional_id"], chosen["idempotent"]
         found += producer_grants(chosen["topic"], ids, idempotent=idempotent)

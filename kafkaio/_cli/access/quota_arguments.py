@@ -37,6 +37,7 @@ def quotas_of(texts: Iterable[str]) -> dict[str, float]:
     Raises:
         BadQuota: a text has another form, or a name occurs twice.
     """
+    # A repeated name is an error and not an override: one of the two is a mistake.
     found: dict[str, float] = {}
     for text in texts:
         name, value = quota_of(text)

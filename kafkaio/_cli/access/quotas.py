@@ -49,10 +49,12 @@ def _entity(*, with_any: bool) -> Callable[[F], F]:
                 f"--default-{kind}", is_flag=True, help=f"All without one, as {kind}."
             ),
         ]
+        # A filter can match any name of a kind; a change needs one name (KIP-546).
         if with_any:
             options.append(
                 click.option(f"--any-{kind}", is_flag=True, help=f"Any {kind}.")
             )
+    # Decorators apply from the last to the first, and the help has the opposite order.
     return lambda function: reduce(lambda f, option: option(f), options[::-1], function)
 
 
@@ -123,6 +125,7 @@ async def _alter(
         results = await outcomes(
             admin.alter_client_quotas({who: wanted}, validate_only=dry_run)
         )
+    # The rows have the values as they were given: None for a quota that was removed.
     done = session.good(by_name(results, _named))
     _show(session, dict.fromkeys(done, wanted))
 
@@ -163,6 +166,7 @@ def _name(kind: str, chosen: Mapping[str, Any]) -> str | QuotaName | None:
         given.append(QuotaName.DEFAULT)
     if chosen.get(f"any_{kind}"):
         given.append(QuotaName.ANY)
+    # --user, --default-user and --any-user set the same key of the filter.
     if len(given) > 1:
         kind = kind.replace("_", "-")
         raise BadQuota(f"--{kind} and --default-{kind} exclude each other")

@@ -25,6 +25,7 @@ _TOKENS: Final = Document(
     tokens=rows(
         token_id=TEXT,
         owner=TEXT,
+        # Who created the token, perhaps for another owner (KIP-373).
         requester=TEXT.or_null,
         renewers=many(TEXT),
         issue_time=TIME_OR_NULL,
@@ -34,6 +35,7 @@ _TOKENS: Final = Document(
     )
 )
 _FACTS: Final = [column.key for column in _TOKENS.row.columns()]
+#: Renewing and expiring are answered with the new time alone.
 _EXPIRY: Final = Document(
     tokens=rows(token_id=TEXT, owner=TEXT, expiry_time=TIME_OR_NULL)
 )

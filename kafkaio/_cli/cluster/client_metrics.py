@@ -16,6 +16,7 @@ from kafkaio._cli.text.output import Table
 if TYPE_CHECKING:
     from kafkaio.admin import Admin, ConfigEntry, ConfigResource
 
+#: ``set`` prints the changed settings alone, so the others are optional.
 _SUBSCRIPTIONS: Final = Document(
     subscriptions=rows(
         name=TEXT,
@@ -79,7 +80,7 @@ async def _set(
     interval_ms: int | None,
     match: str | None,
 ) -> None:
-    """Make or change a subscription; what is not given stays as it is."""
+    """Make or change a subscription; other settings keep their values."""
     from kafkaio.admin import ConfigChange
 
     given = {"metrics": metrics, "interval_ms": interval_ms, "match": match}
@@ -153,5 +154,6 @@ async def _show(session: CommandSession, admin: Admin, names: list[str]) -> None
 
 
 def _number(value: object) -> int | None:
+    # Values of configs are text; this one is a number in JSON.
     text = str(value)
     return int(text) if text.isdecimal() else None

@@ -49,7 +49,7 @@ async def _preferred(
 async def _unclean(
     session: CommandSession, where: tuple[str, ...], *, yes: bool
 ) -> None:
-    """Let any live replica lead where none in sync is. Records may be lost."""
+    """Let any live replica lead where no replica in sync is alive. May lose records."""
     async with session.admin() as admin:
         partitions = await partitions_meant(admin, where)
         names = map(partition_name, partitions)

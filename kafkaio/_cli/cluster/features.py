@@ -18,6 +18,7 @@ _FEATURES: Final = Document(
         supported_min=INTEGER.or_null,
         supported_max=INTEGER.or_null,
     ),
+    # The epoch of the levels in force (KIP-584); null if none is.
     epoch=INTEGER.or_null,
 )
 _UPDATED: Final = Document(
@@ -99,6 +100,7 @@ async def _update(
 
     levels = _levels(texts)
     async with session.admin() as admin:
+        # The question and the rows have both levels: most upgrades cannot be undone.
         before = (await admin.describe_features()).finalized
         had = {name: it.max_level for name, it in before.items()}
         updates = [

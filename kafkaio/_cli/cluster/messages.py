@@ -40,6 +40,7 @@ def find_request(name: str) -> type[Request[Response]]:
         MessageError: the request is unknown; the text has the nearest name.
     """
     every = requests()
+    # api_versions, ApiVersions, ApiVersionsRequest and 18 all name one request.
     plain = name.lower().replace("_", "").replace("-", "").removesuffix("request")
     for each, kind in every.items():
         if plain in (each.lower(), str(kind.API_KEY)):
@@ -70,6 +71,7 @@ def from_json(kind: type[Struct], value: object, path: str = "") -> Struct:
                 f"did you mean {near[0]}?" if near else f"known: {', '.join(fields)}"
             )
             raise MessageError(f"{at}: no such field; {known}")
+        # Fields that are not given get the defaults of the message's class.
         given[name] = _field_from(fields[name], each, at)
     return kind(**given)
 
@@ -98,6 +100,7 @@ def _value_from(kind: str | type[Struct], value: object, path: str) -> object:
 
 
 def _integer_from(kind: str, value: object) -> int:
+    # "int16" or "uint32" without its letters is the number of bits.
     bits = int(kind.lstrip("uint") or 32)
     low, high = (
         (0, 2**bits) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1))

@@ -30,6 +30,7 @@ _STATUS: Final = Document(
     leader=INTEGER.or_null,
     leader_epoch=INTEGER,
     high_watermark=INTEGER,
+    # Null while the leader does not know the offset of any node.
     max_follower_lag=INTEGER.or_null,
     voters=many(INTEGER),
     observers=many(INTEGER),
@@ -38,9 +39,11 @@ _REPLICATION: Final = Document(
     nodes=rows(
         node_id=INTEGER,
         role=one_of("leader", "voter", "observer"),
+        # Null in a quorum of static voters, and before Kafka 3.9 (KIP-853).
         directory_id=UUID,
         log_end_offset=INTEGER.or_null,
         lag=INTEGER.or_null,
+        # Null if the leader does not know them (KIP-836).
         last_fetch_time=TIME_OR_NULL,
         last_caught_up_time=TIME_OR_NULL,
     )
@@ -96,6 +99,7 @@ async def _replication(session: CommandSession) -> None:
         for role, own in (("voter", found.voters), ("observer", found.observers))
         for it in own
     ]
+    # The description lists the leader among the voters.
     for row in nodes:
         if row["node_id"] == found.leader:
             row["role"] = "leader"

@@ -106,6 +106,7 @@ async def request(
     destination = _destination(options["to"])
     async with session.client() as client:
         answer = await client.request(_checked(made), destination)
+    # Fields that the version lacks are left out: their values would be defaults.
     response = to_json(answer, options["version"])
     session.out.line(json.dumps(response, indent=2, ensure_ascii=False))
 
@@ -113,6 +114,7 @@ async def request(
 def _checked(made: Struct) -> Request[Response]:
     from kafkaio.protocol._message import Request
 
+    # from_json returns an object of the class it was given, a request here.
     assert isinstance(made, Request)
     return made
 

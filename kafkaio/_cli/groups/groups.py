@@ -66,10 +66,12 @@ _LISTED: Final = Document(
 )
 _MEMBERS: Final = rows(
     member_id=TEXT,
+    # Of a static member (KIP-345).
     instance_id=TEXT.or_null,
     client_id=TEXT,
     host=TEXT,
     rack=TEXT.or_null.hidden,
+    # Null in a classic group, as the target assignment is: both are of KIP-848.
     member_epoch=INTEGER.or_null.hidden,
     assignment=_PARTITION_NAMES,
     target_assignment=_PARTITION_NAMES.or_null.hidden,
@@ -82,6 +84,7 @@ _DESCRIBED: Final = Document(
         state=TEXT,
         coordinator=INTEGER,
         assignor=TEXT,
+        # Null in a classic group. The assignment is behind while its epoch is lower.
         group_epoch=INTEGER.or_null,
         assignment_epoch=INTEGER.or_null,
         members=_MEMBERS,
@@ -434,6 +437,7 @@ async def remove_members(
     yes: bool,
 ) -> None:
     """Remove members from a group, which rebalances without them."""
+    # As in Java's Admin: static members by their id, or all members (KIP-345).
     if bool(instance_ids) == every:
         raise click.UsageError("give either --instance-id or --all")
     who = ", ".join(instance_ids) if instance_ids else "all members"

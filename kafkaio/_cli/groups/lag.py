@@ -193,6 +193,7 @@ class _View:
         if errors:
             raise errors[0]
         rows, totals = await self.rows(found)
+        # The partitions come first, so the sums stay at the bottom of the screen.
         tables = [Table(totals, self.total_columns())]
         if not self.options["total"]:
             tables.insert(0, Table(rows, self.columns()))
@@ -266,6 +267,7 @@ class _View:
 
 
 def _rate(before: int | None, after: int | None, elapsed: float) -> float | None:
+    # The first snapshot has no rate, nor a partition that was not committed before.
     if before is None or after is None or elapsed <= 0:
         return None
     return round((after - before) / elapsed, 1)

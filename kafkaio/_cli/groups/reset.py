@@ -124,6 +124,7 @@ async def _reset(
                 resets[group] = _no_offsets(group) if is_without else changes
             except KafkaError as error:
                 resets[group] = error
+            # One partition that fails fails its group; the first error stands for all.
             except ExceptionGroup as error:
                 raise CommandFailed(f"{group}: {error.exceptions[0]}") from error
     _show(session, session.good(resets), options, with_group=len(groups) > 1)
@@ -263,6 +264,7 @@ def _export(
     session: CommandSession, moved: Iterable[Mapping[str, object]], *, with_group: bool
 ) -> None:
     writer = csv.writer(session.out.out, lineterminator="\n")
+    # The script reads the group only if there are several.
     keys = ("group", "topic", "partition", "after")
     for row in moved:
         writer.writerow([row[key] for key in keys[0 if with_group else 1 :]])

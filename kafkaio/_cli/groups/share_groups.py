@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _LISTED: Final = Document(
     groups=rows(group=TEXT, state=TEXT.or_null, coordinator=INTEGER)
 )
+#: A partition can be assigned to several members: they share its records.
 _MEMBERS: Final = rows(
     member_id=TEXT,
     client_id=TEXT,
@@ -52,6 +53,7 @@ _DESCRIBED: Final = Document(
     )
 )
 _DELETED: Final = Document(groups=rows(group=TEXT))
+#: Null where the group has no offset yet.
 _OFFSETS: Final = Document(
     offsets=rows(
         group=TEXT, **PARTITION, start_offset=INTEGER.or_null, lag=INTEGER.or_null
@@ -204,6 +206,7 @@ async def _reset(  # noqa: PLR0913 - an argument for each option
     async with session.admin() as admin:
         before = await _before(admin, group, topic)
         targets = await _targets(session, admin, list(before), moment)
+        # Without --execute the rows are those of all targets.
         done: Mapping[TopicPartition, object] = targets
         if execute:
             results = await outcomes(admin.alter_share_group_offsets(group, targets))
@@ -222,6 +225,7 @@ async def _before(
 ) -> dict[TopicPartition, int | None]:
     """The offsets of the group in the selected partitions."""
     offsets = (await admin.list_share_group_offsets([group]))[group]
+    # A partition that is named may have no offset yet; the reset sets its first one.
     known = {tp: None if it is None else it.start_offset for tp, it in offsets.items()}
     if not topics:
         if not known:
@@ -239,6 +243,7 @@ async def _targets(
     """The offsets at a moment; the end of a log without a later record."""
     results = await outcomes(admin.list_offsets(dict.fromkeys(partitions, moment)))
     found = session.good(by_name(results, partition_name), is_lookup=True)
+    # Brokers have no offset for a time after the last record.
     without = [tp for tp, it in found.items() if it is None]
     ends = await admin.list_offsets(dict.fromkeys(without, "latest"))
     return {tp: it.offset for tp, it in {**found, **ends}.items() if it is not None}
@@ -247,6 +252,7 @@ async def _targets(
 def _moment(
     text: str | None, *, to_earliest: bool, to_latest: bool
 ) -> Literal["earliest", "latest"] | datetime:
+    # Exactly one of the three, and no default: a reset delivers records again.
     if sum((to_earliest, to_latest, text is not None)) != 1:
         message = "give one of --to-earliest, --to-latest, --to-datetime"
         raise CommandFailed(message, Exit.USAGE)

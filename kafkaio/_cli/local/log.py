@@ -73,6 +73,7 @@ def _files(chosen: argparse.Namespace) -> list[Path]:
     Raises:
         CommandFailed: a path does not exist.
     """
+    # All paths are checked first, so a mistake in the last one prints nothing else.
     for path in chosen.paths:
         if not path.exists():
             raise CommandFailed(f"{path}: no such file or directory")
@@ -135,6 +136,7 @@ def _dump_json(chosen: argparse.Namespace, out: TextIO, files: list[Path]) -> in
             else:
                 entries.append(found)
         row = {"path": str(path), "kind": _kind(path), "entries": entries}
+        # A line as soon as the file is read; one document needs all of them.
         if chosen.format == "jsonl":
             output.emit(row, ())
         else:
@@ -346,6 +348,7 @@ def _batch_row(found: FoundBatch, *, with_records: bool) -> Row:
                     {"name": name, "value": value} for name, value in record.headers
                 ],
             }
+            # A segment does not have its topic and partition; the rows do not, either.
             for record in batch.decode("", 0)
         ]
     return row

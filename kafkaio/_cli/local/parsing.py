@@ -18,6 +18,7 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None
     ) -> argparse.Namespace:
         """Parse; report an unknown option without its value, with a hint."""
+        # argparse's own error repeats unknown words, whose values may be passwords.
         found, rest = super().parse_known_args(args)
         if rest:
             command = getattr(found, "command", self.prog)

@@ -101,6 +101,7 @@ async def wait_until_moved(
     """
     with ProgressBar("moving", len(partitions), unit="partitions") as progress:
         while moving := await admin.list_partition_reassignments(partitions):
+            # The count can go down: another client may move a partition again.
             progress.add(len(partitions) - len(moving) - progress.done)
             await anyio.sleep(_POLL_SECONDS)
         progress.add(len(partitions) - progress.done)

@@ -111,8 +111,8 @@ class _Placement:
         self._racks = racks
         self._nodes = sorted(racks)
         self._replicas: dict[TopicPartition, list[int]] = {}
-        # The partitions by topic and broker. It mirrors _replicas, as _totals does: _add
-        # and _remove change all three.
+        # The partitions by topic and broker. It mirrors _replicas, as _totals does:
+        # _add and _remove change all three.
         self._there: dict[tuple[str, int], set[TopicPartition]] = defaultdict(set)
         self._totals = dict.fromkeys(self._nodes, 0)
         self._topics = sorted({tp.topic for tp in current})

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _NODES: Final = many(INTEGER)
 _REPLICAS: Final = rows(**PARTITION, replicas=_NODES, log_dirs=many(TEXT))
+#: The table of ``plan`` is that of ``execute``; its document is the tool's file.
 _MOVES: Final = rows(**PARTITION, before=_NODES, after=_NODES)
 _PLAN: Final = Document(
     version=constant(1),
@@ -128,6 +129,7 @@ async def _plan(  # noqa: PLR0913 - an argument for each option
         racks = await _racks(admin, broker, without, aware=not disable_rack_aware)
         topics = _topics_of(topics_file) if topics_file else [*dict.fromkeys(topic)]
         current = await replicas_of(admin, topics or await admin.list_topics())
+    # The plan has the partitions that change; it is empty if all is balanced.
     try:
         wanted = plan(current, racks, replication_factor)
     except Impossible as error:
@@ -266,11 +268,13 @@ async def _verify(
         if clear and is_done:
             await clear_throttle(admin, {tp.topic for tp in wanted})
     session.show(_STATES, done=is_done, partitions=states)
+    # For scripts that wait for the end of a move.
     if not is_done:
         session.exit_with(Exit.FAILED)
 
 
 def _state(is_moving: bool, current: tuple[int, ...], wanted: tuple[int, ...]) -> str:  # noqa: FBT001
+    # While a replica is added, the current ones include it and equal neither list.
     if is_moving:
         return "moving"
     return "done" if current == wanted else "different"

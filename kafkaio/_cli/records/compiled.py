@@ -26,6 +26,7 @@ class Compiled(click.ParamType[T], Generic[T]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Compile a value."""
+        # click converts defaults, too, which are compiled already.
         if not isinstance(value, str):
             return value
         try:

@@ -133,6 +133,7 @@ class _Parser:
         if self._took("in"):
             values = self._list(is_number=is_number)
             return lambda record: read(record) in values
+        # Numbers have no text to search in.
         if is_number or sign.text not in {*_ON_BYTES, "~"}:
             raise self._error("expected a comparison such as ==")
         self._at += 1

@@ -111,6 +111,8 @@ class Headers:
 
 Part: TypeAlias = Literal | Number | Text | Headers
 
+#: Lengths of topic, key and value; number of headers; partition, offset, epoch, date,
+#: index.
 NUMBERS: Final = frozenset("TKVHpoedi")
 _TEXTS: Final = frozenset("tkv")
 _IN_HEADERS: Final = frozenset("kvKV")
@@ -185,6 +187,7 @@ class _Scanner:
 
     def parts(self, end: int) -> tuple[Part, ...]:
         """Read up to an index."""
+        # Characters and escapes that follow one another become one literal.
         found: list[Part] = []
         literal, start = b"", self.position
         while self.position < end:
@@ -249,6 +252,7 @@ class _Scanner:
         return FormatError(reason, self.layout, at)
 
     def _number(self, name: str, at: int) -> Part:
+        # %d is the one number that can be written as text.
         if name == "d":
             for how in ("strftime", "go"):
                 if self.layout.startswith(how, self.position):

@@ -116,6 +116,7 @@ class FormatReader:
             raise FormatError("the format reads nothing of a record", layout, 0)
         self._steps = _compiled(parts, layout)
         self._state = _InputState()
+        # For messages: people look for a line, programs count records.
         self._records = 0
         self._lines = 1
 
@@ -164,6 +165,7 @@ class FormatReader:
 
 
 def _written(state: _InputState) -> InputRecord:
+    # An empty key becomes None: a format cannot distinguish the two.
     fields = state.fields
     topic, key, value = fields.get("t"), fields.get("k"), fields.get("v")
     partition, timestamp = fields.get("p"), fields.get("d")
@@ -221,6 +223,7 @@ def _refuse_twice(part: Part, seen: set[str], layout: str) -> None:
     name = "h" if isinstance(part, Headers) else getattr(part, "name", "")
     if name in seen:
         raise FormatError(f"%{name} is in the format twice", layout, part.position)
+    # A length that follows its text comes too late to find the text's end.
     if name in "TKV" and name.lower() in seen:
         reason = f"the length %{name} must come before %{name.lower()}"
         raise FormatError(reason, layout, part.position)
@@ -231,6 +234,7 @@ def _exact(data: bytes) -> _Step:
         there = state.data[state.position : state.position + len(data)]
         if there == data:
             state.position += len(data)
+        # The end of the buffer may cut the literal.
         elif data.startswith(there):
             raise _NeedMore
         else:
@@ -291,6 +295,7 @@ def _delimited(
 
 def _rest(name: str, decode: Callable[[bytes], bytes]) -> _Step:
     def step(state: _InputState) -> None:
+        # Without a delimiter the text is all that is left: the input is one record.
         if not state.is_end:
             raise _NeedMore
         state.fields[name] = decode(state.take(len(state.data) - state.position))

@@ -53,6 +53,7 @@ class Place:
     number: int = 0
 
 
+#: Without -o, and where a range such as "..B" leaves its start out.
 BEGINNING: Final = Place("earliest")
 
 
@@ -78,6 +79,7 @@ class _PlaceRangeType(click.ParamType[PlaceRange]):
         """Parse a value; see the top of the module."""
         if isinstance(value, PlaceRange):
             return value
+        # "A..", "..B" and ".." are ranges; a value without dots is a start.
         start, dots, end = str(value).partition("..")
         try:
             return PlaceRange(
@@ -105,6 +107,7 @@ def _place(text: str) -> Place:
 
 
 def _milliseconds(text: str) -> int:
+    # "@-15m" is relative to now, and the time is fixed when the option is read.
     if text.startswith("-"):
         return max(0, wall_ms() - round(duration_of(text[1:]).total_seconds() * 1000))
     return max(0, round(time_of(text).timestamp() * 1000))
@@ -126,6 +129,7 @@ async def partitions_of(
     """
     wanted = set(numbers)
     found = []
+    # A topic that is named twice is read once.
     for topic in dict.fromkeys(topics):
         there = await consumer.partitions_for_topic(topic)
         if absent := sorted(wanted - there):

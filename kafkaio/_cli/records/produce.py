@@ -100,6 +100,8 @@ async def produce(
     from kafkaio._cli.records.sending import RecordSender, failures
     from kafkaio._cli.text.source import pieces
 
+    # The option of the output is that of the input here, so that `consume --jsonl` can
+    # be piped into `produce --jsonl`.
     is_json = session.out.format == "jsonl"
     if is_json and options["reader"] is not None:
         raise click.UsageError("--jsonl and --format exclude each other")
@@ -179,9 +181,11 @@ class _InputSender:
     async def _send(self, written: InputRecord) -> None:
         topic = written.topic if self._topic is None else self._topic
         if not topic:
+            # Records after it would have no topic either.
             self._waiting.clear()
             raise click.UsageError("name a TOPIC, or have one in the input (%t)")
         value = written.value
+        # A format cannot write null; an empty value is the only sign for it.
         if not value and self._has_tombstones:
             value = None
         headers = [*written.headers, *self._headers]

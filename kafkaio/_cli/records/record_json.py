@@ -58,6 +58,7 @@ def envelope_of(record: Record) -> str:
 
     ``broker`` is null: a consumer does not keep which broker a record came from.
     """
+    # The order of the keys is kcat's; it leaves "headers" out if there are none.
     envelope: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,
@@ -98,6 +99,7 @@ class JsonReader:
     def _records(self, lines: Iterable[bytes]) -> Iterator[InputRecord]:
         for line in lines:
             self._line += 1
+            # A file may end with blank lines.
             if not line.strip():
                 continue
             try:
@@ -117,6 +119,7 @@ def _written(line: object) -> InputRecord:
     # A misspelt key would send a record without its key or value.
     if unknown := sorted(line.keys() - _READ - _IGNORED):
         raise InputError(f"unknown key {unknown[0]!r}")
+    # A consumed record without a timestamp has -1: the producer then sets one.
     timestamp = _optional(line, "timestamp", int)
     return InputRecord(
         topic=_optional(line, "topic", str),

@@ -59,6 +59,7 @@ def _only_read(part: Part) -> str:
 
 
 def _joined(pieces: Iterable[Callable[..., bytes]]) -> Callable[..., bytes]:
+    # One piece needs no join; many formats are a single token.
     made = tuple(pieces)
     if len(made) == 1:
         return made[0]
@@ -157,6 +158,7 @@ def _date(layout: str, record: Record) -> bytes:
     return time.strftime(layout).encode()
 
 
+#: The names of Java's TimestampType.
 _TIMESTAMP_TYPES: Final = {
     TimestampType.NONE: b"NoTimestampType",
     TimestampType.CREATE: b"CreateTime",
@@ -236,6 +238,7 @@ def compile_kcat_format(layout: str) -> Renderer:
         if letter == "\\":
             data, at = escape(layout, at)
             literal += data
+        # "%%" is a percent sign; "%" at the end of the format is an unknown token.
         elif letter != "%" or name == "%":
             literal += letter.encode()
             at += 1 if letter != "%" else 2

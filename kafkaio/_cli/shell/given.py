@@ -25,6 +25,8 @@ class Given:
         names: the words for its parameters in messages, see `kafkaio._cli.text.terms`.
     """
 
+    # None and empty values mean that the option was not given: another source of
+    # `ConnectionOptions` decides.
     bootstrap_server: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
     config: str | None = None

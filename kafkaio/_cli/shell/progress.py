@@ -36,7 +36,9 @@ class ProgressBar:
         self._unit = unit
         self._title = title
         self._total = total
+        # stderr decides, because the bar is drawn there; stdout may be a file.
         self._is_shown = is_shown and sys.stderr.isatty()
+        # None unless it is shown: rich is imported only for a bar.
         self._bar: RichProgress | None = None
         self._task: TaskID | None = None
 

@@ -140,6 +140,7 @@ _TOPIC_COMMANDS: Final = frozenset(
 _GROUP: Final = frozenset({"--group", "--groups", "-g", "-G", "--group-id"})
 _GROUP_COMMANDS: Final = frozenset({"groups", "lag", "share-groups"})
 
+#: Hints that several options share.
 _SERVERS: Final = "use -b HOST:PORT"
 _FILE: Final = "use --config FILE"
 _PROPERTY: Final = "use -X KEY=VALUE"
@@ -193,6 +194,7 @@ _KCAT: Final[Mapping[str, str]] = {
     "-q": "leave it out: only results go to stdout",
     "-d": "use -v",
 }
+#: Options of Kafka's console consumer, of kcat and of rpk.
 _CONSUME: Final[Mapping[str, str]] = {
     **_KCAT,
     "--from-beginning": _BEGINNING,
@@ -220,6 +222,7 @@ _CONSUME: Final[Mapping[str, str]] = {
     "--offsets": "use -o PLACE",
     "--follow": "leave it out: without -e it goes on",
 }
+#: Options of Kafka's console producer, of kcat and of rpk.
 _PRODUCE: Final[Mapping[str, str]] = {
     **_KCAT,
     "-P": "leave it out: the command says it",
@@ -239,6 +242,7 @@ _PRODUCE: Final[Mapping[str, str]] = {
     "--message-send-max-retries": "use -X retries=NUMBER",
     "--allow-empty": "leave it out: an empty value is sent",
 }
+#: Options of kafka-producer-perf-test and kafka-consumer-perf-test.
 _BENCH: Final[Mapping[str, str]] = {
     "--from-beginning": _BEGINNING,
     "--from-latest": "use -o end",
@@ -322,6 +326,7 @@ _USERS: Final[Mapping[str, str]] = {
     "--entity-name": "write the user without an option",
     "--user": "write the user without an option",
 }
+#: kcat has modes in place of commands.
 _ROOT: Final[Mapping[str, str]] = {
     "-L": "use kafkaio topics list",
     "-C": "use kafkaio consume TOPIC",
@@ -331,6 +336,7 @@ _ROOT: Final[Mapping[str, str]] = {
     "-t": "use kafkaio consume TOPIC or kafkaio produce TOPIC",
     "-V": "use --version",
 }
+#: Options of kafka-server-start, and of this command under other names.
 _BROKER: Final[Mapping[str, str]] = {
     "--override": "use --config NAME=VALUE",
     "--topics": "use --topic NAME:PARTITIONS",
@@ -345,6 +351,7 @@ _BROKER: Final[Mapping[str, str]] = {
     "-b": "use --host ADDRESS --port PORT",
     "--bootstrap-server": "use --host ADDRESS --port PORT",
 }
+#: Options of kafka-dump-log.
 _LOG: Final[Mapping[str, str]] = {
     "--files": "write the files without an option",
     "--print-data-log": "use --records",

@@ -222,6 +222,8 @@ async def set_configs(
     """
     from kafkaio.admin import ConfigChange, ConfigChangeType
 
+    # Appending and subtracting need the broker to change the list: a client that reads
+    # it and writes it back would undo a change in between (KIP-339).
     if all(how.values()):
         raise click.UsageError("--append and --subtract exclude each other")
     kind_of_change = ConfigChangeType.SET
@@ -299,7 +301,7 @@ async def _check_brokers(admin: Admin, resources: Iterable[ConfigResource]) -> N
 @click.argument("kinds", nargs=-1, type=click.Choice(list(KINDS)), metavar="[KIND]...")
 @asynchronous
 async def list_configs(session: CommandSession, kinds: tuple[str, ...]) -> None:
-    """List what has configs (Kafka 4.1)."""
+    """List the resources with configs (Kafka 4.1)."""
     async with session.admin() as admin:
         found = await admin.list_config_resources(
             [KINDS[kind] for kind in kinds] or None

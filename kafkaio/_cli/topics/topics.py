@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 #: hold up the description.
 _LOG_DIRS_SECONDS = 5.0
 
+#: Ids of topics came with Kafka 2.8 (KIP-516).
 _LISTED: Final = Document(
     topics=rows(
         name=TEXT,
@@ -53,12 +54,14 @@ _LISTED: Final = Document(
 _PARTITIONS: Final = rows(
     topic=TEXT,
     partition=INTEGER.column(style=lambda value: "bold"),
+    # Null while no replica can lead.
     leader=INTEGER.or_null.column(
         style=lambda value: "bold red" if value is None else "green"
     ),
     leader_epoch=INTEGER.or_null.column("EPOCH"),
     replicas=many(INTEGER),
     isr=many(INTEGER),
+    # Replicas out of sync that may lead all the same (KIP-966); empty before Kafka 4.0.
     elr=many(INTEGER),
     last_known_elr=many(INTEGER).hidden,
     offline_replicas=many(INTEGER),
@@ -129,6 +132,7 @@ def _is_meant(
     """Return whether a partition has one of the selected faults, if any is selected."""
     if not (under_replicated or unavailable):
         return True
+    # With both options a partition has either fault.
     return (under_replicated and len(partition.isr) < len(partition.replicas)) or (
         unavailable and partition.leader is None
     )
@@ -351,6 +355,7 @@ async def create_topics(
                 wait=not options["no_wait"],
             )
         )
+    # A topic that exists is neither a success nor a failure: it has no row.
     if if_not_exists:
         results = _without(results, "TOPIC_ALREADY_EXISTS")
     created = [picked(_CREATED.row, it) for it in session.good(results).values()]
