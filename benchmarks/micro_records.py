@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from types import ModuleType
 
-from kafkaio._records._impl import ACCELERATED, crc32c
+from kafkaio._records._impl import accelerated, crc32c
 from kafkaio._records._layout import Origin
 from kafkaio._records.batch import (
     BatchBuilder,
@@ -231,7 +231,7 @@ def main() -> None:
         goal = GOALS.get(name)
         note = f"   goal {goal}" if goal else ""
         print(f"{name:26}{median:8.0f}{best:8.0f}{note}")
-    twin = "compiled" if ACCELERATED else "pure"
+    twin = "compiled" if accelerated else "pure"
     print(f"whole batches of v, {twin} codec")
     for name, (median, best) in measure(whole_batches(), repeats).items():
         print(f"{name:26}{median:8.0f}{best:8.0f}")

@@ -34,8 +34,11 @@ def variants() -> dict[str, Callable[[], Any]]:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
-    from opentelemetry.sdk.trace.export import SpanExportResult as Result
+    from opentelemetry.sdk.trace.export import (
+        BatchSpanProcessor,
+        SpanExporter,
+        SpanExportResult as Result,
+    )
     from prometheus_client import CollectorRegistry
 
     class Drop(SpanExporter):

@@ -41,12 +41,12 @@ from kafkaio._config.configs import (
     Serializer,
     TokenProvider,
 )
+from kafkaio._public import public
 from kafkaio.types import OffsetStore
 
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["ClientOptions", "ConsumerOptions", "ProducerOptions"]
 '''
 #: The longest line of source.
 _LINE: Final = 88
@@ -87,6 +87,7 @@ def keyword_types() -> str:
         parts += [
             "",
             "",
+            '@public("kafkaio")',
             f"class {kind}Options({base}, total=False):",
             f'    """Keyword options of ``{kind}``; see `{kind}Config`."""',
             "",

@@ -3,8 +3,8 @@
 The module has another name than the function: importing a module of that name would
 hide the function.
 
-It stands above producer and consumer, which do not import each other (ADR 21), and uses
-their public methods. One turn of the loop:
+It stands above producer and consumer, which do not import each other (ADR 21). One turn
+of the loop:
 
 1. Wait for records by a poll, without a transaction: one that is open holds up the
    readers of its partitions.
@@ -33,6 +33,7 @@ from kafkaio._consumer.parallel.run import ABORTS, decided
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.transaction import TransactionOutcome
+from kafkaio._public import public
 from kafkaio._runtime.clock import now, roll
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -50,12 +51,15 @@ _BACKOFF: Final = Backoff(100, 10_000)
 #: Seconds that leaving the loop waits for the consumer to go back.
 _LEAVING: Final = 1.0
 
+#: States of a consumer or a producer in which the loop returns.
+_OVER: Final = frozenset({"closing", "closed"})
+
 #: What every poll raises again until the partition is moved.
 _UNREADABLE: Final = (CorruptRecord, DeserializationError, RecordTooLarge)
 
 
-class Ends(Protocol):
-    """A transaction, as far as the loop needs it."""
+class TransactionAtWork(Protocol):
+    """A transaction, as far as the loop needs it: `kafkaio.Transaction`."""
 
     @property
     def is_ending(self) -> bool:
@@ -68,11 +72,11 @@ class Ends(Protocol):
         ...
 
 
-TransactionT = TypeVar("TransactionT", bound=Ends)
-TransactionT_co = TypeVar("TransactionT_co", bound=Ends, covariant=True)
+TransactionT = TypeVar("TransactionT", bound=TransactionAtWork)
+TransactionT_co = TypeVar("TransactionT_co", bound=TransactionAtWork, covariant=True)
 
 
-class Statistics(Protocol):
+class ProducerLifePort(Protocol):
     """A snapshot of a producer."""
 
     @property
@@ -81,7 +85,7 @@ class Statistics(Protocol):
         ...
 
 
-class Transacts(Protocol[TransactionT_co]):
+class TransactionalProducer(Protocol[TransactionT_co]):
     """Makes transactions: `kafkaio.Producer` with a ``transactional_id``."""
 
     def transaction(
@@ -90,14 +94,15 @@ class Transacts(Protocol[TransactionT_co]):
         """Return a transaction that works on a consumer's records."""
         ...
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> ProducerLifePort:
         """Return a snapshot."""
         ...
 
 
+@public("kafkaio")
 async def exactly_once(
     consumer: Consumer,
-    producer: Transacts[TransactionT],
+    producer: TransactionalProducer[TransactionT],
     handler: Callable[[TransactionT, list[Record]], Awaitable[object]],
     *,
     max_records: int = 1000,
@@ -166,13 +171,14 @@ async def exactly_once(
         )
     most = count_of("max_records", max_records, 1000)
     wait = seconds_of("max_wait", max_wait)
-    consumer.offsets_in_transaction()  # raises if it cannot take part
+    consumer._offsets_in_transaction()  # raises if it cannot take part
     attempts = 0
     while True:
         try:
             await _one_transaction(consumer, producer, handler, most, wait)
         except ClosedError:
-            if _is_closing(consumer.statistics()) or _is_closing(producer.statistics()):
+            states = consumer.statistics().state, producer.statistics().state
+            if not _OVER.isdisjoint(states):
                 return
             raise
         except Exception as error:
@@ -188,7 +194,7 @@ async def exactly_once(
 
 async def _one_transaction(
     consumer: Consumer,
-    producer: Transacts[TransactionT],
+    producer: TransactionalProducer[TransactionT],
     handler: Callable[[TransactionT, list[Record]], Awaitable[object]],
     most: int,
     wait: float,
@@ -213,7 +219,7 @@ async def _hand_out_again(consumer: Consumer) -> None:
     # It goes back at once. The look-up of what is committed goes on behind, and nothing
     # is read before.
     with suppress(KafkaError), anyio.move_on_after(_LEAVING):
-        await consumer.join_transaction(_ignore, _ignore).rewind()
+        await consumer._join_transaction(_ignore, _ignore).rewind()
 
 
 def _ignore(error: KafkaError | None = None) -> None:
@@ -241,7 +247,7 @@ async def _work(
 
 def _covered(consumer: Consumer, records: list[Record]) -> list[Record]:
     # Those that were polled under assignments that still exist.
-    found = consumer.offsets_in_transaction()
+    found = consumer._offsets_in_transaction()
     offsets = {} if found is None else found.offsets
     return [
         record
@@ -256,7 +262,3 @@ def _delay(error: Exception, attempts: int, retry: Retry | None) -> float | None
     if isinstance(error, ABORTS):
         return _BACKOFF.delay(attempts - 1, roll())
     return None if retry is None else retry.delay(error, attempts, roll())
-
-
-def _is_closing(statistics: Statistics) -> bool:
-    return statistics.state in {"closing", "closed"}

@@ -55,6 +55,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
+from kafkaio._public import public
+
 if TYPE_CHECKING:
     from kafkaio.types import Record, TopicPartition
 
@@ -472,7 +474,7 @@ class InternalError(KafkaError):
 class AdminErrors(ExceptionGroup[KafkaError]):
     """Several items of one operation of `kafkaio.Admin` failed, or of a rewind.
 
-    Each error names its item (`KafkaError.item`). ``except*`` works on the group.
+    Each error names its item (``KafkaError.item``). ``except*`` works on the group.
 
     Attributes:
         results: what came of the other items, in the order in which they were given.
@@ -512,3 +514,7 @@ def _restored_group(
     group = AdminErrors(message, errors)
     group.results = results
     return group
+
+
+for _name in __all__:
+    public("kafkaio")(globals()[_name])

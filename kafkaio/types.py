@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
+from kafkaio._public import public
 
 __all__ = [
     "Broker",
@@ -36,6 +37,7 @@ Header: TypeAlias = tuple[str, bytes | None]
 Headers: TypeAlias = Sequence[Header] | Mapping[str, bytes | None]
 
 
+@public("kafkaio")
 class TopicPartition(NamedTuple):
     """A partition of a topic. Compares and sorts by topic name, then by number."""
 
@@ -43,6 +45,7 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
+@public("kafkaio")
 class OffsetRange(NamedTuple):
     """The offsets of a partition from ``start`` up to, and not including, ``end``.
 
@@ -69,6 +72,7 @@ class FoundTopic(NamedTuple):
     partitions: list[int]
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """A metric of an application, to be pushed with those of the client (KIP-1076).
@@ -89,6 +93,7 @@ class Metric:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
+@public("kafkaio")
 class TimestampType(IntEnum):
     """Who set a record's timestamp."""
 
@@ -134,6 +139,7 @@ class Record(metaclass=ABCMeta):
         return TopicPartition(self.topic, self.partition)
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class NewRecord:
     """A record to be produced by ``send_many``.
@@ -153,6 +159,7 @@ class NewRecord:
     partition: int | None = None
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class RecordMetadata:
     """Where an acknowledged record was written.
@@ -172,6 +179,7 @@ class RecordMetadata:
     timestamp: int
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:
     """A committed offset, or one to commit: that of the next record to read.
@@ -188,6 +196,7 @@ class OffsetAndMetadata:
     leader_epoch: int = -1
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class OffsetAndTimestamp:
     """The first offset at or after a time.
@@ -203,6 +212,7 @@ class OffsetAndTimestamp:
     leader_epoch: int = -1
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class Broker:
     """A broker of the cluster's metadata, or the broker to send a request to.
@@ -221,6 +231,7 @@ class Broker:
     rack: str | None = None
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
     """The identity of a group member, which fences commits in transactions (KIP-447).
@@ -240,6 +251,7 @@ class GroupMetadata:
     topics: frozenset[str] = field(default_factory=frozenset, kw_only=True)
 
 
+@public("kafkaio")
 @runtime_checkable
 class OffsetStore(Protocol):
     """Where a group keeps its offsets, if not in Kafka: ``offset_store`` of a consumer.

@@ -6,8 +6,7 @@ of them, and ``declarative/`` a declarative pipeline.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, SparkSession, functions as f
 
 WINDOW = "15 minutes"
 WATERMARK = "1 hour"

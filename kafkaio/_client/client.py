@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Self, Unpack
-from uuid import UUID
 
 from kafkaio._arguments import (
     check_group,
@@ -23,6 +22,7 @@ from kafkaio._config.signature import OptionsSignature
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._net.transport import Dial
+from kafkaio._public import public
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio.errors import ArgumentTypeError
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kafkaio._client.offsets import Moment
 
 
+@public("kafkaio")
 class Client(Closeable):
     """Sends any request of the Kafka protocol to the broker that can answer it.
 
@@ -72,6 +73,8 @@ class Client(Closeable):
         self._set_up(Cluster(config, observer))
 
     def _set_up(self, cluster: Cluster) -> None:
+        # Background tasks refer to the cluster and never to the client: a client that
+        # the user forgot can be collected, and `Closeable` then warns and abandons it.
         self._life = cluster.life
         self._cluster = cluster
 
@@ -164,8 +167,8 @@ class Client(Closeable):
                 have not ended; they end later. 10 by default.
 
         Raises:
-            ArgumentTypeError: the timeout is no number.
-            ArgumentValueError: it is negative or not a number; nothing was closed.
+            ArgumentTypeError: the timeout is not a number.
+            ArgumentValueError: it is negative or NaN; nothing was closed.
             ClosedError: the client belongs to another event loop or process.
         """
         await self._cluster.close(timeout)
@@ -202,8 +205,8 @@ class Client(Closeable):
                 by default. One attempt may take ``request_timeout_ms``.
 
         Raises:
-            RequestTimeout: there was no answer in time; the cause is the failure of
-                the last attempt, and the message names it.
+            RequestTimeout: no answer came in time; the cause is the failure of the
+                last attempt, and the message names it.
             ArgumentTypeError: an argument has the wrong type.
             UnsupportedVersion: the broker knows no version of the request that can
                 carry its values.
@@ -255,10 +258,12 @@ class Client(Closeable):
         skip_unknown: bool = False,
         timeout: float | None = None,
     ) -> dict[str, FoundTopic]:
-        """Return the ids and partitions of topics, which belong together.
+        """Return the ids and partitions of topics; asks a broker, creates no topic.
 
-        It is `partitions_for` and `topic_ids` by one request: of a topic that is made
-        again in between, the two would tell of different ones.
+        Both come from one answer, so they belong to the same topic even if a topic is
+        deleted and created again, which gives it another id (KIP-516). `kafkaio.arrow`
+        takes ids along with ranges of offsets, so that it never reads records of
+        another topic with the same name.
 
         Args:
             topics: the name of a topic, several names, or a pattern that whole names
@@ -283,43 +288,6 @@ class Client(Closeable):
         return await self._cluster.topics_for(
             wanted, self._within(timeout), skips_unknown=skip_unknown
         )
-
-    async def topic_ids(
-        self,
-        topics: str | Iterable[str],
-        *,
-        timeout: float | None = None,
-    ) -> dict[str, UUID]:
-        """Return the ids of topics (KIP-516); asks a broker, creates no topic.
-
-        A topic that is deleted and made again has another id. `kafkaio.arrow` takes ids
-        along with ranges of offsets, so that it reads no other topic's records.
-
-        Args:
-            topics: the name of a topic, or several names.
-            timeout: seconds; ``default_api_timeout_ms`` by default.
-
-        Returns:
-            The ids by the names of the topics, which are sorted. It is empty with
-            brokers before 2.8, which have no ids.
-
-        Raises:
-            UnknownTopicOrPartition: the cluster has no topic of a name given; raised
-                at once.
-            AuthorizationError: the client may not describe a topic given.
-            BrokerError: a name is illegal.
-            RequestTimeout: no broker answered in time.
-            ArgumentTypeError: an argument has the wrong type.
-            ArgumentValueError: a name is empty.
-            ClosedError: the client is closed, or not started.
-        """
-        wanted = topics_of(topics)
-        found = await self._cluster.topics_for(wanted, self._within(timeout))
-        return {
-            name: topic.topic_id
-            for name, topic in found.items()
-            if topic.topic_id is not None
-        }
 
     async def offsets(
         self,
@@ -350,8 +318,8 @@ class Client(Closeable):
             ``timestamp`` is -1.
 
         Raises:
-            UnknownTopicOrPartition: there is no such topic or partition. No topic is
-                created.
+            UnknownTopicOrPartition: the topic or partition does not exist. No topic
+                is created.
             AuthorizationError: the client may not describe a topic.
             RequestTimeout: a leader did not answer in time; the cause is the last
                 failure.
@@ -366,6 +334,8 @@ class Client(Closeable):
         level = level_of(isolation_level)
         within = self._within(timeout)
         deadline = now() + within
+        # The lookup itself waits for missing topics. Without this check a misspelt name
+        # would use up the time, and might create the topic.
         await self._cluster.check_topics((tp.topic for tp in times), within)
         lookup = OffsetLookup(self._cluster, level)
         return await lookup.offsets(times, within=deadline - now())
@@ -396,7 +366,7 @@ class Client(Closeable):
             An entry for each partition, sorted; None where nothing is committed.
 
         Raises:
-            RequestTimeout: there was no answer in time. The cause is the last failure:
+            RequestTimeout: no answer came in time. The cause is the last failure:
                 a BrokerError with the code UNSTABLE_OFFSET_COMMIT if a transaction is
                 still open.
             AuthorizationError: the client may not describe the group or a topic.
@@ -411,6 +381,7 @@ class Client(Closeable):
         check_group(group)
         wanted = partitions_of(partitions)
         within = self._within(timeout)
+        # Before the short way out: an empty request on a closed client fails as well.
         self._life.check()
         if not wanted:
             return {}
@@ -440,7 +411,7 @@ def _check_request(request: object) -> None:
 def cluster_of(client: Client) -> Cluster:
     """Return the cluster of a client, for a producer or a consumer that shares it.
 
-    It is a function, and not a property of `Client`, because users have no use for it.
+    It is a function and not a property of `Client`, because it is not meant for users.
     The caller must keep a reference to the client, too: a client that is collected
     ends its cluster.
     """

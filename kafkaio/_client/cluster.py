@@ -1,4 +1,4 @@
-"""What producers, consumers and clients use of a Kafka cluster.
+"""The connection to a Kafka cluster that clients, producers and consumers work on.
 
 A `Cluster` composes the connections (`kafkaio._net.pool`), the metadata, the
 coordinators, single requests (`kafkaio._client.requester`), operations on many items
@@ -30,21 +30,22 @@ from kafkaio._client.nodes import Nodes
 from kafkaio._client.requester import Requester
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._client.router import Router
-from kafkaio._client.telemetry.pusher import Telemetry
+from kafkaio._client.telemetry.pusher import TelemetryPusher
 from kafkaio._config import ClientConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import Announced, Features
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._machines.metadata import ClusterView, Endpoint
+from kafkaio._machines.metadata import ClusterView, EndpointPort
 from kafkaio._machines.refresh import Topics
 from kafkaio._net.connection import Connection, ConnectionStatistics
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._net.pool import Pool
 from kafkaio._net.settings import NetSettings
 from kafkaio._net.transport import Dial
+from kafkaio._public import public
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, State
+from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, LifecycleState
 from kafkaio._runtime.log import attach_log
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
@@ -72,6 +73,7 @@ CLOSE_TIMEOUT = 10.0
 _LAST_ATTEMPT = 4
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientStatistics:
     """A client at one moment.
@@ -99,7 +101,7 @@ class ClientStatistics:
 
 
 class Cluster:
-    """Connections to the brokers of a cluster, and the knowledge of it.
+    """The connections to the brokers of a cluster, and its metadata.
 
     It belongs to the event loop and to the process in which it was started.
 
@@ -111,10 +113,10 @@ class Cluster:
 
     Attributes:
         config: the options.
-        observer: hears what happens.
-        features: the finalized features, the newest that any connection was told;
-            connections that are open learn of no change, so a new level is seen once
-            any connection is made anew.
+        observer: is notified of events.
+        features: the finalized features, the newest that any broker has announced.
+            Brokers announce them when a connection opens, so a new level is seen with
+            the next connection.
         life: whether it can be used, and why not.
         retry_policy: the back-off of all retries, for `kafkaio._client.retry.Attempts`.
         telemetry: pushes metrics to the brokers, if they ask for them (KIP-714).
@@ -130,10 +132,12 @@ class Cluster:
         self.observer: Observer = guarded(observer)
         self.features: Features = Features()
         self._announced = Announced()
-        # A thread watches the loop only if somebody hears of what it finds.
+        # The loop is watched only if an observer takes the reports: watching wakes the
+        # process ten times a second.
         self._is_watched = "loop_blocked" in vars(self.observer)
         self.life: Lifecycle = Lifecycle("client", config.client_id)
-        # Tasks that wait for an answer hear of a crash before all other listeners.
+        # Added first, so called first: tasks that wait for an answer fail before any
+        # other listener runs.
         self.life.add_crash_listener(self._crashed)
         self._supervisor = Supervisor(config.client_id, self.life.crashed)
         self._pool = Pool(
@@ -145,15 +149,18 @@ class Cluster:
             on_lost=self._connection_lost,
             on_opened=self._connection_opened,
         )
-        # Invariant: the classes that are lent, with their borrowers.
+        #: Returns the open connection of a class to a broker, or None.
+        self.ready_connection = self._pool.ready
+        # Invariant: exactly the classes on loan, with weak references to borrowers, so
+        # that a reader that was dropped without `close` does not keep its class.
         self._borrowed: dict[ConnectionClass, ref[object]] = {}
         recovers = config.metadata_recovery_strategy == "rebootstrap"
         self._nodes = Nodes(self._pool, recovers=recovers)
         self._metadata = MetadataUpdater(config, self._nodes, self.observer)
-        self._finder = CoordinatorFinder(
-            self._nodes, self._metadata, config.request_timeout_ms / 1000
-        )
-        # Never happens: it fails once the cluster is closed or has crashed.
+        limit = config.request_timeout_ms / 1000
+        self._finder = CoordinatorFinder(self._nodes, self._metadata, limit)
+        # Never succeeds: it fails once the cluster is closed or has crashed, which ends
+        # every back-off at once (`_sleep`).
         self._ended = Broadcast()
         self.retry_policy: RetryPolicy = RetryPolicy.from_config(
             config, self.observer, self._sleep
@@ -166,17 +173,15 @@ class Cluster:
             uses_controllers=self.uses_controllers,
         )
         self._requester = Requester(config, self._metadata, router, self.retry_policy)
-        self._fanout = Fanout(
-            router, self.retry_policy, config.request_timeout_ms / 1000
-        )
+        self._fanout = Fanout(router, self.retry_policy, limit)
         self._metadata.listen(self._view_changed)
-        self.telemetry: Telemetry = Telemetry(
+        self.telemetry: TelemetryPusher = TelemetryPusher(
             config, self._nodes, self.observer, self.statistics
         )
 
     @property
     def view(self) -> ClusterView:
-        """What is known of the cluster: an immutable snapshot."""
+        """The metadata as it is now: an immutable snapshot."""
         return self._metadata.view
 
     @property
@@ -195,12 +200,12 @@ class Cluster:
     def lowest_version(self, api_key: ApiKey) -> int:
         """The version of an API that all brokers know that were connected to so far.
 
-        It is -1 if one of them lacks the API, or if there was no connection.
+        It is -1 if one of them lacks the API, or before the first connection.
         """
         return self._announced.lowest(api_key)
 
     def statistics(self) -> ClientStatistics:
-        """The connections and the knowledge of the cluster, as they are now."""
+        """Return the state of the connections and of the metadata."""
         view = self._metadata.view
         return ClientStatistics(
             state=self.life.state.value,
@@ -218,6 +223,7 @@ class Cluster:
     async def start(self, timeout: float | None = None) -> None:
         """Connect to the cluster, as `kafkaio.Client.start` does."""
         deadline = self._deadline(timeout)
+        # From here on a second `start` raises, also while this one waits.
         self.life.begin()
         servers = ", ".join(self.config.addresses)
         if self.config.log:
@@ -230,12 +236,15 @@ class Cluster:
             await self._first_answer(deadline, servers)
             self.life.started()
         except BaseException:
+            # A cancelled start, too: otherwise its tasks would run without an owner.
             await self.close()
             raise
         self.observer.started("client", self.config.client_id, self)
 
     async def _first_answer(self, deadline: float, servers: str) -> None:
         with anyio.CancelScope(deadline=deadline):
+            # One attempt may fail for a reason that passes, such as a broker that is
+            # starting. The updater goes on trying; only a final failure ends the wait.
             while not self._metadata.view.number:
                 await self._metadata.attempted.wait()
                 failure = self._metadata.failure
@@ -252,13 +261,14 @@ class Cluster:
         raise BrokerNotAvailable(f"the cluster did not answer: {why}") from failure
 
     def why_undescribed(self) -> str:
-        """Why metadata has not come yet, for error messages; empty for no reason."""
+        """Why the metadata is late, for error messages; empty if it is not."""
         return self._metadata.why_late()
 
     def _is_final(self, failure: KafkaError) -> bool:
-        """Whether another attempt to fetch the first metadata is of no use."""
+        """Whether another attempt to fetch the first metadata would fail as well."""
         if isinstance(failure, ProtocolError):
-            # One answer that makes no sense may be an accident.
+            # A single malformed answer may be an accident, such as that of a proxy
+            # which is restarting.
             return self._metadata.failures >= _LAST_ATTEMPT
         return not failure.retriable
 
@@ -266,20 +276,24 @@ class Cluster:
         """Close all connections and end all tasks, as `kafkaio.Client.close` does."""
         limit = CLOSE_TIMEOUT if timeout is None else seconds_of("timeout", timeout)
         if self.life.begin_close() is None:
+            # Another call closes, or closing goes on after a call that was cancelled.
             await self.life.closed()
             return
+        # Before the first await: calls that wait on the cluster fail at once, however
+        # long closing takes.
         self._fail_waiters()
         await self.life.close(None, partial(self._end, now() + limit))
 
     async def _end(self, deadline: float) -> None:
         with anyio.CancelScope(shield=True, deadline=deadline):
             try:
+                # The last push (KIP-714) needs a connection, so it precedes the pool.
                 await self.telemetry.finish(deadline)
                 await self._pool.aclose()
             finally:
                 if self.life.ended():
                     self.observer.closed("client", self.config.client_id, self)
-                # Also when the time is over: nothing else would ever end the tasks.
+                # Also when the time is over: otherwise the tasks would never end.
                 await self._supervisor.aclose()
 
     def _fail_waiters(self) -> None:
@@ -298,14 +312,14 @@ class Cluster:
             self._pool.close_node(node_id)
 
     def abandon(self) -> None:
-        """Begin to close, and wait for nothing, because the owner was collected."""
+        """Begin to close without waiting, because the owner was garbage collected."""
         self.life.abandon()
         self._pool.close()
         self._supervisor.cancel()
         self._fail_waiters()
 
     def _check(self) -> None:
-        self.life.check(State.STARTING)
+        self.life.check(LifecycleState.STARTING)
 
     def report_late_timer(self, seconds: float) -> None:
         """Report to the observer that the event loop ran a timer late.
@@ -325,7 +339,8 @@ class Cluster:
     def _seconds(self, timeout: float | None) -> float:
         if timeout is None:
             return self.config.default_api_timeout_ms / 1000
-        # A negative one is no mistake: the time limit of the caller is over.
+        # Negative values are allowed: callers pass the rest of their own time limit,
+        # which may be over.
         return seconds_of("timeout", timeout, -math.inf)
 
     def _deadline(self, timeout: float | None) -> float:
@@ -348,21 +363,18 @@ class Cluster:
         self,
         operation: Operation[ItemT, ValueT, AnswerT],
         items: Iterable[ItemT],
-        timeout: float | None = None,
+        timeout: float,
         *,
         stops_at_failure: bool = False,
     ) -> Results[ItemT, ValueT]:
-        """Perform an operation on many items; see `kafkaio._client.fanout.Fanout.ask`.
+        """Perform an operation on many items; see `Fanout.ask`.
 
         Raises:
             ClosedError: the client is closed, or not started.
         """
         self._check()
         return await self._fanout.ask(
-            operation,
-            items,
-            self._seconds(timeout),
-            stops_at_failure=stops_at_failure,
+            operation, items, timeout, stops_at_failure=stops_at_failure
         )
 
     async def ask_once(
@@ -371,7 +383,7 @@ class Cluster:
         items: Iterable[ItemT],
         within: float,
     ) -> Results[ItemT, ValueT]:
-        """Ask each broker once; see `kafkaio._client.fanout.Fanout.ask_once`.
+        """Ask each broker once; see `Fanout.ask_once`.
 
         Raises:
             ClosedError: the client is closed, or not started.
@@ -481,6 +493,8 @@ class Cluster:
         names = {tp.topic for tp in partitions}
         view = await self.wait_for_topics(names, deadline - now())
         if _missing(view, partitions) is not None:
+            # The view may be from before the partitions were added. Only metadata that
+            # is fetched from here on proves that one is missing.
             self.request_refresh(*names)
             await self.wait_for_update(deadline - now())
             view = await self.wait_for_topics(names, deadline - now())
@@ -488,7 +502,7 @@ class Cluster:
         if tp is not None:
             raise broker_error(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"there is no partition {tp.partition} of topic {tp.topic!r}",
+                f"topic {tp.topic!r} has no partition {tp.partition}",
             )
 
     async def partitions_for(
@@ -537,7 +551,8 @@ class Cluster:
         """
         names = None if isinstance(topics, re.Pattern) else frozenset(topics)
         if names is not None and not names:
-            return {}  # an empty list stands for all topics in old versions
+            # Before version 1 of Metadata an empty list stands for all topics.
+            return {}
         wanted = None
         if names is not None:
             wanted = [MetadataRequestTopic(name=name) for name in sorted(names)]
@@ -549,6 +564,7 @@ class Cluster:
             if isinstance(topics, re.Pattern):
                 if topic.is_internal or topics.fullmatch(name) is None:
                     continue
+            # A topic whose leaders are being elected exists, and lists its partitions.
             elif topic.error_code not in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
                 is_unknown = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 if is_unknown and skips_unknown:
@@ -579,9 +595,9 @@ class Cluster:
         partitions: Iterable[TopicPartition],
         timeout: float,
     ) -> dict[TopicPartition, KafkaError]:
-        """Tell which partitions do not exist, and why; waits for none of them.
+        """Return the partitions that do not exist, without waiting for them.
 
-        A broker is asked about the topics whose partitions the view does not have.
+        A broker is asked about topics whose partitions are missing in the view.
 
         Returns:
             The reasons: UnknownTopicOrPartition, or why a topic cannot be described.
@@ -591,7 +607,8 @@ class Cluster:
             ClosedError: the client is closed.
         """
         unseen = self.view.unseen(partitions)
-        if not unseen or self.uses_controllers:  # which have none, and refuse to say
+        # Controllers lead no partitions, and refuse requests for metadata of topics.
+        if not unseen or self.uses_controllers:
             return {}
         names = sorted({tp.topic for tp in unseen})
         request = MetadataRequest(
@@ -605,6 +622,8 @@ class Cluster:
             topic = topics.get(tp.topic)
             code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             if topic is not None:
+                # With LEADER_NOT_AVAILABLE the topic exists: the request that follows
+                # waits for the leader.
                 code = topic.error_code
                 numbers = {it.partition_index for it in topic.partitions}
                 if code in {0, ErrorCode.LEADER_NOT_AVAILABLE}:
@@ -664,7 +683,7 @@ class Cluster:
         tp: TopicPartition,
         leader_id: int,
         leader_epoch: int,
-        endpoints: Iterable[Endpoint] = (),
+        endpoints: Iterable[EndpointPort] = (),
     ) -> bool:
         """Apply the leader that a Produce or Fetch answer named (KIP-951).
 
@@ -728,6 +747,8 @@ class Cluster:
             kind: the kind of the class.
             borrower: who uses it; weakly referred to.
         """
+        # The lowest class that is free: its connections may still be open, so a reader
+        # that follows another does not open new ones.
         number = 0
         while True:
             lent = kind.of(number)
@@ -741,20 +762,26 @@ class Cluster:
         """Take back what `borrow_class` has lent."""
         self._borrowed.pop(lent, None)
 
-    def ready_connection(
-        self, node_id: int, connection_class: ConnectionClass
-    ) -> Connection | None:
-        """Return the open connection of that class to a broker, or None."""
-        return self._pool.ready(node_id, connection_class)
-
     def expect_coordinators(self, kind: CoordinatorKind, keys: Iterable[str]) -> None:
-        """Name groups or ids that will be used soon: the next lookup finds them, too.
+        """Announce groups or ids that will be used soon: the next lookup has them, too.
 
         Args:
             kind: what they name.
             keys: names, of which the first hundred count; they replace those before.
         """
         self._finder.expect(kind, keys)
+
+    def ready_coordinator(
+        self, kind: CoordinatorKind, key: str, connection_class: ConnectionClass
+    ) -> Connection | None:
+        """Return an open connection to the coordinator, as far as both are known.
+
+        None while the client does not run: `coordinator` and `connection` say why.
+        """
+        node_id = self._finder.cache.get(kind, key)
+        if node_id is None or self.life.state is not LifecycleState.RUNNING:
+            return None
+        return self._pool.ready(node_id, connection_class)
 
     async def coordinator(
         self,
@@ -819,8 +846,11 @@ class Cluster:
 
     def _connection_opened(self, connection: Connection) -> None:
         self.features.learn(connection.versions)
-        if connection.node_id >= 0:  # bootstrap servers are brokers, too
+        # Bootstrap servers have negative ids. They are brokers, too, so counting them
+        # would count one broker twice.
+        if connection.node_id >= 0:
             self._announced.learn(connection.node_id, connection.versions)
+        # A connection may finish opening while the cluster closes: no task then.
         if self.telemetry.may_start(connection) and self._supervisor.is_running:
             self._supervisor.start_soon(self.telemetry.run, "telemetry")
 
@@ -831,12 +861,15 @@ class Cluster:
         cause: BaseException | None,
     ) -> None:
         del connection_class
-        if cause is None:
-            return  # this side closed it
+        if cause is None:  # this side closed it
+            return
+        # A broker that fails takes its coordinators along, and its partitions get other
+        # leaders: look both up again before the next request fails there.
         self._finder.cache.forget_node(node_id)
         self._metadata.request()
 
     def _view_changed(self, view: ClusterView) -> None:
+        # A coordinator that left the cluster cannot answer; the next use looks it up.
         self._finder.cache.retain(view.brokers.keys())
 
 

@@ -7,9 +7,9 @@ from typing import Final, Literal, TypeAlias
 
 from kafkaio._arguments import type_name
 from kafkaio._dataclass import dataclass
+from kafkaio._public import public
 from kafkaio.errors import ArgumentTypeError
-from kafkaio.types import Broker as Broker
-from kafkaio.types import TopicPartition
+from kafkaio.types import Broker as Broker, TopicPartition
 
 
 class AnyBroker(Enum):
@@ -30,6 +30,7 @@ ANY: Final = AnyBroker.ANY
 Controller: Final = ControllerType.CONTROLLER
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class Leader:
     """The broker that leads a partition.
@@ -41,6 +42,7 @@ class Leader:
     partition: TopicPartition
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class GroupCoordinator:
     """The broker that coordinates a group.
@@ -52,6 +54,7 @@ class GroupCoordinator:
     group_id: str
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class TransactionCoordinator:
     """The broker that coordinates the transactions of a producer.
@@ -86,7 +89,7 @@ def check_destination(to: object) -> None:
     """Check a destination.
 
     Raises:
-        ArgumentTypeError: it is no destination.
+        ArgumentTypeError: it is not a destination.
     """
     if not isinstance(to, _KINDS):
         raise ArgumentTypeError(

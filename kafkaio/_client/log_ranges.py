@@ -1,19 +1,19 @@
 """The ranges of offsets that a user names: topics, a place to begin and one to end.
 
 A place is the beginning or the end of the logs, a time, or an offset for each
-partition. `LogRanges` looks up what is no offset yet, once, so that what is written
-later is not part of the ranges.
+partition. `LogRanges` converts all places to offsets, once, so that records that are
+written later are not part of the ranges.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, Protocol, SupportsIndex, TypeAlias
+from typing import Final, SupportsIndex, TypeAlias
 
 from kafkaio._arguments import check_topic, partition_of, type_name
-from kafkaio._client import offsets
 from kafkaio._client.offsets import LATEST, OffsetLookup, time_of
+from kafkaio._client.ports import ClusterPort
 from kafkaio._dataclass import dataclass
 from kafkaio._runtime.clock import now
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, OffsetOutOfRange
@@ -21,7 +21,7 @@ from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import OffsetRange, TopicPartition
 
-#: Smaller numbers are no times of records: they name moments before March 1973.
+#: Smaller numbers are offsets by mistake, not times: this one is in March 1973.
 _LEAST_TIME: Final = 100_000_000_000
 
 _Offsets: TypeAlias = dict[TopicPartition, int]
@@ -157,20 +157,9 @@ def check_edges(selection: Selection, start: Edge, end: Edge) -> None:
         first, last = start.offsets[tp], end.offsets[tp]
         if first > last:
             raise ArgumentValueError(
-                f"there is no range from {first} to {last} of {tp.topic}-{tp.partition}"
+                f"the range of {tp.topic}-{tp.partition} would end at {last}, before "
+                f"its start {first}"
             )
-
-
-class Cluster(offsets.Cluster, Protocol):
-    """What looking up ranges needs of the cluster."""
-
-    async def partitions_for(
-        self,
-        topics: Collection[str],
-        timeout: float | None = None,
-    ) -> dict[str, list[int]]:
-        """Return the partitions of topics."""
-        ...
 
 
 class LogRanges:
@@ -182,7 +171,9 @@ class LogRanges:
         within: seconds for all of it.
     """
 
-    def __init__(self, cluster: Cluster, isolation_level: int, within: float) -> None:
+    def __init__(
+        self, cluster: ClusterPort, isolation_level: int, within: float
+    ) -> None:
         self._cluster = cluster
         self._isolation_level = isolation_level
         self._deadline = now() + within
@@ -196,14 +187,14 @@ class LogRanges:
 
         Raises:
             OffsetOutOfRange: an offset to begin at is after the end of its log.
-            UnknownTopicOrPartition: there is no such topic or partition.
+            UnknownTopicOrPartition: the topic or partition does not exist.
             AuthorizationError: the client may not describe a topic.
-            RequestTimeout: there was no answer in time.
+            RequestTimeout: no answer came in time.
             BrokerError: a broker refused, and asking again cannot help.
         """
         wanted = await self._partitions(selection, start, end)
-        # The ends of the logs come first: what the other questions find after them was
-        # written later, and is not read.
+        # The ends of the logs are looked up first. Records that the later lookups find
+        # behind these ends were written meanwhile, and are not read.
         whole = dict.fromkeys((tp for tp in wanted if tp not in end.offsets), LATEST)
         latest = await self._look_up(whole)
         await self._check_starts(start, latest)
@@ -214,7 +205,7 @@ class LogRanges:
             first, last = starts.get(tp), ends.get(tp)
             if tp in latest:
                 last = latest[tp] if last is None else min(last, latest[tp])
-            # No start: every record is older than the time.
+            # No start: every record is older than the time. Equal places: no records.
             if first is not None and last is not None and first < last:
                 ranges.append(OffsetRange(tp, first, last))
         return ranges
@@ -228,7 +219,7 @@ class LogRanges:
         for tp in sorted(named.union(selection.partitions) - found):
             raise broker_error(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"there is no partition {tp.partition} of topic {tp.topic!r}",
+                f"topic {tp.topic!r} has no partition {tp.partition}",
             )
         topics = frozenset(selection.topics)
         return sorted(
@@ -244,6 +235,7 @@ class LogRanges:
         for tp in wanted:
             time = edge.time(tp)
             if time == LATEST and tp in latest:
+                # Not looked up again: the log may have grown since.
                 found[tp] = latest[tp]
             elif time is not None:
                 times[tp] = time
@@ -253,7 +245,8 @@ class LogRanges:
         """Refuse offsets to begin at that their logs never had, or have lost."""
         beyond = {tp for tp, end in latest.items() if start.offsets.get(tp, 0) > end}
         if beyond and self._isolation_level:
-            # Records of open transactions may be there.
+            # With read_committed the end is the last stable offset. An offset between
+            # it and the high watermark exists: records of open transactions are there.
             latest = await self._look_up(dict.fromkeys(beyond, LATEST), level=0)
         for tp in sorted(beyond):
             offset, end = start.offsets[tp], latest[tp]

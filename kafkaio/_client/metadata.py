@@ -22,14 +22,14 @@ from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import (
     RELIABLE_EPOCHS_SINCE,
     ClusterView,
-    Endpoint,
+    EndpointPort,
     Epochs,
     UnavailableTopics,
     controllers_as_brokers,
     merge,
     with_leader,
 )
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._machines.refresh import RefreshRequest, RefreshSchedule, Topics
 from kafkaio._net.connection import Connection
 from kafkaio._runtime.broadcast import Broadcast
@@ -73,10 +73,10 @@ class MetadataUpdater:
     Args:
         config: the client's options.
         nodes: the brokers to ask.
-        observer: hears of updates and failures.
+        observer: is notified of updates and failures.
 
     Attributes:
-        view: what is known of the cluster: an immutable snapshot.
+        view: the metadata as it is now: an immutable snapshot.
         failure: why the last attempt failed; None if it succeeded.
         updated: happens after every attempt that succeeded.
         attempted: happens after every attempt.
@@ -87,12 +87,13 @@ class MetadataUpdater:
         self.failure: KafkaError | None = None
         self.updated: Broadcast = Broadcast()
         self.attempted: Broadcast = Broadcast()
-        # When the view was refreshed, and by whose clock.
+        # When the view was refreshed, and the clock of that loop: `age` is also read in
+        # other threads, which have no running loop to take the time from.
         self._updated_at = -inf
         self._clock: Callable[[], float] = float
         # When the attempt under way began; None between two.
         self._began_at: float | None = None
-        # Tells what the attempt under way waits for.
+        # Returns what the attempt under way waits for.
         self._late: Callable[[], str] = nodes.why_late
         self._config = config
         self._nodes = nodes
@@ -155,6 +156,8 @@ class MetadataUpdater:
         self._wakeup.notify()
         while True:
             await self.attempted.wait()
+            # An attempt that was under way before the ticket may have read an older
+            # state: its success does not count, only its failure.
             if self._schedule.is_satisfied(ticket):
                 return True
             if self.failure is not None:
@@ -165,7 +168,7 @@ class MetadataUpdater:
 
         Raises:
             AuthenticationError: all brokers refuse the client. The background task
-                tries again, but whoever waits gets the reason now.
+                tries again, but callers that wait get the reason now.
         """
         await self.attempted.wait()
         if isinstance(self.failure, AuthenticationError):
@@ -193,9 +196,10 @@ class MetadataUpdater:
         tp: TopicPartition,
         leader_id: int,
         leader_epoch: int,
-        endpoints: Iterable[Endpoint],
+        endpoints: Iterable[EndpointPort],
     ) -> bool:
         """Apply a leader that an answer named (KIP-951); whether it is a newer one."""
+        # In any case: the hint has the leader alone, not its replicas (KIP-951).
         self.request()
         hinted = with_leader(
             self.view, self._epochs, tp, (leader_id, leader_epoch), endpoints
@@ -224,13 +228,15 @@ class MetadataUpdater:
         except KafkaError as error:
             self._failed(error)
         except BaseException:
+            # Cancelled: `is_wanted` of the schedule must not count this attempt.
             self._schedule.abandoned()
             raise
         self._began_at = None
-        self.attempted.tell()
+        self.attempted.notify_all()
 
     async def _fetch(self, ask: RefreshRequest) -> tuple[MetadataResponse, int]:
         """Ask one broker; if none can be reached, one of the bootstrap servers."""
+        # The deadline (KIP-1102) also ends an attempt that a broker does not answer.
         with anyio.CancelScope(deadline=self._schedule.rebootstrap_at()):
             try:
                 return await self._ask_any(ask)
@@ -256,9 +262,10 @@ class MetadataUpdater:
             if connection.versions.max_version(ApiKey.DESCRIBE_QUORUM) is None:
                 raise
             raise UnsupportedVersion(
-                f"{_address(connection)} is a controller, no broker: give it as "
+                f"{_address(connection)} is a controller, not a broker: give it as "
                 f"bootstrap_controllers, or the address of a broker ({error})"
             ) from error
+        # The field must have its default before that version, where it cannot be sent.
         if version >= AUTO_CREATION_SINCE:
             request.allow_auto_topic_creation = self._config.allow_auto_create_topics
         return await self._call(connection, request, version), version
@@ -278,7 +285,7 @@ class MetadataUpdater:
         if answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
             raise broker_error(
                 answer.error_code,
-                f"{_address(connection)} is a broker, no controller: give it as "
+                f"{_address(connection)} is a broker, not a controller: give it as "
                 "bootstrap_servers",
             )
         return controllers_as_brokers(answer)
@@ -300,8 +307,9 @@ class MetadataUpdater:
     def _apply(
         self, ask: RefreshRequest, response: MetadataResponse, version: int
     ) -> None:
+        # A broker may send the client back to the bootstrap servers (KIP-1102).
         error = ErrorCode(response.error_code)
-        if reaction(ApiKey.METADATA, error).step is Step.REBOOTSTRAP:
+        if reaction(ApiKey.METADATA, error).step is ReactionStep.REBOOTSTRAP:
             self._rebootstrap()
         if error:
             raise broker_error(response.error_code, "the broker refused Metadata")
@@ -313,6 +321,7 @@ class MetadataUpdater:
             partial=ask.partial,
             max_brokers=self._config.max_brokers,
         )
+        # A broker that is starting may know no brokers yet. The old view stays.
         if merged is None:
             raise BrokerNotAvailable("a Metadata answer names no broker")
         self.failure = None
@@ -322,7 +331,7 @@ class MetadataUpdater:
         self._publish(merged.view)
         self._report_unavailable()
         self._observer.metadata_updated(len(self.view.brokers), len(self.view.topics))
-        self.updated.tell()
+        self.updated.notify_all()
 
     def _report_unavailable(self) -> None:
         wanted = self._schedule.interest.names()
@@ -344,6 +353,7 @@ class MetadataUpdater:
         self.view = view
         if view.brokers != self._nodes.known:
             self._nodes.update(view.brokers)
+        # A copy: a listener may remove itself.
         for listener in tuple(self._listeners):
             listener(view)
 
@@ -373,6 +383,7 @@ class MetadataUpdater:
                 return view
             for topic in missing:
                 self._raise_if_final(view, topic, began_at)
+            # Another task's attempt may answer this one, too: request no second one.
             if not self._schedule.is_wanted:
                 self.request()
             await self.attempt_ended()

@@ -21,8 +21,8 @@ from kafkaio.types import Broker
 
 #: Seconds that one broker gets before the next one is connected to as well.
 HEAD_START: Final = 0.5
-#: Brokers without a connection that one choice looks at, a window that begins anywhere.
-#: A cluster may have thousands, and a wrong answer may name thousands that are none.
+#: Brokers without a connection that one choice considers, from a random place on. A
+#: cluster may have thousands, and a wrong answer may name thousands that do not exist.
 _LOOKED_AT: Final = 32
 #: Brokers that may fail before the bootstrap servers are tried as well.
 _BEFORE_BOOTSTRAP: Final = 4
@@ -100,19 +100,26 @@ class Nodes:
         return connected | set(window)
 
     def why_late(self) -> str:
-        """Where `any_connection` waits for a connection; an empty text for nowhere."""
+        """Return the connections that `any_connection` waits for; empty for none."""
         opening = self._pool.opening(ConnectionClass.SHARED)
         more = f" and {len(opening) - _NAMED} more" if len(opening) > _NAMED else ""
         named = ", ".join(opening[:_NAMED]) + more
         return f"it waits for a connection to {named}" if opening else ""
 
+    def any_ready(self) -> Connection | None:
+        """Return the open connection to the broker that can answer soonest.
+
+        None if that one has no connection yet; `any_connection` makes one.
+        """
+        return self._pool.ready(self.in_order()[0], ConnectionClass.SHARED)
+
     async def any_connection(self, avoid: Collection[int] = ()) -> Connection:
         """Return a connection to the broker that can answer soonest.
 
-        Where there is no idle connection, brokers are connected to, each a head start
-        after the one before, and the first that succeeds is taken. So a broker that
-        does not react delays nothing for longer than that. The bootstrap servers are
-        among them where several brokers cannot be reached.
+        If all open connections are busy, further brokers are connected to, each a head
+        start after the one before, and the first success is taken. So a broker that
+        does not react delays the request by no more than a head start. After several
+        failures the bootstrap servers are tried, too.
 
         Args:
             avoid: brokers that come last, because they were asked and are silent.
@@ -133,8 +140,8 @@ class Nodes:
 
     async def _race(self, order: list[int]) -> Connection:
         if self._known and self._recovers and len(order) > _BEFORE_BOOTSTRAP:
-            # So a client comes back that was told wrong addresses of many brokers. With
-            # a few, it is soon clear that none can be reached.
+            # A client that was given wrong addresses of many brokers recovers by this.
+            # With a few brokers it is soon clear that none can be reached.
             order[_BEFORE_BOOTSTRAP:_BEFORE_BOOTSTRAP] = self._pool.bootstrap
         attempts = [
             partial(self._pool.connection, id_, ConnectionClass.SHARED) for id_ in order

@@ -6,24 +6,22 @@ Each partition's leader is asked (ListOffsets), all leaders at the same time, by
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from kafkaio._arguments import partition_of, type_name
 from kafkaio._client.destinations import Leader
-from kafkaio._client.fanout import Answer, ItemT, Operation, Results, Terms, ValueT
-from kafkaio._client.retry import Attempts, RetryPolicy
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
+from kafkaio._client.ports import ClusterPort
+from kafkaio._client.retry import Attempts
 from kafkaio._dataclass import constructor
-from kafkaio._machines.metadata import ClusterView
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    KafkaError,
     UnsupportedVersion,
 )
-from kafkaio.protocol._message import ResponseT
 from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -68,56 +66,6 @@ _NO_OFFSET: Final = -1
 _WITH_TIMEOUT: Final = 10
 
 
-class Cluster(Protocol):
-    """What looking up needs of the cluster."""
-
-    @property
-    def view(self) -> ClusterView:
-        """What is known of the cluster now."""
-        ...
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """How long to wait between attempts."""
-        ...
-
-    async def ask(
-        self,
-        operation: Operation[ItemT, ValueT, ResponseT],
-        items: Iterable[ItemT],
-        timeout: float,
-        *,
-        stops_at_failure: bool = False,
-    ) -> Results[ItemT, ValueT]:
-        """Ask for items until each has a result, or the time is over."""
-        ...
-
-    async def ask_once(
-        self,
-        operation: Operation[ItemT, ValueT, ResponseT],
-        items: Iterable[ItemT],
-        within: float,
-    ) -> Results[ItemT, ValueT]:
-        """Ask each broker once."""
-        ...
-
-    async def missing_partitions(
-        self,
-        partitions: Iterable[TopicPartition],
-        timeout: float,
-    ) -> dict[TopicPartition, KafkaError]:
-        """Tell which partitions do not exist, and why."""
-        ...
-
-    async def wait_for_partitions(
-        self,
-        partitions: Collection[TopicPartition],
-        timeout: float,
-    ) -> None:
-        """Wait until the view has the partitions."""
-        ...
-
-
 #: What is found of a partition: None where its log has no such offset.
 _Found = OffsetAndTimestamp | None
 
@@ -130,7 +78,7 @@ class OffsetLookup:
         isolation_level: 1 takes the end to be the last stable offset.
     """
 
-    def __init__(self, cluster: Cluster, isolation_level: int) -> None:
+    def __init__(self, cluster: ClusterPort, isolation_level: int) -> None:
         self._cluster = cluster
         self._isolation_level = isolation_level
 
@@ -147,7 +95,7 @@ class OffsetLookup:
             The first offset whose record is not older; None where there is none.
 
         Raises:
-            UnknownTopicOrPartition: there is no such partition.
+            UnknownTopicOrPartition: the partition does not exist.
             BrokerError: a broker refused, and asking again cannot help.
             RequestTimeout: the time is over; the cause says what happened last.
         """
@@ -196,6 +144,7 @@ class OffsetLookup:
             for error in result.failed.values():
                 raise error
             found |= result.found
+            # Only partitions whose leader moved or did not answer; one pause for all.
             left = {tp: left[tp] for tp in result.again}
             for error in result.again.values():
                 await attempts.pause(error)
@@ -207,13 +156,14 @@ class OffsetLookup:
     ) -> Results[TopicPartition, OffsetAndTimestamp | None]:
         """Look up where each reset leads; each leader is asked once or twice.
 
-        A time before now is looked up in two steps, the end first: where no record is
-        that new, reading begins at the end as it was *before* the question, so that
-        nothing that is appended in between is skipped (KIP-1106).
+        A time before now is looked up in two steps, the end of the log first. If no
+        record is that new, reading begins at this end, as it was *before* the second
+        lookup, so that records appended in between are not skipped (KIP-1106).
         """
-        # Whoever has a reset has loaded the module.
+        # A caller that has a reset has loaded the module already.
         from kafkaio._machines.positions import ResetTo
 
+        # The first step has the ends, also for resets by duration.
         times = {
             tp: EARLIEST if reset.to is ResetTo.EARLIEST else LATEST
             for tp, reset in resets.items()
@@ -227,6 +177,8 @@ class OffsetLookup:
         }
         if moments:
             later = await self._ask_once(moments, deadline - now())
+            # Without its second step a partition has no result: its end alone would
+            # skip all records of the duration.
             for tp in [*later.again, *later.failed]:
                 del result.found[tp]
             result.again |= later.again
@@ -244,6 +196,8 @@ class OffsetLookup:
     ) -> Operation[TopicPartition, _Found, ListOffsetsResponse]:
         def build(items: Sequence[TopicPartition], terms: Terms) -> ListOffsetsRequest:
             for tp in items:
+                # Older brokers do not refuse such a time: they would take it for a
+                # moment before 1970, and answer with the first record.
                 if times[tp] >= EARLIEST:
                     continue
                 least, since = _KNOWN_FROM.get(times[tp], (0, ""))
@@ -304,8 +258,8 @@ def times_of(moments: Mapping[TopicPartition, Moment]) -> dict[TopicPartition, i
     """Return the times to ask for, by partition, from what a user gave.
 
     Raises:
-        ArgumentTypeError: they are no mapping, a key is no partition, or a value is
-            no str, datetime or int.
+        ArgumentTypeError: they are not a mapping, a key is not a partition, or a value
+            is not a str, datetime or int.
         ArgumentValueError: a word is unknown, a datetime has no time zone, or a time
             is before 1970.
     """
@@ -353,7 +307,7 @@ def time_of(moment: object) -> int:
         if moment.tzinfo is None:
             raise ArgumentValueError(
                 f"the datetime {moment.isoformat()} has no time zone; without one it "
-                "names no moment"
+                "is ambiguous"
             )
         # Rounded up: a record of the millisecond before is older.
         time = -((_EPOCH - moment) // _MILLISECOND)
@@ -361,8 +315,8 @@ def time_of(moment: object) -> int:
         time = moment
     elif isinstance(moment, str):
         raise ArgumentValueError(
-            f"{moment!r} is no place in a log: give 'earliest', 'latest', a datetime "
-            "or milliseconds since the Unix epoch"
+            f"{moment!r} is not a place in a log: give 'earliest', 'latest', a "
+            "datetime or milliseconds since the Unix epoch"
         )
     else:
         raise ArgumentTypeError(

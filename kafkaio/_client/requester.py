@@ -49,7 +49,7 @@ class Requester:
         config: the client's options.
         metadata: the view of the cluster.
         router: finds the broker of a destination.
-        policy: the back-off, and who hears of retries.
+        policy: the back-off, and the observer of retries.
     """
 
     def __init__(
@@ -111,9 +111,11 @@ class Requester:
         try:
             response = await connection.call(request, timeout=self._patience(request))
         except NetworkError:
+            # The metadata that named this broker may be out of date.
             self._router.unreachable(node_id)
             raise
-        # No look-up changes where a request to a named broker goes.
+        # A request to a named broker always goes there, so its answer is returned even
+        # if it says that another broker would be right.
         code = None if isinstance(to, Broker) else misrouted(response)
         if code is None:
             return response
@@ -128,7 +130,7 @@ class Requester:
     def _patience(self, request: Request[ResponseT]) -> float:
         """Seconds to wait for the answer."""
         if request.API_KEY == ApiKey.JOIN_GROUP:
-            # Whoever has such a request has loaded the module.
+            # A caller that has such a request has loaded the module already.
             from kafkaio.protocol.messages.join_group import JoinGroupRequest
 
             assert isinstance(request, JoinGroupRequest)

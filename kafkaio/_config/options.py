@@ -16,12 +16,14 @@ from kafkaio._config.configs import (
     Serializer,
     TokenProvider,
 )
+from kafkaio._public import public
 from kafkaio.types import OffsetStore
 
 if TYPE_CHECKING:
     import ssl
 
 
+@public("kafkaio")
 class ClientOptions(TypedDict, total=False):
     """Keyword options of ``Client``; see `ClientConfig`."""
 
@@ -83,6 +85,7 @@ class ClientOptions(TypedDict, total=False):
     log: bool
 
 
+@public("kafkaio")
 class ProducerOptions(ClientOptions, total=False):
     """Keyword options of ``Producer``; see `ProducerConfig`."""
 
@@ -112,6 +115,7 @@ class ProducerOptions(ClientOptions, total=False):
     value_serializer: Serializer | None
 
 
+@public("kafkaio")
 class ConsumerOptions(ClientOptions, total=False):
     """Keyword options of ``Consumer``; see `ConsumerConfig`."""
 

@@ -42,8 +42,8 @@ from kafkaio._consumer.commit import ToCommit as ToCommit
 from kafkaio._consumer.core import Core
 from kafkaio._consumer.parallel.dead_letter import DeadLetter
 from kafkaio._consumer.parallel.lanes import LaneIterator
-from kafkaio._consumer.parallel.ports import Transacting, Transacts
-from kafkaio._consumer.parallel.run import Handler, OnDead, Transactions
+from kafkaio._consumer.parallel.ports import OpenTransactionPort, TransactionMakerPort
+from kafkaio._consumer.parallel.run import Handler, OnDead, TransactionalRun
 from kafkaio._consumer.reading.iterators import (
     BatchIterator,
     Poll,
@@ -55,20 +55,20 @@ from kafkaio._consumer.rebalance.events import RevokeRequested
 from kafkaio._consumer.rebalance.feed import Rebalances
 from kafkaio._consumer.statistics import ConsumerStatistics as ConsumerStatistics
 from kafkaio._consumer.threaded.core import ThreadedCore
-from kafkaio._consumer.transactions import (
-    JoinedAcross,
-    JoinedTransaction,
-    TransactionOffsets,
-    TransactionOffsetsAcross,
-)
-from kafkaio._consumer.wanted import Topics, Wanted
+from kafkaio._consumer.wanted import ReadSelection, Topics
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import Reset, ResetTo
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
 from kafkaio._net.transport import Dial
+from kafkaio._public import public
 from kafkaio._runtime.lifecycle import Closeable
 from kafkaio._runtime.observer import Observer
+from kafkaio._transactional import (
+    GroupOffsetsPort,
+    JoinedConsumerPort,
+    TransactionalConsumer,
+)
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -84,7 +84,7 @@ from kafkaio.types import (
     TopicPartition,
 )
 
-TransactionT = TypeVar("TransactionT", bound=Transacting)
+TransactionT = TypeVar("TransactionT", bound=OpenTransactionPort)
 
 #: Most rows of a table by default: making it takes about a millisecond.
 TABLE_ROWS: Final = 32_768
@@ -92,7 +92,8 @@ TABLE_ROWS: Final = 32_768
 RewindTo: TypeAlias = int | OffsetAndMetadata | str
 
 
-class Consumer(Closeable):
+@public("kafkaio")
+class Consumer(TransactionalConsumer, Closeable):
     """Reads records one at a time, in batches, or by polling.
 
     ``async with`` starts and closes it; `start` and `close` do the same by hand. A
@@ -157,7 +158,7 @@ class Consumer(Closeable):
         else:
             config = ConsumerConfig.of(bootstrap_servers, options)
             cluster = Cluster(config, observer)
-        wanted = Wanted.of(topics, assign)
+        wanted = ReadSelection.of(topics, assign)
         callbacks = _callbacks(on_assigned, on_revoked, on_lost)
         self._set_up(cluster, config, wanted, callbacks, owns_cluster=client is None)
 
@@ -193,7 +194,7 @@ class Consumer(Closeable):
         """
         consumer = cls.__new__(cls)
         consumer._client = None
-        wanted = Wanted.of(topics, assign)
+        wanted = ReadSelection.of(topics, assign)
         callbacks = _callbacks(on_assigned, on_revoked, on_lost)
         cluster = Cluster(config, observer, dial)
         consumer._set_up(cluster, config, wanted, callbacks, owns_cluster=True)
@@ -242,7 +243,7 @@ class Consumer(Closeable):
         self,
         cluster: Cluster,
         config: ConsumerConfig,
-        wanted: Wanted,
+        wanted: ReadSelection,
         callbacks: HeldCallbacks,
         *,
         owns_cluster: bool,
@@ -517,7 +518,7 @@ class Consumer(Closeable):
         self,
         handler: Callable[[TransactionT, Record], Awaitable[object]],
         *,
-        producer: Transacts[TransactionT],
+        producer: TransactionMakerPort[TransactionT],
         concurrency: int = 100,
         ordering: Ordering = "key",
         retry: Retry | None = None,
@@ -536,7 +537,7 @@ class Consumer(Closeable):
         ordering: Ordering = "key",
         retry: Retry | None = None,
         dead_letter: Callable[..., Awaitable[object]] | None = None,
-        producer: Transacts[Any] | None = None,
+        producer: TransactionMakerPort[Any] | None = None,
         max_records: int = 1000,
         max_wait: float = 0.2,
     ) -> None:
@@ -601,7 +602,8 @@ class Consumer(Closeable):
                 that raised. Nothing of its partition from that record on is committed.
             UsageError: another task reads, or nothing is subscribed to or assigned
                 (after `unsubscribe`, when what was begun is finished); or the consumer
-                cannot take part in transactions (`join_transaction`).
+                commits automatically, keeps its offsets outside Kafka, or has no
+                group, and so cannot take part in transactions.
             CorruptRecord, RecordTooLarge: a batch cannot be read, and there is no
                 ``dead_letter``, or the end of the batch is not known. The records
                 taken before were worked on, and what is finished was committed.
@@ -629,7 +631,7 @@ class Consumer(Closeable):
             )
         how = None
         if producer is not None:
-            how = Transactions(
+            how = TransactionalRun(
                 partial(producer.transaction, self),
                 handler,
                 dead_letter,
@@ -679,7 +681,7 @@ class Consumer(Closeable):
             UsageError: partitions are assigned; unsubscribe first.
             ClosedError: the consumer is closed.
         """
-        self._core.apply(Wanted.of(topics, None))
+        self._core.apply(ReadSelection.of(topics, None))
 
     def unsubscribe(self) -> None:
         """Stop reading: release topics, pattern and fixed partitions.
@@ -699,7 +701,7 @@ class Consumer(Closeable):
         Raises:
             ClosedError: the consumer is closed.
         """
-        self._core.apply(Wanted())
+        self._core.apply(ReadSelection())
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions; those that are read already are not touched.
@@ -717,7 +719,7 @@ class Consumer(Closeable):
             UsageError: topics are subscribed to; unsubscribe first.
             ClosedError: the consumer is closed.
         """
-        self._core.apply(Wanted.of(None, partitions))
+        self._core.apply(ReadSelection.of(None, partitions))
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out no records of these partitions; what is buffered stays.
@@ -1086,56 +1088,16 @@ class Consumer(Closeable):
         places = {partition_of(tp): _place_of(place) for tp, place in to.items()}
         return await self._core.rewind(places, self._within(timeout))
 
-    # Transactions
+    # Transactions: `TransactionalConsumer`, as producers know it.
 
-    def offsets_in_transaction(
-        self, what: object = None
-    ) -> TransactionOffsets | TransactionOffsetsAcross | None:
-        """Return what ``commit(what)`` would commit, for ``producer.transaction``.
-
-        It is not for programs: `Transaction.commit_offsets` calls it, with this
-        consumer. Without arguments, everything that was handed out so far counts as
-        done, as in `commit`. None if there is nothing to commit.
-
-        Args:
-            what: as for `commit`.
-
-        Raises:
-            UsageError: the consumer commits automatically, keeps its offsets outside
-                Kafka, or has no group; or as in `commit`.
-            PartitionLost: a partition is not assigned (any more).
-            ArgumentTypeError: ``what`` is nothing that can be committed.
-            ArgumentValueError: an offset is negative.
-            ClosedError: the consumer is not running.
-        """
+    def _offsets_in_transaction(self, what: object = None) -> GroupOffsetsPort | None:
         return self._core.offsets_in_transaction(what)
 
-    def join_transaction(
+    def _join_transaction(
         self,
         on_revoke: Callable[[], None],
         on_lost: Callable[[KafkaError], None],
-    ) -> JoinedTransaction | JoinedAcross:
-        """Hold what is handed out from now on, for ``producer.transaction(consumer)``.
-
-        It is not for programs: a transaction calls it when it begins. From the first
-        record of a partition that is handed out, the partition is held, until the
-        transaction has ended, or until the group's deadline. What was handed out before
-        and is not finished is held as well. Until the transaction has ended, `commit`
-        of such a partition raises UsageError. A task that closes the consumer thereby
-        leaves the transaction that it began.
-
-        Args:
-            on_revoke: called, perhaps within this call, when a held partition is to be
-                revoked: the transaction should end soon. With ``io_thread`` it is
-                called a little later, in the user's event loop, like the other one.
-            on_lost: called with a `PartitionLost` when a held partition was lost: what
-                was handed out of it cannot be committed.
-
-        Raises:
-            UsageError: as `offsets_in_transaction`; or another transaction has the
-                consumer.
-            ClosedError: the consumer is not running.
-        """
+    ) -> JoinedConsumerPort:
         return self._core.join_transaction(on_revoke, on_lost)
 
     # What rebalances do
@@ -1249,7 +1211,7 @@ class Consumer(Closeable):
         """
         self._core.enforce_rebalance(reason)
 
-    # Telemetry
+    # TelemetryPusher
 
     async def client_instance_id(self, timeout: float | None = None) -> UUID:
         """Return the id by which the brokers know this client (KIP-714).
@@ -1282,7 +1244,7 @@ class Consumer(Closeable):
                 ``io_thread=True``, that runs in the I/O thread.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`, or its name or an
+            ArgumentTypeError: it is not a `kafkaio.Metric`, or its name or an
                 attribute is not text.
             ArgumentValueError: its name is empty or begins with ``org.apache.kafka.``,
                 or there is no such kind.
@@ -1296,7 +1258,7 @@ class Consumer(Closeable):
             metric: one with the name and the attributes of the one registered.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`.
+            ArgumentTypeError: it is not a `kafkaio.Metric`.
         """
         self._core.unregister_metric(metric)
 

@@ -30,6 +30,7 @@ from uuid import UUID
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import reaction
+from kafkaio._public import public
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
@@ -53,7 +54,7 @@ MAX_BROKERS = 10_000
 RELIABLE_EPOCHS_SINCE = 9
 
 
-class Endpoint(Protocol):
+class EndpointPort(Protocol):
     """A broker's address in an answer: a `Broker`, or a part of any message."""
 
     @property
@@ -76,6 +77,7 @@ class Endpoint(Protocol):
 _NOTHING: Mapping[int, PartitionView] = MappingProxyType({})
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class PartitionView:
     """A partition as the cluster described it last.
@@ -101,6 +103,7 @@ class PartitionView:
     error: ErrorCode = ErrorCode.NONE
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class TopicView:
     """A topic as the cluster described it last.
@@ -120,6 +123,7 @@ class TopicView:
     partitions: Mapping[int, PartitionView] = field(default_factory=dict)
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class ClusterView:
     """An immutable snapshot of the cluster's metadata.
@@ -576,7 +580,7 @@ def with_leader(
     epochs: Epochs,
     tp: TopicPartition,
     leader: tuple[int, int],
-    endpoints: Iterable[Endpoint] = (),
+    endpoints: Iterable[EndpointPort] = (),
 ) -> ClusterView | None:
     """Apply a new leader that a Produce or Fetch answer names (KIP-951).
 

@@ -21,8 +21,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from kafkaio._records._impl import key_partition as key_partition
-from kafkaio._records._impl import murmur2 as murmur2
+from kafkaio._records._impl import key_partition as key_partition, murmur2 as murmur2
 
 #: The most bytes of keyless records that go to one partition at a time.
 STICKY_BYTES = 65_536

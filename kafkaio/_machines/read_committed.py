@@ -16,8 +16,8 @@ from typing import Final, Protocol
 _ABORT: Final = 0
 
 
-class BatchView(Protocol):
-    """What a filter needs to know of a batch."""
+class BatchPort(Protocol):
+    """The facts about a batch that a filter needs."""
 
     @property
     def last_offset(self) -> int:
@@ -44,7 +44,7 @@ class ReadUncommitted:
 
     __slots__ = ()
 
-    def passes(self, batch: BatchView) -> bool:
+    def passes(self, batch: BatchPort) -> bool:
         """Whether the batch's records go to the application."""
         return not batch.is_control
 
@@ -52,8 +52,8 @@ class ReadUncommitted:
 class ReadCommitted:
     """Accepts batches that are not part of an aborted transaction.
 
-    Call `passes` for every batch of one partition's response, in order, once each; one
-    that passes may be asked about again before the next.
+    Call `passes` for every batch of one partition's response, in order. A batch that
+    passes may be checked again before the next one.
 
     Args:
         aborted: (producer id, first offset) of each aborted transaction listed.
@@ -68,7 +68,7 @@ class ReadCommitted:
         # Producers inside an aborted transaction at the last batch.
         self._aborted: set[int] = set()
 
-    def passes(self, batch: BatchView) -> bool:
+    def passes(self, batch: BatchPort) -> bool:
         """Whether the batch's records go to the application.
 
         Raises:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.backoff import Backoff
+from kafkaio._public import public
 from kafkaio.errors import ArgumentValueError
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class Retry:
     """How often ``Consumer.run`` calls its handler for one record, and how soon.

@@ -49,8 +49,8 @@ _AT_ONCE: Final = frozenset(
 )
 
 
-class Step(Enum):
-    """What is to be done when the time has come."""
+class TelemetryStep(Enum):
+    """The request that is due next."""
 
     SUBSCRIBE = "subscribe"
     PUSH = "push"
@@ -58,8 +58,8 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
-    """What a broker wants to know of this client.
+class TelemetrySubscription:
+    """The metrics that a broker wants from this client.
 
     Attributes:
         instance_id: the id of the client.
@@ -68,7 +68,7 @@ class Subscription:
         interval: seconds between two pushes.
         max_bytes: most bytes of a push, as sent; 0 for no limit.
         is_delta: whether sums are the increase since the last push.
-        prefixes: how the names of the metrics that are wanted begin.
+        prefixes: beginnings of the names of the wanted metrics; ``*`` for all.
     """
 
     instance_id: UUID
@@ -91,23 +91,23 @@ class TelemetryMachine:
         codecs: the numbers of the compression codecs that can be used.
 
     Attributes:
-        step: what is to be done next.
-        due: when; infinite if nothing is to be done.
-        instance_id: the id of this client; None until a broker has given it.
-        subscription: what is wanted; None before the first answer.
+        step: the request that is sent next.
+        due: when it is sent; infinite if nothing is.
+        instance_id: the id of this client; None until a broker has assigned it.
+        subscription: the wanted metrics; None before the first answer.
     """
 
     def __init__(self, codecs: Collection[int] = ()) -> None:
         self._codecs = frozenset(codecs)
-        self.step: Step = Step.SUBSCRIBE
+        self.step: TelemetryStep = TelemetryStep.SUBSCRIBE
         self.due: float = -inf
         self.instance_id: UUID | None = None
-        self.subscription: Subscription | None = None
+        self.subscription: TelemetrySubscription | None = None
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing is to be sent any more."""
-        return self.step is Step.NOTHING
+        """Whether nothing more is sent."""
+        return self.step is TelemetryStep.NOTHING
 
     @property
     def interval(self) -> float:
@@ -138,24 +138,27 @@ class TelemetryMachine:
             now: the time.
             roll: a random number from 0 to 1. It spreads the first pushes of clients
                 that started together over 0.5 to 1.5 intervals.
-            instance_id: the id that the broker gives, or knows already.
+            instance_id: the id that the broker assigns, or knows already.
             subscription_id: identifies the subscription.
-            accepted: codecs that the broker accepts, those that it prefers first.
+            accepted: codecs that the broker accepts, in the order of its preference.
             interval: seconds between two pushes.
             max_bytes: most bytes of a push.
             is_delta: whether sums are to be the increase since the last push.
-            prefixes: how the names of the metrics begin that are wanted; none for no
+            prefixes: beginnings of the names of the wanted metrics; none for no
                 metrics, ``*`` for all.
         """
         if self.has_ended:
             return
         if self.instance_id is None:
-            if instance_id == _ZERO:  # no broker gives it: it stands for "none yet"
+            # The zero id stands for "none yet" in requests, and no broker assigns it.
+            if instance_id == _ZERO:
                 self.unanswered(now)
                 return
             self.instance_id = instance_id
+        # The first id is kept, whatever later answers name: the application may have
+        # published it.
         usable = [one for one in accepted if one in self._codecs]
-        self.subscription = Subscription(
+        self.subscription = TelemetrySubscription(
             instance_id=self.instance_id,
             subscription_id=subscription_id,
             compression=usable[0] if usable else 0,
@@ -165,29 +168,32 @@ class TelemetryMachine:
             prefixes=tuple(prefixes),
         )
         if self.subscription.prefixes:
-            self._set(Step.PUSH, now + (0.5 + roll) * self.interval)
+            # Spread, so that clients that were started together do not push together.
+            self._set(TelemetryStep.PUSH, now + (0.5 + roll) * self.interval)
         else:
-            self._set(Step.SUBSCRIBE, now + self.interval)
+            self._set(TelemetryStep.SUBSCRIBE, now + self.interval)
 
     def pushed(self, now: float) -> None:
         """Note that a broker took a push."""
-        self._set(Step.PUSH, now + self.interval)
+        self._set(TelemetryStep.PUSH, now + self.interval)
 
     def refused(self, code: int, now: float) -> None:
         """Note that a broker refused a request, with a code of ``ErrorCode``."""
         if code in _FATAL:
-            self._set(Step.NOTHING, inf)
-        elif self.step is Step.PUSH and code in _AT_ONCE:
+            self._set(TelemetryStep.NOTHING, inf)
+        elif self.step is TelemetryStep.PUSH and code in _AT_ONCE:
             if code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE:
+                # For good: otherwise each push would be refused and asked about again,
+                # at once and for ever, by a broker that lists a codec it cannot read.
                 assert self.subscription is not None
                 self._codecs -= {self.subscription.compression}
-            self._set(Step.SUBSCRIBE, now)
+            self._set(TelemetryStep.SUBSCRIBE, now)
         else:
             self.unanswered(now)
 
     def unanswered(self, now: float) -> None:
         """Note that a request had no answer, or could not be sent."""
-        self._set(Step.SUBSCRIBE, now + self.interval)
+        self._set(TelemetryStep.SUBSCRIBE, now + self.interval)
 
     def terminate(self) -> bool:
         """End; nothing is sent any more.
@@ -195,26 +201,27 @@ class TelemetryMachine:
         Returns:
             Whether one last push is to be sent, which says that it is the last.
         """
-        is_pushing = self.step is Step.PUSH
-        self._set(Step.NOTHING, inf)
+        is_pushing = self.step is TelemetryStep.PUSH
+        self._set(TelemetryStep.NOTHING, inf)
         return is_pushing
 
-    def _set(self, step: Step, due: float) -> None:
+    def _set(self, step: TelemetryStep, due: float) -> None:
+        # The end is final: an answer that comes late does not start anything again.
         if not self.has_ended:
             self.step, self.due = step, due
 
 
-class Ledger:
-    """What was pushed of growing sums, to tell their increase since then.
+class PushedSums:
+    """The growing sums as they were pushed, to compute their increase since then.
 
     An increase that a broker refused is part of the next push. An increase whose push
-    had no answer counts as pushed: it is rather lost than counted twice.
+    had no answer counts as pushed: losing it is better than counting it twice.
     """
 
-    __slots__ = ("_pending", "_told")
+    __slots__ = ("_pending", "_pushed")
 
     def __init__(self) -> None:
-        self._told: dict[Hashable, float] = {}
+        self._pushed: dict[Hashable, float] = {}
         self._pending: Mapping[Hashable, float] = {}
 
     @property
@@ -224,14 +231,14 @@ class Ledger:
 
     def increase(self, key: Hashable, total: float) -> float:
         """Return how much a sum has grown since the last push that had it."""
-        return max(0.0, total - self._told.get(key, 0.0))
+        return max(0.0, total - self._pushed.get(key, 0.0))
 
     def sending(self, totals: Mapping[Hashable, float]) -> None:
         """Note the sums of a push that is being sent."""
         self._pending = totals
 
     def settle(self, *, is_refused: bool) -> None:
-        """Note what became of that push."""
+        """Note the result of that push."""
         if not is_refused:
-            self._told.update(self._pending)
+            self._pushed.update(self._pending)
         self._pending = {}

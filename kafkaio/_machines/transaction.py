@@ -58,7 +58,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkaio._dataclass import dataclass
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
+from kafkaio._public import public
 from kafkaio.errors import InternalError, KafkaError
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
@@ -87,13 +88,13 @@ class Protocol(Enum):
 
         def __hash__(self) -> int: ...
     else:
-        __hash__ = object.__hash__  # see State
+        __hash__ = object.__hash__  # see TxnState
 
     TV1 = 1
     TV2 = 2
 
 
-class State(Enum):
+class TxnState(Enum):
     """Where a producer is with its transactions."""
 
     # Each step of each transaction looks states up; Enum's own is a Python function.
@@ -105,7 +106,7 @@ class State(Enum):
     OPEN = auto()  #: a transaction is open
     COMMITTING = auto()  #: it is to be committed; batches or offsets are under way
     DETACHING = auto()  #: its end is to be left to another process; the same
-    DOOMED = auto()  #: it cannot be committed any more: only an abort leads out
+    ABORT_ONLY = auto()  #: it cannot be committed any more: only an abort leads out
     ABORTING = auto()  #: it is to be aborted; batches are on the wire
     UNKNOWN = auto()  #: EndTxn was sent; only the answer to it leads out
     BUMPING = auto()  #: the next epoch is requested by InitProducerId
@@ -115,7 +116,7 @@ class State(Enum):
     FAILED = auto()  #: the producer cannot go on for another reason; for good
 
 
-class Event(Enum):
+class TxnEvent(Enum):
     """What leads from state to state."""
 
     __hash__ = object.__hash__
@@ -132,7 +133,7 @@ class Event(Enum):
     WANT = auto()
     SENDING = auto()
     ADDED = auto()
-    DOOM = auto()
+    ABORT_ONLY = auto()
     COMMIT = auto()
     ABORT = auto()
     DETACH = auto()
@@ -147,6 +148,7 @@ class Event(Enum):
     FAIL = auto()
 
 
+@public("kafkaio")
 class TransactionOutcome(Enum):
     """How a transaction ended."""
 
@@ -156,16 +158,16 @@ class TransactionOutcome(Enum):
     UNKNOWN = auto()
 
 
-_S, _E = State, Event
+_S, _E = TxnState, TxnEvent
 #: States in which the producer is over.
 OVER: Final = (_S.DETACHED, _S.FENCED, _S.FAILED)
-_LIVE: Final = tuple(state for state in State if state not in OVER)
+_LIVE: Final = tuple(state for state in TxnState if state not in OVER)
 #: States in which records of the transaction may be sent, or sent again.
 _SENDING: Final = (
     _S.OPEN,
     _S.COMMITTING,
     _S.DETACHING,
-    _S.DOOMED,
+    _S.ABORT_ONLY,
     _S.ABORTING,
 )
 #: States in which partitions and groups may be added.
@@ -186,7 +188,7 @@ _LAST_EPOCH: Final = 2**15 - 2
 
 #: Where each event leads. A pair that is not listed is a bug: it raises InternalError
 #: and changes nothing.
-TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[tuple[TxnState, TxnEvent], TxnState]] = MappingProxyType(
     {
         (_S.UNINITIALISED, _E.INITIALISE): _S.INITIALISING,
         (_S.INITIALISING, _E.INITIALISED): _S.READY,
@@ -208,12 +210,15 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
         (_S.DETACHING, _E.DETACHED): _S.DETACHED,
         **{
             (state, _E.ABORT): _S.ABORTING
-            for state in (_S.OPEN, _S.COMMITTING, _S.DETACHING, _S.DOOMED)
+            for state in (_S.OPEN, _S.COMMITTING, _S.DETACHING, _S.ABORT_ONLY)
         },
-        (_S.OPEN, _E.DOOM): _S.DOOMED,
-        (_S.COMMITTING, _E.DOOM): _S.DOOMED,
-        (_S.DETACHING, _E.DOOM): _S.DOOMED,
-        **{(state, _E.DOOM): state for state in (_S.DOOMED, _S.ABORTING, *OVER)},
+        (_S.OPEN, _E.ABORT_ONLY): _S.ABORT_ONLY,
+        (_S.COMMITTING, _E.ABORT_ONLY): _S.ABORT_ONLY,
+        (_S.DETACHING, _E.ABORT_ONLY): _S.ABORT_ONLY,
+        **{
+            (state, _E.ABORT_ONLY): state
+            for state in (_S.ABORT_ONLY, _S.ABORTING, *OVER)
+        },
         **{(state, _E.EMPTY): _S.READY for state in (_S.COMMITTING, _S.ABORTING)},
         **{(state, _E.DRAINED): _S.UNKNOWN for state in (_S.COMMITTING, _S.ABORTING)},
         **{(state, _E.END_LOST): state for state in (_S.UNKNOWN, *OVER)},
@@ -231,14 +236,14 @@ TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = MappingProxyType(
 class Initialise:
     """InitProducerId: of a new producer (None), or for the epoch after ``identity``."""
 
-    identity: Identity | None
+    identity: IdAndEpoch | None
 
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
     """AddPartitionsToTxn."""
 
-    identity: Identity
+    identity: IdAndEpoch
     partitions: tuple[TopicPartition, ...]
 
 
@@ -246,7 +251,7 @@ class AddPartitions:
 class AddOffsets:
     """AddOffsetsToTxn."""
 
-    identity: Identity
+    identity: IdAndEpoch
     group_id: str
 
 
@@ -254,7 +259,7 @@ class AddOffsets:
 class End:
     """EndTxn; it is sent again unchanged until it is answered."""
 
-    identity: Identity
+    identity: IdAndEpoch
     protocol: Protocol
     is_commit: bool
 
@@ -273,7 +278,7 @@ Request: TypeAlias = Initialise | AddPartitions | AddOffsets | End | Probe
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendRequest:
     """Send a request to the coordinator, and return its answer to the machine."""
 
     request: Request
@@ -283,7 +288,7 @@ class Send:
 class Adopt:
     """Number what comes next under this identity."""
 
-    identity: Identity
+    identity: IdAndEpoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,13 +311,13 @@ class DropUnsent:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TxnEnded:
     """The transaction is over."""
 
     outcome: TransactionOutcome
 
 
-Effect: TypeAlias = Send | Adopt | Admit | Started | DropUnsent | Ended
+Effect: TypeAlias = SendRequest | Adopt | Admit | Started | DropUnsent | TxnEnded
 Effects: TypeAlias = tuple[Effect, ...]
 
 _NOWHERE: Final[frozenset[TopicPartition]] = frozenset()
@@ -343,6 +348,7 @@ class TransactionMachine:
 
     __slots__ = (
         "_added",
+        "_adds",
         "_adds_explicitly",
         "_asked_at",
         "_far_probes",
@@ -376,9 +382,11 @@ class TransactionMachine:
     def __init__(self, timeout: float, *, adds_explicitly: bool = False) -> None:
         self._timeout = timeout
         self._adds_explicitly = adds_explicitly
-        self.state: State = State.UNINITIALISED
+        # Whether partitions are added by a request of their own.
+        self._adds = True
+        self.state: TxnState = TxnState.UNINITIALISED
         self.protocol: Protocol = Protocol.TV1
-        self.identity: Identity | None = None
+        self.identity: IdAndEpoch | None = None
         self.request: Request | None = None
         # Whether a transaction was begun under the epoch that InitProducerId gave.
         self._has_run = False
@@ -427,9 +435,9 @@ class TransactionMachine:
 
     def _send(self, request: Request) -> Effects:
         self.request = request
-        return (Send(request),)
+        return (SendRequest(request),)
 
-    def _go(self, event: Event) -> None:
+    def _go(self, event: TxnEvent) -> None:
         try:
             self.state = TRANSITIONS[self.state, event]
         except KeyError:
@@ -441,18 +449,18 @@ class TransactionMachine:
 
     def initialise(self) -> Effects:
         """Ask for an identity: a producer of the same transactional id is fenced."""
-        self._go(Event.INITIALISE)
+        self._go(TxnEvent.INITIALISE)
         return self._send(Initialise(None))
 
-    def initialised(self, identity: Identity, protocol: Protocol) -> Effects:
+    def initialised(self, identity: IdAndEpoch, protocol: Protocol) -> Effects:
         """Take the answer to `Initialise`: the identity, and the protocol to use."""
-        if self.state is not State.BUMPING:
-            self._go(Event.INITIALISED)
+        if self.state is not TxnState.BUMPING:
+            self._go(TxnEvent.INITIALISED)
             self.protocol = protocol
             return self._identified(identity)
         # TV2's brokers verify, and so refuse a late write of TV1 by themselves.
         is_sealed = self._has_late and protocol is Protocol.TV1
-        self._go(Event.BUMPED_WITH_HARM if is_sealed else Event.BUMPED)
+        self._go(TxnEvent.BUMPED_WITH_HARM if is_sealed else TxnEvent.BUMPED)
         self.protocol = protocol
         adopt = self._identified(identity)
         return (*adopt, *self._seal()) if is_sealed else adopt
@@ -476,7 +484,7 @@ class TransactionMachine:
             return self._send(AddOffsets(identity, next(iter(self._groups_wanted))))
         if self._added or self._groups_added:
             return self._send(End(identity, Protocol.TV1, is_commit=False))
-        self._go(Event.SEALED)
+        self._go(TxnEvent.SEALED)
         return ()
 
     def not_sealed(self, partitions: Collection[TopicPartition]) -> Effects:
@@ -490,7 +498,7 @@ class TransactionMachine:
                 refuses them all.
         """
         request = self.request
-        if self.state is not State.SEALING or isinstance(request, End):
+        if self.state is not TxnState.SEALING or isinstance(request, End):
             raise InternalError(f"transaction: {request!r} seals nothing")
         if isinstance(request, AddOffsets):
             del self._groups_wanted[request.group_id]
@@ -505,7 +513,7 @@ class TransactionMachine:
         self.request = None
         if self._is_last_epoch:
             return self.fail(error)
-        self._go(Event.SEALED_WITH_HARM)
+        self._go(TxnEvent.SEALED_WITH_HARM)
         return self._send(Initialise(self.identity))
 
     def _sealed(self, error: KafkaError | None, code: int) -> Effects:
@@ -515,13 +523,13 @@ class TransactionMachine:
             is_fenced = code in FENCING
             return self.fence(error) if is_fenced else self.fail(error)
         if not self._has_harm:
-            self._go(Event.SEALED)
+            self._go(TxnEvent.SEALED)
             return ()
         # An EndTxn got no answer: late, it could end the next transaction.
-        self._go(Event.SEALED_WITH_HARM)
+        self._go(TxnEvent.SEALED_WITH_HARM)
         return self._send(Initialise(self.identity))
 
-    def _identified(self, identity: Identity) -> Effects:
+    def _identified(self, identity: IdAndEpoch) -> Effects:
         self.request = None
         self.identity = identity
         self._has_run = False
@@ -530,7 +538,7 @@ class TransactionMachine:
 
     def not_initialised(self) -> None:
         """Note that the first `Initialise` was refused; it may be tried again."""
-        self._go(Event.NOT_INITIALISED)
+        self._go(TxnEvent.NOT_INITIALISED)
         self.request = None
 
     def needs_bump(self, protocol: Protocol) -> bool:
@@ -544,7 +552,7 @@ class TransactionMachine:
 
     def bump(self) -> Effects:
         """Ask for the next epoch, between two transactions."""
-        self._go(Event.BUMP)
+        self._go(TxnEvent.BUMP)
         return self._send(Initialise(self.identity))
 
     def recheck(self) -> End:
@@ -554,13 +562,13 @@ class TransactionMachine:
         the next transaction: unless it is `last_end`, which has an old epoch, the
         producer is over if it gets no answer.
         """
-        if self.state is not State.READY:
+        if self.state is not TxnState.READY:
             raise InternalError(f"transaction: rechecked while {self.state.name}")
         identity = self.identity
         assert identity is not None
         return self.last_end or End(identity, self.protocol, is_commit=True)
 
-    def rechecked(self, end: End, code: int, identity: Identity | None) -> bool:
+    def rechecked(self, end: End, code: int, identity: IdAndEpoch | None) -> bool:
         """Take the answer to `recheck`; return whether the identity is still valid.
 
         The coordinator compares the epoch first. If that is its own, or the one before,
@@ -586,10 +594,11 @@ class TransactionMachine:
 
     def begin(self, now: float, protocol: Protocol) -> Effects:
         """Begin a transaction; nothing is sent for it yet."""
-        self._go(Event.BEGIN)
+        self._go(TxnEvent.BEGIN)
         self._reset()
         self.protocol = protocol
         self._has_run = True
+        self._adds = protocol is Protocol.TV1 or self._adds_explicitly
         if self._adds:
             return (_ADMIT_NOWHERE,)
         self._is_probed = (
@@ -599,14 +608,6 @@ class TransactionMachine:
         )
         return (_ADMIT_ALL if self._is_probed else _ADMIT_NOWHERE,)
 
-    @property
-    def _adds(self) -> bool:
-        return self.protocol is Protocol.TV1 or self._adds_explicitly
-
-    @property
-    def _may_add(self) -> bool:
-        return self.state in ADDING
-
     def want_partitions(
         self, now: float, partitions: Collection[TopicPartition]
     ) -> Effects:
@@ -614,8 +615,8 @@ class TransactionMachine:
 
         In a transaction that cannot be committed any more, nothing is added.
         """
-        self._go(Event.WANT)
-        if not self._may_add:
+        self._go(TxnEvent.WANT)
+        if self.state not in ADDING:
             return ()
         for tp in partitions:
             if tp not in self._added:
@@ -624,8 +625,8 @@ class TransactionMachine:
 
     def want_offsets(self, now: float, group_id: str) -> Effects:
         """Note that offsets of a group are to be committed; see `has_group`."""
-        self._go(Event.WANT)
-        if not self._may_add or group_id in self._groups_added:
+        self._go(TxnEvent.WANT)
+        if self.state not in ADDING or group_id in self._groups_added:
             return ()
         if self.protocol is Protocol.TV2:
             self._groups_added.add(group_id)
@@ -639,7 +640,7 @@ class TransactionMachine:
 
     def sending(self, now: float, partitions: Collection[TopicPartition]) -> Effects:
         """Note that a request with records of these partitions is sent now."""
-        self._go(Event.SENDING)
+        self._go(TxnEvent.SENDING)
         self._added.update(partitions)
         return self._start(now)
 
@@ -654,7 +655,7 @@ class TransactionMachine:
 
     def added(self, now: float) -> Effects:
         """Note that the coordinator has added what the request named, or was probed."""
-        self._go(Event.ADDED)
+        self._go(TxnEvent.ADDED)
         if self.state in OVER:
             return ()
         request = self.request
@@ -664,7 +665,7 @@ class TransactionMachine:
                 self._added.update(partitions)
                 for tp in partitions:  # they may have been wanted again meanwhile
                     self._wanted.pop(tp, None)
-                admit = (Admit(frozenset(self._added)),) if self._may_add else ()
+                admit = (Admit(frozenset(self._added)),) if self.state in ADDING else ()
                 effects = (*self._start(self._asked_at), *admit)
             case AddOffsets(group_id=group_id):
                 self._groups_added.add(group_id)
@@ -672,11 +673,11 @@ class TransactionMachine:
                 effects = self._start(self._asked_at)
             case Probe():
                 self._is_probed = True
-                effects = (_ADMIT_ALL,) if self._may_add else ()
+                effects = (_ADMIT_ALL,) if self.state in ADDING else ()
             case _:
                 raise InternalError(f"transaction: {request!r} adds nothing")
         self.request = None
-        if self.state is State.SEALING:
+        if self.state is TxnState.SEALING:
             return self._next_of_seal()
         return (*effects, *self._next(now))
 
@@ -711,10 +712,10 @@ class TransactionMachine:
             error: why.
             is_lost: whether it may have been added all the same: no answer came.
         """
-        self._go(Event.ADDED)
+        self._go(TxnEvent.ADDED)
         if self.state in OVER:
             return ()
-        if self.request is None or self.state is State.SEALING:
+        if self.request is None or self.state is TxnState.SEALING:
             raise InternalError("transaction: nothing was to be added")
         self.request = None
         started: Effects = ()
@@ -722,9 +723,9 @@ class TransactionMachine:
             self._has_harm = True
             self._is_start_uncertain = not self.is_started
             started = self._start(self._asked_at)
-        return (*started, *self.doom(now, error))
+        return (*started, *self.mark_abort_only(now, error))
 
-    def doom(
+    def mark_abort_only(
         self,
         now: float,
         error: KafkaError,
@@ -743,7 +744,7 @@ class TransactionMachine:
                 epoch: another producer may have the transactional id.
         """
         before = self.state
-        self._go(Event.DOOM)
+        self._go(TxnEvent.ABORT_ONLY)
         if before in OVER:
             return ()
         self._has_harm |= has_harm
@@ -772,30 +773,32 @@ class TransactionMachine:
 
     def expired(self, now: float) -> bool:
         """Whether the coordinator may abort the transaction from now on."""
-        return now >= self.deadline and self._may_add
+        return now >= self.deadline and self.state in ADDING
 
     # ---- the end ---------------------------------------------------------------------
 
     def commit(self) -> None:
         """Begin the end of the transaction; `drained` follows."""
-        self._go(Event.COMMIT)
+        self._go(TxnEvent.COMMIT)
 
     def abort(self) -> Effects:
         """Begin to abort the transaction; `drained` follows."""
-        self._go(Event.ABORT)
+        self._go(TxnEvent.ABORT)
         self._wanted.clear()
         self._groups_wanted.clear()
         return (DropUnsent(),)
 
     def detach(self) -> None:
         """Begin to leave the end to another process; `drained` follows."""
-        self._go(Event.DETACH)
+        self._go(TxnEvent.DETACH)
 
     @property
     def is_detachable(self) -> bool:
         """Whether nothing is under way that `detached` has to wait for."""
         return (
-            self.state is State.DETACHING and self._is_drained and self.request is None
+            self.state is TxnState.DETACHING
+            and self._is_drained
+            and self.request is None
         )
 
     def detached(self, error: KafkaError) -> Effects:
@@ -804,9 +807,9 @@ class TransactionMachine:
         Args:
             error: what calls of the producer raise from now on.
         """
-        if self.state is State.DETACHING and not self.is_detachable:
+        if self.state is TxnState.DETACHING and not self.is_detachable:
             raise InternalError("transaction: DETACHED before all was answered")
-        self._go(Event.DETACHED)
+        self._go(TxnEvent.DETACHED)
         self.cause = error
         return (_ADMIT_NOWHERE,)
 
@@ -816,7 +819,7 @@ class TransactionMachine:
         EndTxn is sent once no other request is under way.
         """
         if self.state not in ENDING:
-            self._go(Event.DRAINED)
+            self._go(TxnEvent.DRAINED)
         self._is_drained = True
         return self._next(now)
 
@@ -826,7 +829,7 @@ class TransactionMachine:
         identity = self.identity
         assert identity is not None
         self._asked_at = now
-        if self._may_add:
+        if self.state in ADDING:
             if self._wanted and not self._is_probed and self.last_end is not None:
                 self._wanted.clear()
                 return self._send(Probe(self.last_end))
@@ -838,23 +841,23 @@ class TransactionMachine:
                 group_id = next(iter(self._groups_wanted))
                 del self._groups_wanted[group_id]
                 return self._send(AddOffsets(identity, group_id))
-        if self.state is State.DETACHING:
+        if self.state is TxnState.DETACHING:
             return ()
         if self._is_drained and self.state in ENDING:
             return self._end(identity)
         return ()
 
-    def _end(self, identity: Identity) -> Effects:
-        is_commit = self.state is State.COMMITTING
+    def _end(self, identity: IdAndEpoch) -> Effects:
+        is_commit = self.state is TxnState.COMMITTING
         if not self.is_started:
-            self._go(Event.EMPTY)
+            self._go(TxnEvent.EMPTY)
             outcome = (
                 TransactionOutcome.COMMITTED
                 if is_commit
                 else TransactionOutcome.ABORTED
             )
-            return (_ADMIT_NOWHERE, Ended(outcome))
-        self._go(Event.DRAINED)
+            return (_ADMIT_NOWHERE, TxnEnded(outcome))
+        self._go(TxnEvent.DRAINED)
         self._verdict = is_commit
         return (
             _ADMIT_NOWHERE,
@@ -863,12 +866,16 @@ class TransactionMachine:
 
     def end_lost(self) -> None:
         """Note that an EndTxn was sent and got no answer; it is sent again."""
-        self._go(Event.END_LOST)
+        self._go(TxnEvent.END_LOST)
         self.is_end_uncertain = True
         self._has_harm = True
 
     def end_answered(
-        self, now: float, identity: Identity | None, error: KafkaError | None, code: int
+        self,
+        now: float,
+        identity: IdAndEpoch | None,
+        error: KafkaError | None,
+        code: int,
     ) -> Effects:
         """Take the answer to EndTxn, unless that is to be sent again.
 
@@ -884,7 +891,7 @@ class TransactionMachine:
         if not isinstance(end, End):
             raise InternalError(f"transaction: EndTxn answered while {self.state.name}")
         self.request = None
-        if self.state is State.SEALING:
+        if self.state is TxnState.SEALING:
             return self._sealed(error, code)
         if error is not None and code == FORGOTTEN:
             return self._forgotten(end, error)
@@ -908,8 +915,8 @@ class TransactionMachine:
         if self._refusal is not None:
             return self.fence(self._refusal)
         self._has_late = False  # what is late is refused, like what came in time
-        self._go(Event.ENDED_WITH_HARM)
-        ended = Ended(TransactionOutcome.ABORTED)
+        self._go(TxnEvent.ENDED_WITH_HARM)
+        ended = TxnEnded(TransactionOutcome.ABORTED)
         return (ended, *self._send(Initialise(self.identity)))
 
     @property
@@ -936,7 +943,7 @@ class TransactionMachine:
         }
 
     def _denied(self, error: KafkaError, code: int) -> Effects:
-        self._go(Event.DENIED)
+        self._go(TxnEvent.DENIED)
         self.cause = error if self.cause is None else self.cause
         self._has_harm |= code in {ErrorCode.UNKNOWN_PRODUCER_ID, FORGOTTEN}
         assert self.identity is not None
@@ -950,7 +957,7 @@ class TransactionMachine:
         """
         if self._verdict and self.is_end_uncertain:
             return self.fail(error)
-        self._go(Event.DENIED)
+        self._go(TxnEvent.DENIED)
         if self.cause is None:
             self.cause = error
         self.protocol = Protocol.TV1
@@ -961,7 +968,7 @@ class TransactionMachine:
         assert self.identity is not None
         return self._end(self.identity)
 
-    def _ended(self, now: float, end: End, identity: Identity | None) -> Effects:
+    def _ended(self, now: float, end: End, identity: IdAndEpoch | None) -> Effects:
         outcome = (
             TransactionOutcome.COMMITTED
             if end.is_commit
@@ -971,27 +978,27 @@ class TransactionMachine:
         if self._has_harm and not is_bumped:
             if self._refusal is not None:
                 return self.fence(self._refusal)
-            self._go(Event.ENDED_WITH_HARM)
-            return (Ended(outcome), *self._send(Initialise(self.identity)))
-        self._go(Event.ENDED)
+            self._go(TxnEvent.ENDED_WITH_HARM)
+            return (TxnEnded(outcome), *self._send(Initialise(self.identity)))
+        self._go(TxnEvent.ENDED)
         if not is_bumped:
-            return (Ended(outcome),)
+            return (TxnEnded(outcome),)
         assert identity is not None
         effects = self._identified(identity)
         self.last_end, self._last_end_at = end, now
-        return (*effects, Ended(outcome))
+        return (*effects, TxnEnded(outcome))
 
     # ---- the end of the producer -----------------------------------------------------
 
     def fence(self, error: KafkaError) -> Effects:
         """Note that another producer has the transactional id: this one is over."""
-        return self._over(Event.FENCE, error)
+        return self._over(TxnEvent.FENCE, error)
 
     def fail(self, error: KafkaError) -> Effects:
         """Note that the producer cannot go on, for another reason."""
-        return self._over(Event.FAIL, error)
+        return self._over(TxnEvent.FAIL, error)
 
-    def _over(self, event: Event, error: KafkaError) -> Effects:
+    def _over(self, event: TxnEvent, error: KafkaError) -> Effects:
         before = self.state
         self._go(event)
         if before in OVER:
@@ -999,11 +1006,11 @@ class TransactionMachine:
         is_unanswered = self.is_end_uncertain or self.request is not None
         self.request = None
         self.cause = error
-        if before in _SENDING or before is State.UNKNOWN:
+        if before in _SENDING or before is TxnState.UNKNOWN:
             # A commit that was sent and not answered may have been written.
-            is_unknown = before is State.UNKNOWN and self._verdict and is_unanswered
+            is_unknown = before is TxnState.UNKNOWN and self._verdict and is_unanswered
             outcome = (
                 TransactionOutcome.UNKNOWN if is_unknown else TransactionOutcome.ABORTED
             )
-            return (_ADMIT_NOWHERE, DropUnsent(), Ended(outcome))
+            return (_ADMIT_NOWHERE, DropUnsent(), TxnEnded(outcome))
         return ()

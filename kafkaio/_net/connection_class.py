@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
+from kafkaio._public import public
+
 
 class _Fields(NamedTuple):
     # A tuple, because every request looks its connection up by this key.
@@ -11,6 +13,7 @@ class _Fields(NamedTuple):
     owner: object = None
 
 
+@public("kafkaio")
 class ConnectionClass(_Fields):
     """Which of a broker's connections a request uses; each is opened when first needed.
 

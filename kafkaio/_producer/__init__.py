@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkaio._producer.bulk import DeliveriesFailed as DeliveriesFailed
-from kafkaio._producer.bulk import TableDelivery as TableDelivery
+from kafkaio._producer.bulk import (
+    DeliveriesFailed as DeliveriesFailed,
+    TableDelivery as TableDelivery,
+)
 from kafkaio._producer.delivery import Delivery as Delivery
-from kafkaio._producer.producer import Producer as Producer
-from kafkaio._producer.producer import ProducerStatistics as ProducerStatistics
+from kafkaio._producer.producer import (
+    Producer as Producer,
+    ProducerStatistics as ProducerStatistics,
+)
 
 if TYPE_CHECKING:
-    from kafkaio._producer.transaction import Transaction as Transaction
-    from kafkaio._producer.transaction import TransactionOutcome as TransactionOutcome
+    from kafkaio._producer.transaction import (
+        Transaction as Transaction,
+        TransactionOutcome as TransactionOutcome,
+    )
 
 
 def __getattr__(name: str) -> object:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Protocol, TypeVar
 
+from kafkaio._public import public
 from kafkaio._records._columns import Rows
 from kafkaio._records._layout import HEADER_OVERHEAD, ONE_RECORD
 from kafkaio._records._murmur2 import key_partition
@@ -44,7 +45,8 @@ class _TopicBatches:
         self.sticky_taken = 0
 
 
-class Places:
+@public("kafkaio")
+class RowReceipts:
     """Where rows of a table went: the receipt of each, and its index there.
 
     Args:
@@ -311,7 +313,7 @@ class OpenBatches:
         partition: int | None,
         rows: Rows,
         start: int,
-        places: Places,
+        places: RowReceipts,
         most: int,
         end: int = -1,
     ) -> int:
@@ -388,7 +390,7 @@ class OpenBatches:
         return size if size <= self._largest else -1
 
 
-class _HasIntake(Protocol):
+class _IntakePort(Protocol):
     _direct: OpenBatches | None
 
 
@@ -406,7 +408,7 @@ def open_batch_first(method: EnqueueT) -> EnqueueT:
 
     @wraps(method)
     def enqueue_nowait(  # noqa: PLR0913 - as the method has them
-        self: _HasIntake,
+        self: _IntakePort,
         topic: object,
         value: object,
         *,

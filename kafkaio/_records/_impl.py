@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kafkaio._public import public
 from kafkaio.errors import ConfigurationError
 from kafkaio.types import Record as TypedRecord
 
@@ -33,125 +34,74 @@ def _is_compiled_wanted(wanted: str, *, is_built: bool) -> bool:
 
 
 #: Whether the compiled codec is used.
-ACCELERATED: bool = _is_compiled_wanted(
+accelerated: bool = _is_compiled_wanted(
     os.environ.get("KAFKAIO_CODEC", "auto"),
     is_built=importlib.util.find_spec(_COMPILED) is not None,
 )
 
-if TYPE_CHECKING or not ACCELERATED:
-    from kafkaio._records._append import OpenBatches as OpenBatches
-    from kafkaio._records._append import Places as Places
-    from kafkaio._records._append import open_batch_first as open_batch_first
+if TYPE_CHECKING or not accelerated:
+    from kafkaio._records._append import (
+        OpenBatches as OpenBatches,
+        RowReceipts as RowReceipts,
+        open_batch_first as open_batch_first,
+    )
     from kafkaio._records._columns import (
         ColumnsBuilder as ColumnsBuilder,
-    )
-    from kafkaio._records._columns import (
         Rows as Rows,
-    )
-    from kafkaio._records._columns import (
         column_partitions as column_partitions,
     )
     from kafkaio._records._crc import crc32c as crc32c
     from kafkaio._records._cursor import RecordCursor as RecordCursor
     from kafkaio._records._frame import frame_batch as frame_batch
     from kafkaio._records._header import BatchHeader as BatchHeader
-    from kafkaio._records._murmur2 import key_partition as key_partition
-    from kafkaio._records._murmur2 import murmur2 as murmur2
+    from kafkaio._records._murmur2 import (
+        key_partition as key_partition,
+        murmur2 as murmur2,
+    )
     from kafkaio._records._pure import (
         Record as Record,
-    )
-    from kafkaio._records._pure import (
         RecordWriter as RecordWriter,
-    )
-    from kafkaio._records._pure import (
         converted as converted,
-    )
-    from kafkaio._records._pure import (
         decode_keys as decode_keys,
-    )
-    from kafkaio._records._pure import (
         decode_records as decode_records,
-    )
-    from kafkaio._records._pure import (
         decode_values as decode_values,
     )
-    from kafkaio._records._receipts import Delivery as Delivery
-    from kafkaio._records._receipts import Receipt as Receipt
-    from kafkaio._records._receipts import metadata_run as metadata_run
+    from kafkaio._records._receipts import (
+        Delivery as Delivery,
+        Receipt as Receipt,
+        metadata_run as metadata_run,
+    )
     from kafkaio._records._stream import Handout as Handout
 else:
     from kafkaio._records._speedups import (
         BatchHeader as BatchHeader,
-    )
-    from kafkaio._records._speedups import (
         ColumnsBuilder as ColumnsBuilder,
-    )
-    from kafkaio._records._speedups import (
         Delivery as Delivery,
-    )
-    from kafkaio._records._speedups import (
         Handout as Handout,
-    )
-    from kafkaio._records._speedups import (
         OpenBatches as OpenBatches,
-    )
-    from kafkaio._records._speedups import (
-        Places as Places,
-    )
-    from kafkaio._records._speedups import (
         Receipt as Receipt,
-    )
-    from kafkaio._records._speedups import (
         Record as Record,
-    )
-    from kafkaio._records._speedups import (
         RecordCursor as RecordCursor,
-    )
-    from kafkaio._records._speedups import (
         RecordStream as RecordStream,  # for kafkaio._consumer.reading.iterators
-    )
-    from kafkaio._records._speedups import (
         RecordWriter as RecordWriter,
-    )
-    from kafkaio._records._speedups import (
+        RowReceipts as RowReceipts,
         Rows as Rows,
-    )
-    from kafkaio._records._speedups import (
         column_partitions as column_partitions,
-    )
-    from kafkaio._records._speedups import (
         converted as converted,
-    )
-    from kafkaio._records._speedups import (
         crc32c as crc32c,
-    )
-    from kafkaio._records._speedups import (
         decode_keys as decode_keys,
-    )
-    from kafkaio._records._speedups import (
         decode_records as decode_records,
-    )
-    from kafkaio._records._speedups import (
         decode_values as decode_values,
-    )
-    from kafkaio._records._speedups import (
         frame_batch as frame_batch,
-    )
-    from kafkaio._records._speedups import (
         key_partition as key_partition,
-    )
-    from kafkaio._records._speedups import (
         metadata_run as metadata_run,
-    )
-    from kafkaio._records._speedups import (
         murmur2 as murmur2,
-    )
-    from kafkaio._records._speedups import (
         open_batch_first as open_batch_first,
     )
 
 
-def restore_record(*fields: Any) -> Record:
+@public("kafkaio")
+def _restore_record(*fields: Any) -> Record:
     """Make a record from its fields: what pickles and copies of a record call.
 
     The record is of the class that this process has for records, compiled or not,
@@ -168,9 +118,12 @@ def _reduced(
     record: TypedRecord,
 ) -> tuple[Callable[..., TypedRecord], tuple[object, ...]]:
     fields = tuple([getattr(record, name) for name in TypedRecord.__match_args__])
-    return restore_record, fields
+    return _restore_record, fields
 
 
 # Registered from here, because neither class may import what chooses between them. The
 # compiled class takes the function of its pure twin.
 copyreg.pickle(TypedRecord, _reduced)
+if not accelerated:
+    # Here the two are one class. The compiled one is given this path where it is made.
+    public("kafkaio")(TypedRecord)

@@ -25,8 +25,7 @@ from kafkaio._records._layout import (
     encode_varint,
 )
 from kafkaio.errors import CorruptRecord, UsageError
-from kafkaio.types import Header, Headers, TimestampType
-from kafkaio.types import Record as Record
+from kafkaio.types import Header, Headers, Record as Record, TimestampType
 
 _MIN_INT64 = -(2**63)
 _MAX_INT64 = 2**63 - 1

@@ -17,7 +17,7 @@ cdef class Place:
 @cython.no_gc
 @cython.freelist(256)
 cdef class Record:
-    """A record as a consumer receives it. See `kafkaio.types.Record`."""
+    """A record as a consumer receives it; see ``kafkaio.types.Record``."""
 
     cdef Place _place
     cdef readonly int64_t offset

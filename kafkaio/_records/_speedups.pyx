@@ -56,7 +56,7 @@ from kafkaio.types import TimestampType, TopicPartition
 __all__ = [
     "Delivery",
     "OpenBatches",
-    "Places",
+    "RowReceipts",
     "Receipt",
     "BatchHeader",
     "ColumnsBuilder",
@@ -83,6 +83,8 @@ cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char *data, Py_ssize_t size, const char *errors)
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
+    ctypedef struct PyTypeObject:
+        const char *tp_name
 
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 cdef int64_t MIN_INT64 = -MAX_INT64 - 1
@@ -108,3 +110,9 @@ include "_rows.pxi"
 include "_stream.pxi"
 include "_receipts.pxi"
 include "_append.pxi"
+
+# The public path of what users meet: __module__ of a static type comes from its name.
+(<PyTypeObject *>Record).tp_name = "kafkaio.Record"
+(<PyTypeObject *>Delivery).tp_name = "kafkaio.Delivery"
+(<PyTypeObject *>RowReceipts).tp_name = "kafkaio.RowReceipts"
+(<PyTypeObject *>Rows).tp_name = "kafkaio.arrow.Rows"

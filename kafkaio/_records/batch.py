@@ -12,96 +12,47 @@ from typing import TypeAlias
 
 from kafkaio._records._impl import (
     ColumnsBuilder as ColumnsBuilder,
-)
-from kafkaio._records._impl import (
     Handout as Handout,
-)
-from kafkaio._records._impl import (
     Record as Record,
-)
-from kafkaio._records._impl import (
     RecordCursor as RecordCursor,
-)
-from kafkaio._records._impl import (
     Rows as Rows,
-)
-from kafkaio._records._impl import (
     column_partitions as column_partitions,
-)
-from kafkaio._records._impl import (
     converted as converted,
 )
 from kafkaio._records._layout import (
     BATCH_HEADER_SIZE,
     LENGTH_END,
     MAGIC_OFFSET,
-    BytesLike,
-)
-from kafkaio._records._layout import (
     MOST_BYTES as MOST_BYTES,
-)
-from kafkaio._records._layout import (
     BinaryColumn as BinaryColumn,
-)
-from kafkaio._records._layout import (
     BinaryView as BinaryView,
-)
-from kafkaio._records._layout import (
+    BytesLike,
     Columns as Columns,
-)
-from kafkaio._records._layout import (
+    DecodedColumns as DecodedColumns,
     Destinations as Destinations,
-)
-from kafkaio._records._layout import (
     HeaderColumns as HeaderColumns,
-)
-from kafkaio._records._layout import (
     HeaderView as HeaderView,
-)
-from kafkaio._records._layout import (
-    Wanted as Wanted,
 )
 from kafkaio._records.builder import (
     BatchBuilder as BatchBuilder,
-)
-from kafkaio._records.builder import (
     PlainRecord as PlainRecord,
-)
-from kafkaio._records.builder import (
     encode_batch as encode_batch,
-)
-from kafkaio._records.builder import (
     with_base_offset as with_base_offset,
-)
-from kafkaio._records.builder import (
     with_log_append_time as with_log_append_time,
 )
 from kafkaio._records.compression import (
     DEFAULT_LIMIT,
-)
-from kafkaio._records.compression import (
     Compression as Compression,
-)
-from kafkaio._records.compression import (
     Compressor as Compressor,
-)
-from kafkaio._records.compression import (
     Decompressor as Decompressor,
 )
 from kafkaio._records.control import (
     ControlType as ControlType,
-)
-from kafkaio._records.control import (
     EndTxnMarker as EndTxnMarker,
-)
-from kafkaio._records.control import (
     control_batch as control_batch,
-)
-from kafkaio._records.control import (
     parse_end_txn_marker as parse_end_txn_marker,
 )
-from kafkaio._records.legacy import MIN_LEGACY_LENGTH
-from kafkaio._records.legacy import LegacyBatch as LegacyBatch
+from kafkaio._records.legacy import MIN_LEGACY_LENGTH, LegacyBatch as LegacyBatch
 from kafkaio._records.view import RecordBatch as RecordBatch
 from kafkaio.errors import CorruptRecord
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkaio.admin._admin import Admin
+from kafkaio.admin._admin import Admin, AdminStatistics
 from kafkaio.admin._settled import Settled, settled
 from kafkaio.admin._types import (
     AclBinding,
@@ -78,6 +78,7 @@ __all__ = [
     "AclPermission",
     "AclResourceType",
     "Admin",
+    "AdminStatistics",
     "ClusterDescription",
     "ConfigChange",
     "ConfigChangeType",

@@ -23,6 +23,7 @@ from kafkaio._config import ClientConfig, ClientOptions
 from kafkaio._config.signature import OptionsSignature
 from kafkaio._dataclass import dataclass
 from kafkaio._net.transport import Dial
+from kafkaio._public import public
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.lifecycle import Closeable, Lifecycle
 from kafkaio.admin._acls import Acls
@@ -42,6 +43,7 @@ from kafkaio.types import (
 )
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminStatistics:
     """A snapshot of an admin client.
@@ -58,6 +60,7 @@ class AdminStatistics:
     brokers: int
 
 
+@public("kafkaio")
 class Admin(
     Topics,
     Partitions,
@@ -282,7 +285,7 @@ class Admin(
             metric: its name, and the function that returns its value.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`, or its name or an
+            ArgumentTypeError: it is not a `kafkaio.Metric`, or its name or an
                 attribute is not text.
             ArgumentValueError: its name is empty or begins with ``org.apache.kafka.``,
                 or there is no such kind.
@@ -296,7 +299,7 @@ class Admin(
             metric: one with the name and the attributes of the one registered.
 
         Raises:
-            ArgumentTypeError: it is not a `kafkaio.types.Metric`.
+            ArgumentTypeError: it is not a `kafkaio.Metric`.
         """
         self._cluster.telemetry.unregister(metric)
 

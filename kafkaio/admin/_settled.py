@@ -6,12 +6,14 @@ from collections.abc import Awaitable, Hashable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from kafkaio._dataclass import dataclass
+from kafkaio._public import public
 from kafkaio.errors import AdminErrors, KafkaError
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class Settled(Generic[ItemT, ValueT]):
     """The results and the errors of an operation on many items; see `settled`.
@@ -25,6 +27,7 @@ class Settled(Generic[ItemT, ValueT]):
     failed: dict[ItemT, KafkaError]
 
 
+@public("kafkaio.admin")
 async def settled(
     operation: Awaitable[Mapping[ItemT, ValueT]],
 ) -> Settled[ItemT, ValueT]:

@@ -11,12 +11,14 @@ from typing import Literal, TypeAlias
 from uuid import UUID
 
 from kafkaio._dataclass import dataclass
+from kafkaio._public import public
 from kafkaio.errors import BrokerError, KafkaError
 from kafkaio.types import Broker, OffsetAndMetadata, TopicPartition
 
 # ---- topics, partitions, replicas -----------------------------------------------
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class NewTopic:
     """A topic to create; see `kafkaio.Admin.create_topics`.
@@ -39,6 +41,7 @@ class NewTopic:
     configs: Mapping[str, str] | None = None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
     """A topic as it was created, or as it would be.
@@ -59,6 +62,7 @@ class CreatedTopic:
     configs: Mapping[str, ConfigEntry] | None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class TopicListing:
     """A topic, as `kafkaio.Admin.list_topics` finds it.
@@ -76,6 +80,7 @@ class TopicListing:
     partitions: int
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
     """A partition of a topic and its replicas, which are named by their node ids.
@@ -102,6 +107,7 @@ class PartitionDescription:
     last_known_elr: tuple[int, ...] = ()
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
     """A topic and its partitions.
@@ -122,6 +128,7 @@ class TopicDescription:
     authorized_operations: frozenset[AclOperation] | None = None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
     """How many partitions a topic is to have; see `kafkaio.Admin.create_partitions`.
@@ -136,6 +143,7 @@ class NewPartitions:
     assignments: Sequence[Sequence[int]] | None = None
 
 
+@public("kafkaio.admin")
 class ElectionType(StrEnum):
     """Which replica is to become the leader of a partition."""
 
@@ -143,6 +151,7 @@ class ElectionType(StrEnum):
     UNCLEAN = "unclean"  #: any that is alive; records may be lost
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class PartitionReassignment:
     """The replicas of a partition while they are moved; all by node id.
@@ -158,6 +167,7 @@ class PartitionReassignment:
     removing_replicas: tuple[int, ...]
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ReplicaOnDisk:
     """A replica in a log directory.
@@ -173,6 +183,7 @@ class ReplicaOnDisk:
     is_future: bool
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
     """A directory in which a broker keeps logs.
@@ -194,6 +205,7 @@ class LogDirectory:
     is_cordoned: bool
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ReplicaDirectories:
     """In which log directories of a broker a replica is.
@@ -217,6 +229,7 @@ class ReplicaDirectories:
 # ---- configs --------------------------------------------------------------------
 
 
+@public("kafkaio.admin")
 class ConfigSource(StrEnum):
     """Where the value of a config comes from; see KIP-226."""
 
@@ -240,6 +253,7 @@ class ConfigSource(StrEnum):
         return known[number] if 0 <= number < len(known) else cls.UNKNOWN
 
 
+@public("kafkaio.admin")
 class ConfigType(StrEnum):
     """What kind of value a config takes."""
 
@@ -261,6 +275,7 @@ class ConfigType(StrEnum):
         return known[number] if 0 <= number < len(known) else cls.UNKNOWN
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
     """A place where the value of a config could come from.
@@ -276,6 +291,7 @@ class ConfigSynonym:
     source: ConfigSource
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
     """The value of one config.
@@ -302,6 +318,7 @@ class ConfigEntry:
     synonyms: tuple[ConfigSynonym, ...] = ()
 
 
+@public("kafkaio.admin")
 class ConfigResourceType(StrEnum):
     """What has configs."""
 
@@ -312,6 +329,7 @@ class ConfigResourceType(StrEnum):
     GROUP = "group"
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ConfigResource:
     """Something that has configs.
@@ -330,6 +348,7 @@ class ConfigResource:
         return f"{self.type} {self.name!r}"
 
 
+@public("kafkaio.admin")
 class ConfigChangeType(StrEnum):
     """How a config is changed."""
 
@@ -339,6 +358,7 @@ class ConfigChangeType(StrEnum):
     SUBTRACT = "subtract"  #: values are taken from a list
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
     """A change of one config; see `kafkaio.Admin.incremental_alter_configs`.
@@ -358,6 +378,7 @@ class ConfigChange:
 # ---- groups ---------------------------------------------------------------------
 
 
+@public("kafkaio.admin")
 class GroupType(StrEnum):
     """By which protocol the members of a group divide their work."""
 
@@ -375,6 +396,7 @@ class GroupType(StrEnum):
         return cls.UNKNOWN
 
 
+@public("kafkaio.admin")
 class GroupState(StrEnum):
     """The state of a group; the values are Kafka's names."""
 
@@ -394,6 +416,7 @@ class GroupState(StrEnum):
         return cls.UNKNOWN
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class GroupListing:
     """A group, as `kafkaio.Admin.list_groups` finds it.
@@ -414,6 +437,7 @@ class GroupListing:
     coordinator: int
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class GroupMember:
     """A member of a group of consumers.
@@ -442,6 +466,7 @@ class GroupMember:
     is_classic: bool | None = None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
     """A group of consumers and its members.
@@ -472,6 +497,7 @@ class GroupDescription:
     authorized_operations: frozenset[AclOperation] | None = None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ShareGroupMember:
     """A member of a share group.
@@ -496,6 +522,7 @@ class ShareGroupMember:
     assignment: frozenset[TopicPartition]
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ShareGroupDescription:
     """A share group and its members (KIP-932).
@@ -522,6 +549,7 @@ class ShareGroupDescription:
     authorized_operations: frozenset[AclOperation] | None = None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ShareOffset:
     """How far a share group is in a partition.
@@ -539,6 +567,7 @@ class ShareOffset:
     lag: int | None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class StreamsTopic:
     """A topic that Kafka Streams makes for itself.
@@ -554,6 +583,7 @@ class StreamsTopic:
     configs: Mapping[str, str]
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class StreamsSubtopology:
     """A part of a topology whose tasks are assigned together.
@@ -574,6 +604,7 @@ class StreamsSubtopology:
     repartition_source_topics: Mapping[str, StreamsTopic]
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class StreamsTasks:
     """The tasks of a member, as numbers of partitions by the id of the subtopology.
@@ -589,6 +620,7 @@ class StreamsTasks:
     warmup: Mapping[str, tuple[int, ...]]
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class StreamsGroupMember:
     """A member of a streams group.
@@ -630,6 +662,7 @@ class StreamsGroupMember:
     is_classic: bool
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class StreamsGroupDescription:
     """A group of Kafka Streams and its members (KIP-1071).
@@ -658,6 +691,7 @@ class StreamsGroupDescription:
     authorized_operations: frozenset[AclOperation] | None = None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
     """How far a group is behind in one partition.
@@ -680,6 +714,7 @@ class PartitionLag:
         return max(0, self.end - self.committed.offset)
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class GroupLag:
     """How far a group is behind.
@@ -702,6 +737,7 @@ OffsetTarget: TypeAlias = (
 )
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class OffsetReset:
     """What `kafkaio.Admin.reset_offsets` does to one committed offset.
@@ -718,6 +754,7 @@ class OffsetReset:
 # ---- access control lists, quotas, users, tokens --------------------------------
 
 
+@public("kafkaio.admin")
 class AclOperation(StrEnum):
     """What an access control list allows or denies; see Kafka's documentation."""
 
@@ -760,6 +797,7 @@ def operations_of(bits: int) -> frozenset[AclOperation] | None:
     )
 
 
+@public("kafkaio.admin")
 class AclResourceType(StrEnum):
     """What kind of thing an access control list is about."""
 
@@ -773,6 +811,7 @@ class AclResourceType(StrEnum):
     UNKNOWN = "UNKNOWN"  #: a kind that this version of kafkaio does not know
 
 
+@public("kafkaio.admin")
 class AclPatternType(StrEnum):
     """How the name in an access control list stands for names of resources."""
 
@@ -783,6 +822,7 @@ class AclPatternType(StrEnum):
     UNKNOWN = "UNKNOWN"  #: a type that this version of kafkaio does not know
 
 
+@public("kafkaio.admin")
 class AclPermission(StrEnum):
     """What an access control list does. One that denies wins over any that allows."""
 
@@ -792,6 +832,7 @@ class AclPermission(StrEnum):
     UNKNOWN = "UNKNOWN"  #: a permission that this version of kafkaio does not know
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class AclBinding:
     """One entry of the access control lists: who may, or may not, do what with what.
@@ -815,6 +856,7 @@ class AclBinding:
     pattern_type: AclPatternType = AclPatternType.LITERAL
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class AclBindingFilter:
     """Which entries of the access control lists are meant: all, if nothing is given.
@@ -839,6 +881,7 @@ class AclBindingFilter:
     pattern_type: AclPatternType = AclPatternType.ANY
 
 
+@public("kafkaio.admin")
 class QuotaName(Enum):
     """What stands in the place of a name in entities and filters of quotas."""
 
@@ -848,6 +891,7 @@ class QuotaName(Enum):
     ANY = "ANY"
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaEntity:
     """Whom a quota is for: a user, a client id, both together, or an IP address.
@@ -863,6 +907,7 @@ class QuotaEntity:
     ip: str | Literal[QuotaName.DEFAULT] | None = None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaFilter:
     """Which quotas are meant: all, if nothing is given.
@@ -880,6 +925,7 @@ class QuotaFilter:
     strict: bool = False
 
 
+@public("kafkaio.admin")
 class ScramMechanism(StrEnum):
     """A kind of SCRAM; the values are the names of the SASL mechanisms."""
 
@@ -888,6 +934,7 @@ class ScramMechanism(StrEnum):
     UNKNOWN = "UNKNOWN"  #: a mechanism that this version of kafkaio does not know
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
     """What brokers tell of a user's password.
@@ -901,6 +948,7 @@ class ScramCredential:
     iterations: int
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ScramUpsertion:
     """A password to set for a user and a mechanism.
@@ -920,6 +968,7 @@ class ScramUpsertion:
     salt: bytes | None = field(default=None, repr=False)
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ScramDeletion:
     """A password to delete.
@@ -933,6 +982,7 @@ class ScramDeletion:
     mechanism: ScramMechanism
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class DelegationToken:
     """A token with which another client can log in as its owner (KIP-48).
@@ -970,6 +1020,7 @@ class DelegationToken:
 # ---- the cluster ----------------------------------------------------------------
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
     """The cluster, as a broker describes it, or a controller.
@@ -994,6 +1045,7 @@ class ClusterDescription:
     authorized_operations: frozenset[AclOperation] | None = None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class FeatureLevels:
     """A range of levels of a feature.
@@ -1007,6 +1059,7 @@ class FeatureLevels:
     max_level: int
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class FeaturesDescription:
     """The features of the cluster, and of the broker that was asked (KIP-584).
@@ -1023,6 +1076,7 @@ class FeaturesDescription:
     supported: Mapping[str, FeatureLevels]
 
 
+@public("kafkaio.admin")
 class FeatureUpgradeType(StrEnum):
     """What an update of a feature may do."""
 
@@ -1031,6 +1085,7 @@ class FeatureUpgradeType(StrEnum):
     UNSAFE_DOWNGRADE = "UNSAFE_DOWNGRADE"  #: lower it, whatever is lost
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class FeatureUpdate:
     """A level to put in force.
@@ -1044,6 +1099,7 @@ class FeatureUpdate:
     upgrade_type: FeatureUpgradeType = FeatureUpgradeType.UPGRADE
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class RaftEndpoint:
     """A listener of a controller.
@@ -1059,6 +1115,7 @@ class RaftEndpoint:
     port: int
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class QuorumReplica:
     """A node that keeps the cluster's metadata.
@@ -1081,6 +1138,7 @@ class QuorumReplica:
     last_caught_up_time: datetime | None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class QuorumDescription:
     """The controllers, which keep the cluster's metadata by Raft (KIP-595).
@@ -1105,6 +1163,7 @@ class QuorumDescription:
 # ---- transactions ----------------------------------------------------------------
 
 
+@public("kafkaio.admin")
 class TransactionState(StrEnum):
     """How far a transaction has come; the values are Kafka's names."""
 
@@ -1134,6 +1193,7 @@ class TransactionState(StrEnum):
         }
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class TransactionListing:
     """A transactional id, as `kafkaio.Admin.list_transactions` finds it.
@@ -1151,6 +1211,7 @@ class TransactionListing:
     coordinator: int
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class TransactionDescription:
     """What the coordinator knows of a transactional id.
@@ -1177,6 +1238,7 @@ class TransactionDescription:
     partitions: frozenset[TopicPartition]
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ProducerState:
     """What the leader of a partition remembers of one producer.
@@ -1203,6 +1265,7 @@ class ProducerState:
     transaction_start_offset: int | None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class HangingTransaction:
     """A transaction that is open in a partition, and that no coordinator will end.
@@ -1225,6 +1288,7 @@ class HangingTransaction:
     transactional_id: str | None
 
 
+@public("kafkaio.admin")
 @dataclass(frozen=True, slots=True)
 class ProducerIdAndEpoch:
     """The identity that fences a producer off.

@@ -119,16 +119,16 @@ METRICS: Final[Mapping[str, Instrument]] = {
         "kafkaio.request.duration", "s", "Requests other than Produce and Fetch."
     ),
     "queue": Instrument(
-        "kafkaio._producer.queue.time", "s", "Time of batches in the buffer, in sum."
+        "kafkaio.producer.queue.time", "s", "Time of batches in the buffer, in sum."
     ),
     "batches": Instrument(
-        "kafkaio._producer.batches", "{batch}", "Batches that were acknowledged."
+        "kafkaio.producer.batches", "{batch}", "Batches that were acknowledged."
     ),
     "rebalance": Instrument(
-        "kafkaio._consumer.rebalance.duration", "s", "Rebalances of a member."
+        "kafkaio.consumer.rebalance.duration", "s", "Rebalances of a member."
     ),
     "failed_rebalances": Instrument(
-        "kafkaio._consumer.rebalance.failures", "{rebalance}", "Rebalances that failed."
+        "kafkaio.consumer.rebalance.failures", "{rebalance}", "Rebalances that failed."
     ),
     "transaction": Instrument(
         "kafkaio.transaction.duration", "s", "Steps of transactions."
@@ -146,17 +146,17 @@ OWN_GAUGES: Final[Mapping[str, tuple[str, str]]] = {
     "connections": ("kafkaio.connections", "{connection}"),
     "requests_in_flight": ("kafkaio.requests.in_flight", "{request}"),
     "metadata_age_seconds": ("kafkaio.metadata.age", "s"),
-    "buffer_bytes": ("kafkaio._producer.buffer.usage", "By"),
-    "buffer_limit_bytes": ("kafkaio._producer.buffer.limit", "By"),
-    "buffer_waiting_calls": ("kafkaio._producer.buffer.waiting", "{call}"),
-    "buffer_wait_seconds_total": ("kafkaio._producer.buffer.wait", "s"),
-    "buffer_timeouts_total": ("kafkaio._producer.buffer.timeouts", "{call}"),
-    "consumer_assigned_partitions": ("kafkaio._consumer.partitions", "{partition}"),
-    "consumer_buffer_bytes": ("kafkaio._consumer.buffer.usage", "By"),
-    "consumer_idle_seconds_total": ("kafkaio._consumer.idle", "s"),
-    "consumer_lag": ("kafkaio._consumer.lag", "{message}"),
-    "consumer_lag_max": ("kafkaio._consumer.lag.max", "{message}"),
-    "consumer_lead_min": ("kafkaio._consumer.lead.min", "{message}"),
+    "buffer_bytes": ("kafkaio.producer.buffer.usage", "By"),
+    "buffer_limit_bytes": ("kafkaio.producer.buffer.limit", "By"),
+    "buffer_waiting_calls": ("kafkaio.producer.buffer.waiting", "{call}"),
+    "buffer_wait_seconds_total": ("kafkaio.producer.buffer.wait", "s"),
+    "buffer_timeouts_total": ("kafkaio.producer.buffer.timeouts", "{call}"),
+    "consumer_assigned_partitions": ("kafkaio.consumer.partitions", "{partition}"),
+    "consumer_buffer_bytes": ("kafkaio.consumer.buffer.usage", "By"),
+    "consumer_idle_seconds_total": ("kafkaio.consumer.idle", "s"),
+    "consumer_lag": ("kafkaio.consumer.lag", "{message}"),
+    "consumer_lag_max": ("kafkaio.consumer.lag.max", "{message}"),
+    "consumer_lead_min": ("kafkaio.consumer.lead.min", "{message}"),
     "query_lag": ("kafkaio.query.lag", "{message}"),
     "query_offsets_behind_min": ("kafkaio.query.behind.min", "{message}"),
     "query_offsets_behind_max": ("kafkaio.query.behind.max", "{message}"),

@@ -23,15 +23,14 @@ from itertools import islice
 from threading import Lock
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from opentelemetry import context as otel_context
-from opentelemetry import metrics, trace
+from opentelemetry import context as otel_context, metrics, trace
 from opentelemetry.trace import Link, SpanContext, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observed
+from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart
 from kafkaio._version import __version__
 from kafkaio.errors import ArgumentValueError
-from kafkaio.metrics._gauges import GAUGES, Sources
+from kafkaio.metrics._gauges import GAUGES
 from kafkaio.metrics._semconv import (
     METRICS,
     OWN_GAUGES,
@@ -40,9 +39,10 @@ from kafkaio.metrics._semconv import (
     attributes,
     names_in_force,
 )
-from kafkaio.types import Headers, OffsetAndMetadata, Record, TopicPartition
+from kafkaio.metrics._table import Adders, MeasuringObserver, Row, topic_of
+from kafkaio.types import Headers, Record, TopicPartition
 
-__all__ = ["OpenTelemetryObserver", "Spans"]
+__all__ = ["OpenTelemetryObserver", "RecordSequence", "Spans"]
 
 #: For what there are spans.
 Spans: TypeAlias = Literal["batch", "record", "none"]
@@ -68,15 +68,37 @@ _COUNTED: Final = (
     "failed_rebalances",
     "failed_authentications",
 )
-#: The attributes that the labels of gauges stand for.
-_FACTS: Final = {"group": "group", "topic": "destination", "query": "query"}
+#: The attributes of the conventions that labels stand for.
+_FACTS: Final = {
+    "topic": "destination",
+    "group": "group",
+    "error": "error",
+    "query": "query",
+}
+#: Labels that are attributes of kafkaio's own.
+_OWN: Final = ("api", "node", "mechanism", "step")
 #: Requests whose time is that of an operation of the conventions.
 _OPERATIONS: Final = frozenset({"Produce", "Fetch"})
 #: Seconds for which one reading of the gauges serves all of them.
 _FRESH: Final = 0.5
 
 
-class RecordBatch(Protocol):
+class _Total:
+    """A sum with its attributes, that any thread may add to."""
+
+    __slots__ = ("_lock", "attributes", "value")
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self.attributes = found
+        self.value: float = 0
+        self._lock = Lock()
+
+    def add(self, amount: float) -> None:
+        with self._lock:
+            self.value += amount
+
+
+class RecordSequence(Protocol):
     """A `kafkaio.Batch`, or another sequence of records of one partition."""
 
     def __iter__(self) -> Iterator[Record]: ...
@@ -84,7 +106,7 @@ class RecordBatch(Protocol):
     def __len__(self) -> int: ...
 
 
-class OpenTelemetryObserver:
+class OpenTelemetryObserver(MeasuringObserver, exporter="opentelemetry"):
     """Records metrics and spans of clients, producers and consumers.
 
     Args:
@@ -123,6 +145,7 @@ class OpenTelemetryObserver:
             raise ArgumentValueError(
                 f"spans must be 'batch', 'record' or 'none', not {spans!r}"
             )
+        super().__init__(partition_labels=partition_attributes)
         self._names = names_in_force(os.environ)
         schema = self._names[-1].schema_url
         self._meter = metrics.get_meter("kafkaio", __version__, meter_provider, schema)
@@ -131,33 +154,29 @@ class OpenTelemetryObserver:
         )
         self._spans = spans
         self._propagates = propagate or spans == "record"
-        self._by_partition = partition_attributes
         self._max_links = max_links
-        self.sources: Sources = Sources(partition_labels=partition_attributes)
-        self.inject: Callable[[str, Headers], Headers] | None = (
-            self._inject if self._propagates else None
-        )
+        self.inject: Callable[[str, Headers], Headers] | None  # type: ignore[assignment]
+        self.inject = self._inject if self._propagates else None
+        # The attributes of operations, by these and their facts.
         self._attributes: dict[tuple[object, ...], dict[str, Any]] = {}
-        # Those of operations on a topic, and perhaps a partition of it.
-        self._places: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
         # The context that was written last, and its headers.
         self._written: tuple[SpanContext | None, tuple[tuple[str, bytes], ...]]
         self._written = None, ()
-        # Totals by metric, and by the identity of attributes, which are kept.
-        self._totals: dict[str, dict[int, tuple[dict[str, Any], float]]]
+        # By metric, and by attributes.
+        self._totals: dict[str, dict[frozenset[tuple[str, Any]], _Total]]
         self._totals = {key: {} for key in _COUNTED}
-        self._lock = Lock()
         self._read_at = 0.0
         self._readings: Sequence[Any] = ()
         self._make_instruments()
 
     def _make_instruments(self) -> None:
-        histogram = self._histogram
-        self._operation = histogram("operation")
-        self._process_duration = histogram("process")
-        self._request = histogram("request")
-        self._rebalance = histogram("rebalance")
-        self._transaction = histogram("transaction")
+        self._histograms = {
+            key: self._meter.create_histogram(
+                it.name, it.unit, it.help, explicit_bucket_boundaries_advisory=SECONDS
+            )
+            for key, it in METRICS.items()
+            if key not in _COUNTED
+        }
         for key in _COUNTED:
             it: Instrument = METRICS[key]
             read = partial(self._observe_total, key)
@@ -171,47 +190,39 @@ class OpenTelemetryObserver:
             )
             make(name, [partial(self._observe, key)], unit, gauge.help)
 
-    def _histogram(self, key: str) -> metrics.Histogram:
-        it: Instrument = METRICS[key]
-        return self._meter.create_histogram(
-            it.name, it.unit, it.help, explicit_bucket_boundaries_advisory=SECONDS
-        )
+    def _make_adders(self, row: Row, labels: Mapping[str, object]) -> Adders:
+        found = self._attributes_of(row, labels)
+        return [
+            (self._adder(name, found), index)
+            for index, name in enumerate(row.opentelemetry)
+            if name
+        ]
 
-    def _count(self, found: dict[str, Any], *amounts: tuple[str, float]) -> None:
-        """Add to totals.
+    def _adder(self, key: str, found: dict[str, Any]) -> Callable[[float], object]:
+        if key not in _COUNTED:
+            return partial(self._histograms[key].record, attributes=found)
+        # Other labels, or another event, may have the same attributes.
+        totals = self._totals[key]
+        return totals.setdefault(frozenset(found.items()), _Total(found)).add
 
-        Args:
-            found: attributes that are kept: of `_cached` or `_at`.
-            amounts: which of the metrics, and what to add.
-        """
-        place = id(found)
-        with self._lock:
-            for key, amount in amounts:
-                totals = self._totals[key]
-                entry = totals.get(place)
-                before = 0 if entry is None else entry[1]
-                totals[place] = found, before + amount
+    def _attributes_of(self, row: Row, labels: Mapping[str, object]) -> dict[str, Any]:
+        facts: dict[str, Any] = {
+            fact: labels[label] for label, fact in _FACTS.items() if label in labels
+        }
+        if "partition" in labels and "error" not in labels:
+            # A record that fails may have no partition yet.
+            facts["partition"] = str(labels["partition"])
+        if row.operation:
+            return self._operation(row.operation, facts)
+        own = {f"kafkaio.{name}": labels[name] for name in _OWN if name in labels}
+        return {**attributes(self._names, facts), **own}
 
     def _observe_total(
         self, key: str, options: metrics.CallbackOptions
     ) -> Iterable[metrics.Observation]:
         del options
-        with self._lock:
-            totals = list(self._totals[key].values())
-        return [metrics.Observation(value, found) for found, value in totals]
-
-    def _cached(
-        self, key: tuple[object, ...], make: Callable[[], dict[str, Any]]
-    ) -> dict[str, Any]:
-        """Return attributes that are made once, and kept."""
-        found = self._attributes.get(key)
-        if found is None:
-            found = self._attributes[key] = make()
-        return found
-
-    def _of_facts(self, **facts: str) -> dict[str, Any]:
-        key = "facts", *facts.items()
-        return self._cached(key, lambda: attributes(self._names, facts))
+        totals = list(self._totals[key].values())
+        return [metrics.Observation(it.value, it.attributes) for it in totals]
 
     def _observe(
         self, key: str, options: metrics.CallbackOptions
@@ -226,12 +237,15 @@ class OpenTelemetryObserver:
                 facts = dict(zip((*given, "partition"), labels, strict=False))
                 yield metrics.Observation(value, attributes(self._names, facts))
 
-    def _of(self, operation: str, **facts: str | int | None) -> dict[str, Any]:
+    def _of(self, operation: str, **facts: str | None) -> dict[str, Any]:
         """Return the attributes of an operation, made once."""
         key = operation, *facts.items()
-        return self._cached(key, lambda: self._made(operation, facts))
+        found = self._attributes.get(key)
+        if found is None:
+            found = self._attributes[key] = self._operation(operation, facts)
+        return found
 
-    def _made(
+    def _operation(
         self, operation: str, facts: Mapping[str, str | int | bool | None]
     ) -> dict[str, Any]:
         common = {
@@ -241,83 +255,18 @@ class OpenTelemetryObserver:
         }
         return attributes(self._names, {**common, **facts})
 
-    def _at(
-        self, operation: str, topic: str | None, partition: int | None = None
-    ) -> dict[str, Any]:
-        """Return the attributes of an operation on a topic, made once."""
-        key = operation, topic, partition
-        found = self._places.get(key)
-        if found is None:
-            number = None if partition is None else str(partition)
-            facts = {"destination": topic, "partition": number}
-            found = self._places[key] = self._made(operation, facts)
-        return found
-
-    def _of_topic(self, operation: str, tp: TopicPartition) -> dict[str, Any]:
-        topic, partition = tp
-        return self._at(operation, topic, partition if self._by_partition else None)
-
-    def _with_count(self, found: dict[str, Any], count: int) -> dict[str, Any]:
-        return {**found, **dict.fromkeys((it.count for it in self._names), count)}
-
-    # ---- life ----------------------------------------------------------------------
-
-    def started(self, kind: str, name: str, source: Observed) -> None:
-        """Read its gauges from now on."""
-        self.sources.add(kind, name, source)
-
-    def closed(self, kind: str, name: str, source: Observed) -> None:
-        """Read its gauges no longer."""
-        del kind, name
-        self.sources.remove(source)
-
-    # ---- what clients report -------------------------------------------------------
+    # ---- events that are more than their metrics -----------------------------------
 
     def request_answered(
         self, api: str, version: int, node_id: int, seconds: float, size: int
     ) -> None:
         """Record its time, unless it is that of an operation."""
-        del version, size
         if api not in _OPERATIONS:
-            found = self._cached(
-                ("request", api, node_id),
-                lambda: {"kafkaio.api": api, "kafkaio.node": node_id},
-            )
-            self._request.record(seconds, found)
-
-    def retrying(
-        self, what: str, attempt: int, delay: float, cause: BaseException
-    ) -> None:
-        """Count it."""
-        del what, attempt, delay
-        self._count(self._of_facts(error=_name_of(cause)), ("retries", 1))
-
-    def authentication_failed(
-        self,
-        node_id: int,
-        connection_class: str,
-        mechanism: str,
-        error: BaseException,
-        *,
-        is_renewal: bool,
-    ) -> None:
-        """Count it."""
-        del node_id, connection_class, error, is_renewal
-        found = self._cached(
-            ("mechanism", mechanism), lambda: {"kafkaio.mechanism": mechanism}
-        )
-        self._count(found, ("failed_authentications", 1))
+            self._measure("request_answered", api, version, node_id, seconds, size)
 
     def batch_acknowledged(self, batch: AcknowledgedBatch) -> None:
         """Record times and records, and a span."""
-        found = self._of_topic("send", batch.partition)
-        self._operation.record(batch.seconds, found)
-        self._count(
-            found,
-            ("sent", batch.records),
-            ("batches", 1),
-            ("queue", batch.queue_seconds),
-        )
+        self._measure("batch_acknowledged", batch)
         if self._spans != "none":
             self._send_span(batch)
 
@@ -325,22 +274,8 @@ class OpenTelemetryObserver:
         topic, partition = batch.partition
         # A span whose context goes with the records is the sending application's.
         kind = SpanKind.CLIENT if self._propagates else SpanKind.PRODUCER
-        end = time.time_ns()
-        span = self._tracer.start_span(
-            f"send {topic}",
-            otel_context.Context(),
-            kind,
-            self._with_count(self._at("send", topic, partition), batch.records),
-            start_time=end - int(batch.seconds * 1e9),
-        )
-        span.end(end)
-
-    def record_failed(
-        self, partition: TopicPartition, error: BaseException, count: int
-    ) -> None:
-        """Count the records."""
-        facts = {"destination": partition.topic, "error": _name_of(error)}
-        self._count(self._of("send", **facts), ("sent", count))
+        found = self._of("send", destination=topic, partition=str(partition))
+        self._span(f"send {topic}", kind, batch.seconds, found, batch.records)
 
     def fetch_answered(
         self,
@@ -349,55 +284,33 @@ class OpenTelemetryObserver:
         parts: Mapping[TopicPartition, FetchedPart],
     ) -> None:
         """Record its time, and a span if it brought records."""
-        del node_id
-        topics = {tp.topic for tp in parts}
-        topic = topics.pop() if len(topics) == 1 else None
-        found = self._at("poll", topic)
-        self._operation.record(seconds, found)
+        self._measure("fetch_answered", node_id, seconds, parts)
         if parts and self._spans != "none":
+            topic = topic_of(parts)
+            name = "poll" if topic is None else f"poll {topic}"
             count = sum(part.records for part in parts.values())
-            self._poll_span(topic, seconds, self._with_count(found, count))
+            found = self._of("poll", destination=topic)
+            self._span(name, SpanKind.CLIENT, seconds, found, count)
 
-    def _poll_span(
-        self, topic: str | None, seconds: float, found: dict[str, Any]
+    def _span(
+        self,
+        name: str,
+        kind: SpanKind,
+        seconds: float,
+        found: Mapping[str, Any],
+        count: int,
     ) -> None:
+        """Record a span that ends now, with the number of its records."""
         end = time.time_ns()
+        counts = dict.fromkeys((it.count for it in self._names), count)
         span = self._tracer.start_span(
-            "poll" if topic is None else f"poll {topic}",
+            name,
             otel_context.Context(),
-            SpanKind.CLIENT,
-            found,
+            kind,
+            {**found, **counts},
             start_time=end - int(seconds * 1e9),
         )
         span.end(end)
-
-    def records_handed_out(self, partition: TopicPartition, records: int) -> None:
-        """Count the records."""
-        self._count(self._of_topic("poll", partition), ("consumed", records))
-
-    def offsets_committed(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], seconds: float
-    ) -> None:
-        """Record its time."""
-        del offsets
-        self._operation.record(seconds, self._of("commit"))
-
-    def rebalance_completed(self, group: str, seconds: float) -> None:
-        """Record its time."""
-        self._rebalance.record(seconds, self._of_facts(group=group))
-
-    def rebalance_failed(self, group: str, error: BaseException | None) -> None:
-        """Count it."""
-        del error
-        self._count(self._of_facts(group=group), ("failed_rebalances", 1))
-
-    def transaction_step(
-        self, transactional_id: str, step: str, seconds: float
-    ) -> None:
-        """Record its time."""
-        del transactional_id
-        found = self._cached(("step", step), lambda: {"kafkaio.step": step})
-        self._transaction.record(seconds, found)
 
     # ---- contexts in records -------------------------------------------------------
 
@@ -432,7 +345,7 @@ class OpenTelemetryObserver:
 
     @contextmanager
     def process(
-        self, what: Record | RecordBatch, group: str | None = None
+        self, what: Record | RecordSequence, group: str | None = None
     ) -> Iterator[trace.Span]:
         """Make the current span one that stands for the work on records.
 
@@ -474,19 +387,19 @@ class OpenTelemetryObserver:
                     f"process {first.topic}",
                     parent,
                     SpanKind.CONSUMER,
-                    self._made("process", facts),
+                    self._operation("process", facts),
                     links,
                 )
                 with trace.use_span(span, end_on_exit=True):
                     yield span
         except BaseException as failure:
-            error = _name_of(failure)
+            error = type(failure).__name__
             raise
         finally:
             found = self._of(
                 "process", destination=first.topic, group=group, error=error
             )
-            self._process_duration.record(time.perf_counter() - began, found)
+            self._histograms["process"].record(time.perf_counter() - began, found)
 
     def _links(self, records: Iterable[Record]) -> list[Link]:
         if self._spans == "none":
@@ -500,10 +413,6 @@ class OpenTelemetryObserver:
             if sent_in.is_valid:
                 found[sent_in.trace_id, sent_in.span_id] = sent_in
         return [Link(each) for each in found.values()]
-
-
-def _name_of(error: BaseException) -> str:
-    return type(error).__name__
 
 
 def _headers_of(found: SpanContext) -> tuple[tuple[str, bytes], ...]:

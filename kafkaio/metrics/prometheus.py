@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary, ref
 
 from kafkaio._dataclass import dataclass
-from kafkaio._runtime.observer import AcknowledgedBatch, FetchedPart, Observed
+from kafkaio._runtime.observer import FetchedPart, Observed
 from kafkaio.errors import ConfigurationError
-from kafkaio.metrics._gauges import GAUGES, Figures, Sources, put
-from kafkaio.types import OffsetAndMetadata, TopicPartition
+from kafkaio.metrics._gauges import GAUGES, Figures, put
+from kafkaio.metrics._table import Adders, MeasuringObserver, Row
+from kafkaio.types import TopicPartition
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -167,6 +168,19 @@ class _Families:
                 else Gauge(*what, multiprocess_mode=mode, **make)
             )
 
+    def adder(self, name: str, labels: Mapping[str, str]) -> Callable[[float], object]:
+        """Return what adds to a counter, or is observed by a histogram.
+
+        Args:
+            name: which of them.
+            labels: values of its labels; others are left out.
+        """
+        if (it := COUNTERS.get(name)) is not None:
+            values = [labels[label] for label in self._labels(it.labels)]
+            return self.counters[name].labels(*values).inc
+        values = [labels[label] for label in self._labels(HISTOGRAMS[name].labels)]
+        return self.histograms[name].labels(*values).observe
+
     def _labels(self, labels: tuple[str, ...]) -> list[str]:
         more = ["partition"] if "topic" in labels and self.partition_labels else []
         return ["client_id", *labels, *more]
@@ -269,7 +283,7 @@ def _families(
     return found
 
 
-class PrometheusObserver:
+class PrometheusObserver(MeasuringObserver, exporter="prometheus"):
     """Counts what happens, for Prometheus.
 
     One observer may serve several clients, and several observers may share a registry.
@@ -307,190 +321,34 @@ class PrometheusObserver:
             from prometheus_client import REGISTRY
 
             registry = REGISTRY
+        super().__init__(partition_labels=partition_labels)
         self.client_id = client_id
-        self.sources: Sources = Sources(partition_labels=partition_labels)
         self._families = _families(
             registry, namespace, buckets, partition_labels=partition_labels
         )
         self._families.add(self)
-        self._by_partition = partition_labels
-        self._counters = self._families.counters
-        self._histograms = self._families.histograms
-        # The children that each kind of event adds to, by its labels.
-        self._children: dict[tuple[object, ...], tuple[Any, ...]] = {}
 
-    def _child(self, name: str, *labels: str) -> Any:
-        family = self._counters.get(name) or self._histograms[name]
-        return family.labels(self.client_id, *labels)
-
-    def _of(self, names: tuple[str, ...], *labels: object) -> tuple[Any, ...]:
-        """Return the children of some metrics with the same labels."""
-        key = names, labels
-        found = self._children.get(key)
-        if found is None:
-            texts = [str(label) for label in labels]
-            found = tuple(self._child(name, *texts) for name in names)
-            self._children[key] = found
-        return found
-
-    def _of_topic(self, names: tuple[str, ...], tp: TopicPartition) -> tuple[Any, ...]:
-        return self._of(names, *tp) if self._by_partition else self._of(names, tp.topic)
-
-    # ---- life ----------------------------------------------------------------------
-
-    def started(self, kind: str, name: str, source: Observed) -> None:
-        """Read its gauges from now on."""
-        self.sources.add(kind, name, source)
+    def _make_adders(self, row: Row, labels: Mapping[str, object]) -> Adders:
+        texts = {name: str(value) for name, value in labels.items()}
+        texts["client_id"] = self.client_id
+        return [
+            (self._families.adder(name, texts), index)
+            for index, name in enumerate(row.prometheus)
+        ]
 
     def closed(self, kind: str, name: str, source: Observed) -> None:
         """Read its gauges no longer."""
-        del kind, name
-        self.sources.remove(source)
+        super().closed(kind, name, source)
         if self._families.gauges:
             self._families.set_gauges(inf)
-
-    # ---- connections and requests --------------------------------------------------
-
-    def connection_opened(
-        self, node_id: int, connection_class: str, host: str, port: int
-    ) -> None:
-        """Count it."""
-        del connection_class, host, port
-        self._of(("connections_opened",), node_id)[0].inc()
-
-    def connection_lost(
-        self, node_id: int, connection_class: str, cause: BaseException | None
-    ) -> None:
-        """Count it by the class of its cause; ``closed`` if the client closed it."""
-        del connection_class
-        why = "closed" if cause is None else type(cause).__name__
-        self._of(("connections_lost",), node_id, why)[0].inc()
-
-    def authenticated(
-        self,
-        node_id: int,
-        connection_class: str,
-        mechanism: str,
-        lifetime: float,
-        seconds: float,
-        *,
-        is_renewal: bool,
-    ) -> None:
-        """Count it, and its time."""
-        del node_id, connection_class, lifetime
-        kind = "renewal" if is_renewal else "first"
-        self._of(("authentications",), mechanism, kind, "ok")[0].inc()
-        self._of(("authentication_seconds",), mechanism)[0].observe(seconds)
-
-    def authentication_failed(
-        self,
-        node_id: int,
-        connection_class: str,
-        mechanism: str,
-        error: BaseException,
-        *,
-        is_renewal: bool,
-    ) -> None:
-        """Count it."""
-        del node_id, connection_class, error
-        kind = "renewal" if is_renewal else "first"
-        self._of(("authentications",), mechanism, kind, "failed")[0].inc()
-
-    def request_sent(self, api: str, version: int, node_id: int, size: int) -> None:
-        """Count it, and its bytes."""
-        del version
-        requests, sizes = self._of(("requests", "request_bytes"), api, node_id)
-        requests.inc()
-        sizes.inc(size)
 
     def request_answered(
         self, api: str, version: int, node_id: int, seconds: float, size: int
     ) -> None:
         """Count its time and its bytes."""
-        del version
-        times, sizes = self._of(("request_seconds", "response_bytes"), api, node_id)
-        times.observe(seconds)
-        sizes.inc(size)
+        self._measure("request_answered", api, version, node_id, seconds, size)
         if self._families.gauges:
             self._families.set_gauges(time.monotonic())
-
-    def throttled(self, node_id: int, seconds: float, api: str) -> None:
-        """Count the time."""
-        self._of(("throttle_seconds",), api, node_id)[0].inc(seconds)
-
-    def metadata_updated(self, brokers: int, topics: int) -> None:
-        """Count it."""
-        del brokers, topics
-        self._of(("metadata_refreshes",))[0].inc()
-
-    def retrying(
-        self, what: str, attempt: int, delay: float, cause: BaseException
-    ) -> None:
-        """Count it."""
-        del what, attempt, delay, cause
-        self._of(("retries",))[0].inc()
-
-    # ---- producers -----------------------------------------------------------------
-
-    _ACKNOWLEDGED: Final = (
-        "produced_batches",
-        "produced_records",
-        "produced_bytes",
-        "produced_uncompressed_bytes",
-        "produce_queue_seconds",
-        "produce_seconds",
-    )
-
-    def batch_acknowledged(self, batch: AcknowledgedBatch) -> None:
-        """Count records, bytes and times."""
-        batches, records, wire, size, queue, times = self._of_topic(
-            self._ACKNOWLEDGED, batch.partition
-        )
-        batches.inc()
-        records.inc(batch.records)
-        wire.inc(batch.wire_size)
-        size.inc(batch.size)
-        queue.observe(batch.queue_seconds)
-        times.observe(batch.seconds)
-
-    def batch_retried(
-        self,
-        partition: TopicPartition,
-        records: int,
-        attempts: int,
-        error: BaseException,
-    ) -> None:
-        """Count the records."""
-        del attempts, error
-        self._of_topic(("produce_retried_records",), partition)[0].inc(records)
-
-    def batch_split(self, partition: TopicPartition, records: int) -> None:
-        """Count it."""
-        del records
-        self._of_topic(("produce_split_batches",), partition)[0].inc()
-
-    def record_failed(
-        self, partition: TopicPartition, error: BaseException, count: int
-    ) -> None:
-        """Count the records."""
-        del error
-        self._of_topic(("produce_failed_records",), partition)[0].inc(count)
-
-    def delivery_lost(
-        self, partition: TopicPartition, error: BaseException, count: int
-    ) -> None:
-        """Count the records."""
-        del error
-        self._of_topic(("produce_unawaited_failures",), partition)[0].inc(count)
-
-    def transaction_step(
-        self, transactional_id: str, step: str, seconds: float
-    ) -> None:
-        """Count its time."""
-        del transactional_id
-        self._of(("transaction_seconds",), step)[0].observe(seconds)
-
-    # ---- consumers -----------------------------------------------------------------
 
     def fetch_answered(
         self,
@@ -499,41 +357,10 @@ class PrometheusObserver:
         parts: Mapping[TopicPartition, FetchedPart],
     ) -> None:
         """Count its time, and the records and bytes of each topic."""
-        self._of(("fetch_seconds",), node_id)[0].observe(seconds)
+        measure = self._measure
+        measure("fetch_answered", node_id, seconds, parts)
         for tp, part in parts.items():
-            records, sizes = self._of_topic(("fetched_records", "fetched_bytes"), tp)
-            records.inc(part.records)
-            sizes.inc(part.size)
-
-    def records_handed_out(self, partition: TopicPartition, records: int) -> None:
-        """Count the records."""
-        self._of_topic(("consumed_records",), partition)[0].inc(records)
-
-    def offsets_committed(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], seconds: float
-    ) -> None:
-        """Count the offsets and the time."""
-        partitions, times = self._of(("committed_partitions", "commit_seconds"))
-        partitions.inc(len(offsets))
-        times.observe(seconds)
-
-    def commit_failed(self, group: str, error: BaseException) -> None:
-        """Count it."""
-        del error
-        self._of(("failed_commits",), group)[0].inc()
-
-    def heartbeat_answered(self, group: str, seconds: float) -> None:
-        """Count its time."""
-        self._of(("heartbeat_seconds",), group)[0].observe(seconds)
-
-    def rebalance_completed(self, group: str, seconds: float) -> None:
-        """Count its time."""
-        self._of(("rebalance_seconds",), group)[0].observe(seconds)
-
-    def rebalance_failed(self, group: str, error: BaseException | None) -> None:
-        """Count it."""
-        del error
-        self._of(("failed_rebalances",), group)[0].inc()
+            measure("fetched_part", tp, part)
 
     def rebalance(
         self,
@@ -543,6 +370,5 @@ class PrometheusObserver:
         lost: Collection[TopicPartition],
     ) -> None:
         """Count the partitions that were lost."""
-        del state, assigned, revoked
         if lost:
-            self._of(("lost_partitions",))[0].inc(len(lost))
+            self._measure("rebalance", state, assigned, revoked, lost)

@@ -16,8 +16,7 @@ remain before anything is allocated, and bytes that end too early raise IndexErr
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from struct import Struct as Packing
-from struct import unpack_from
+from struct import Struct as Packing, unpack_from
 from typing import Final, NoReturn
 
 from kafkaio.errors import ProtocolError

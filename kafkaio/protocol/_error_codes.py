@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from kafkaio._public import public
 
+
+@public("kafkaio")
 class ErrorCode(IntEnum):
     """What a broker may answer; NONE is success.
 

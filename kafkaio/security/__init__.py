@@ -6,41 +6,21 @@ follows from the options ``security_protocol``, ``ssl_...`` and ``sasl_...``.
 The providers are loaded when they are first used, and the libraries behind them later.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+from kafkaio._public import lazy
 
-from kafkaio.types import Token
-
-if TYPE_CHECKING:
-    from kafkaio.security._providers import (
-        ClientAssertion,
-        ClientCredentials,
-        FileToken,
-        JwtBearer,
-        MskToken,
-        SignedAssertion,
-        UnsecuredToken,
-    )
-
-__all__ = [
-    "ClientAssertion",
-    "ClientCredentials",
-    "FileToken",
-    "JwtBearer",
-    "MskToken",
-    "SignedAssertion",
-    "Token",
-    "UnsecuredToken",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}._providers"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "kafkaio.security._providers": (
+            "ClientAssertion",
+            "ClientCredentials",
+            "FileToken",
+            "JwtBearer",
+            "MskToken",
+            "SignedAssertion",
+            "TokenEndpointOptions",
+            "UnsecuredToken",
+        ),
+        "kafkaio.types": ("Token",),
+    },
+)

@@ -18,6 +18,7 @@ from functools import wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
+from kafkaio._public import public
 from kafkaio.errors import (
     AdminErrors,
     AuthenticationError,
@@ -45,10 +46,12 @@ _NAMED: Final = 5
 _limiter: Limiter | None = None
 
 
+@public("kafkaio.spark")
 class DataSourceError(KafkaError):
     """The read or write failed; the message says where, why and what to do."""
 
 
+@public("kafkaio.spark")
 class DataLost(DataSourceError):
     """Records that were to be read do not exist, and ``failOnDataLoss`` is true."""
 

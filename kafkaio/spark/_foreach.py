@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from kafkaio._public import public
 from kafkaio.errors import ConfigurationError
 from kafkaio.spark._options import WriteOptions
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _QUERY_ID = "sql.streaming.queryId"
 
 
+@public("kafkaio.spark")
 def foreach_batch_writer(
     options: Mapping[str, str],
     *,

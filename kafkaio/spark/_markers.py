@@ -9,6 +9,7 @@ from typing import Literal
 
 from kafkaio._client import Client
 from kafkaio._dataclass import dataclass
+from kafkaio._public import public
 from kafkaio.admin import Admin, settled
 from kafkaio.errors import GroupError, UnknownTopicOrPartition
 from kafkaio.protocol._error_codes import ErrorCode
@@ -24,6 +25,7 @@ from kafkaio.spark._options import WriteOptions
 _KEPT = frozenset({"transactionalidprefix", "markertopic"})
 
 
+@public("kafkaio.spark")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedApp:
     """An application that has markers, or a streaming query.
@@ -49,6 +51,7 @@ class MarkedApp:
     topic: str = ""
 
 
+@public("kafkaio.spark")
 def cleanup(app: str, options: Mapping[str, str]) -> list[str]:
     """Delete the markers of a query that is gone, or of an application.
 
@@ -85,6 +88,7 @@ def cleanup(app: str, options: Mapping[str, str]) -> list[str]:
     return runtime.run(delete())
 
 
+@public("kafkaio.spark")
 def marked_apps(options: Mapping[str, str]) -> list[MarkedApp]:
     """Return which applications and queries have markers, sorted by their names.
 

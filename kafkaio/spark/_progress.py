@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from kafkaio._public import public
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import ConfigurationError
 from kafkaio.spark._observe import ObservedQuery, offsets_behind
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("kafkaio.spark")
 
 
+@public("kafkaio.spark")
 def lag(
     progress: StreamingQueryProgress | Mapping[str, object] | None,
 ) -> dict[TopicPartition, int]:
@@ -65,6 +67,7 @@ def _offsets(value: object) -> dict[TopicPartition, int] | None:
         return None  # another kind of source
 
 
+@public("kafkaio.spark")
 def source_metrics(
     progress: StreamingQueryProgress | Mapping[str, object] | None,
 ) -> dict[str, float]:
@@ -84,14 +87,15 @@ def source_metrics(
     return offsets_behind(lag(progress))
 
 
+@public("kafkaio.spark")
 class LagListener(StreamingQueryListener):  # type: ignore[misc]  # pyspark is not followed
     """Reports the lag of every streaming query to an observer.
 
     ``spark.streams.addListener(LagListener(observer))``. After each micro-batch the
     observer's ``query_lag(query, lag)`` is called, in a thread of the driver; see
     `kafkaio.Observer`. A query is reported as ``started`` with its first micro-batch,
-    and as ``closed`` when it ends, so that the observers of `kafkaio.metrics` have its
-    figures. Nothing that an observer raises ends the query: it is logged.
+    and as ``closed`` when it ends, so that the observers of ``kafkaio.metrics`` have
+    its figures. Nothing that an observer raises ends the query: it is logged.
 
     Args:
         observer: an object with some methods of an observer; or a function, which is

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
 
+from kafkaio._public import public
 from kafkaio.spark._errors import plainly
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.datasource import DataSourceStreamReader
     from pyspark.sql.types import StructType
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _OF_TABLES: Final = "provider"
 
 
+@public("kafkaio.spark")
 class KafkaSource(DataSource):  # type: ignore[misc]  # pyspark is not followed
     """Reads and writes Kafka topics, as ``format("kafkaio")``.
 
@@ -150,3 +153,13 @@ def _prepare() -> None:
     from kafkaio.spark._runtime import freeze
 
     freeze()
+
+
+@public("kafkaio.spark")
+def register(spark: SparkSession) -> None:
+    """Make the format ``kafkaio`` known to a Spark session.
+
+    Args:
+        spark: the session.
+    """
+    spark.dataSource.register(KafkaSource)

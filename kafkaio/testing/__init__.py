@@ -5,77 +5,59 @@
 The functions make faults for ``broker.faults.on``.
 """
 
-from __future__ import annotations
+from kafkaio._public import lazy
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from kafkaio.testing._broker.faults import (
-        close_at,
-        corrupt_bytes,
-        delay,
-        disconnect_after_write,
-        disconnect_before_write,
-        drop,
-        duplicate,
-        endless_challenges,
-        error,
-        foreign_nonce,
-        garbage,
-        half_frame,
-        invert_at,
-        iteration_count,
-        metadata_lag,
-        reorder,
-        stall_at,
-        throttle,
-        wrong_correlation_id,
-        wrong_signature,
-    )
-    from kafkaio.testing._broker.group_config import GroupConfig
-    from kafkaio.testing._embedded import Broker
-    from kafkaio.testing._security.config import SecurityConfig
-    from kafkaio.testing._security.oauthbearer import TokenClaims
-
-__all__ = [
-    "Broker",
-    "GroupConfig",
-    "SecurityConfig",
-    "TokenClaims",
-    "close_at",
-    "corrupt_bytes",
-    "delay",
-    "disconnect_after_write",
-    "disconnect_before_write",
-    "drop",
-    "duplicate",
-    "endless_challenges",
-    "error",
-    "foreign_nonce",
-    "garbage",
-    "half_frame",
-    "invert_at",
-    "iteration_count",
-    "metadata_lag",
-    "reorder",
-    "stall_at",
-    "throttle",
-    "wrong_correlation_id",
-    "wrong_signature",
-]
-
-
-def __getattr__(name: str) -> object:
-    # Imported on first use: the fixtures of a real Kafka do not need the broker.
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    modules = {
-        "Broker": "_embedded",
-        "GroupConfig": "_broker.group_config",
-        "SecurityConfig": "_security.config",
-        "TokenClaims": "_security.oauthbearer",
-    }
-    module = modules.get(name, "_broker.faults")
-    value: object = getattr(import_module(f"{__name__}.{module}"), name)
-    return value
+__all__, __getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "kafkaio.testing._broker.settings": ("TopicSettings",),
+        "kafkaio.testing._broker.cluster": ("Topic",),
+        "kafkaio.testing._broker.control": (
+            "OpenTransaction",
+            "Control",
+        ),
+        "kafkaio.testing._broker.node": ("LoggedRequest",),
+        "kafkaio.testing._security.acls": (
+            "Acl",
+            "AclFilter",
+            "AclStore",
+            "Operation",
+            "PatternType",
+            "Permission",
+            "ResourceType",
+        ),
+        "kafkaio.testing._security.credentials": ("Credentials",),
+        "kafkaio.testing._security.security": ("Security",),
+        "kafkaio.testing._security.session": ("Authentications",),
+        "kafkaio.testing._broker.faults": (
+            "Action",
+            "Fault",
+            "Faults",
+            "Rule",
+            "close_at",
+            "corrupt_bytes",
+            "delay",
+            "disconnect_after_write",
+            "disconnect_before_write",
+            "drop",
+            "duplicate",
+            "endless_challenges",
+            "error",
+            "foreign_nonce",
+            "garbage",
+            "half_frame",
+            "invert_at",
+            "iteration_count",
+            "metadata_lag",
+            "reorder",
+            "stall_at",
+            "throttle",
+            "wrong_correlation_id",
+            "wrong_signature",
+        ),
+        "kafkaio.testing._broker.group_config": ("GroupConfig",),
+        "kafkaio.testing._embedded": ("Broker",),
+        "kafkaio.testing._security.config": ("SecurityConfig",),
+        "kafkaio.testing._security.oauthbearer": ("TokenClaims",),
+    },
+)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from kafkaio._consumer.commits import kafka as kafka_commits
 from kafkaio._consumer.core import Core
 from kafkaio._consumer.rebalance.assignment import PartitionAssignment
+from kafkaio._machines.membership.fence import Fence
 from kafkaio.types import TopicPartition
 
 
@@ -31,4 +31,4 @@ def a_commit_after_giving_up(patch: pytest.MonkeyPatch) -> None:
             core._supervisor.start_soon(late, "late")
 
     patch.setattr(PartitionAssignment, "revoking", revoking)
-    patch.setattr(kafka_commits, "_lost", lambda *_: None)
+    patch.setattr(Fence, "lost", lambda *_: None)

@@ -47,8 +47,8 @@ from kafkaio.errors import (
     UnsupportedVersion,
 )
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.testing.kafka import Kafka
 from tests.support.java import Toolbox
+from tests.support.kafka import Kafka
 
 pytestmark = [
     pytest.mark.kafka_versions("4.3"),
@@ -351,11 +351,11 @@ async def test_controllers_alone(guarded: Kafka, admin: Admin) -> None:
             await direct.unregister_broker(99)
         with pytest.raises(UnsupportedVersion, match="needs brokers"):
             await direct.list_topics()
-    with pytest.raises(BrokerError, match="is a broker, no controller") as told:
+    with pytest.raises(BrokerError, match="is a broker, not a controller") as told:
         async with Admin(bootstrap_controllers=guarded.bootstrap_servers):
             pytest.fail("it started")
     assert told.value.code == E.MISMATCHED_ENDPOINT_TYPE
-    with pytest.raises(UnsupportedVersion, match="is a controller, no broker"):
+    with pytest.raises(UnsupportedVersion, match="is a controller, not a broker"):
         async with Admin(where):
             pytest.fail("it started")
     with pytest.raises(ConfigurationError, match="needs brokers"):

@@ -18,8 +18,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import (
     StickyPartitionAssignor,
 )
-from confluent_kafka import Consumer as ConfluentConsumer
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import Consumer as ConfluentConsumer, ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
 from kafkaio._client import Client, Controller

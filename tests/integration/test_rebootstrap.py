@@ -13,8 +13,7 @@ from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsTopic,
 )
-from kafkaio.testing.kafka import Kafka
-from kafkaio.testing.kafka import real_kafka as choose
+from kafkaio.testing.kafka import Kafka, real_kafka as choose
 from kafkaio.testing.kafka._source import parse_bootstrap
 from kafkaio.testing.pytest_plugin import TopicFactory
 from kafkaio.types import TopicPartition

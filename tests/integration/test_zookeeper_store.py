@@ -20,9 +20,9 @@ from kafkaio import (
 from kafkaio.testing.kafka import Kafka
 from kafkaio.testing.kafka._launcher import Launcher
 from kafkaio.testing.kafka._releases import find_release
-from kafkaio.testing.kafka._zookeeper import ZooKeeper
 from kafkaio.testing.pytest_plugin import TopicFactory
 from tests.integration.groups import member, reading, until
+from tests.support.kafka.zookeeper import ZooKeeper
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, SparkSession, functions as f
 
 import kafkaio.spark
 from kafkaio._client import Client

@@ -13,14 +13,19 @@ from typing import Any
 
 import anyio
 
-from kafkaio._machines.sasl.mechanism import Mechanism, Outcome
+from kafkaio._machines.sasl.mechanism import MechanismPort, Outcome
 from kafkaio.errors import AuthenticationError
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from kafkaio.protocol.messages.sasl_handshake import SaslHandshakeResponse
-from tests.fakes.broker import DEFAULT, DISCONNECT, FakeCluster, FakeNode
-from tests.fakes.broker import Outcome as Answer
+from tests.fakes.broker import (
+    DEFAULT,
+    DISCONNECT,
+    FakeCluster,
+    FakeNode,
+    Outcome as Answer,
+)
 
 __all__ = ["Peer", "Rounds", "ScriptedLogin"]
 
@@ -57,9 +62,9 @@ class Rounds:
 
 @dataclass
 class ScriptedLogin:
-    """Makes a mechanism for each authentication; a `Login`."""
+    """Makes a mechanism for each authentication; a `LoginPort`."""
 
-    make: Callable[[], Mechanism] = Rounds
+    make: Callable[[], MechanismPort] = Rounds
     mechanism: str = "ROUNDS"
     hosts: list[str] = field(default_factory=list)
     #: Seconds until the credentials are there; why there are none.
@@ -67,7 +72,7 @@ class ScriptedLogin:
     failure: Exception | None = None
     is_closed: bool = False
 
-    async def begin(self, host: str) -> Mechanism:
+    async def begin(self, host: str) -> MechanismPort:
         self.hosts.append(host)
         await (anyio.sleep_forever() if self.delay == inf else anyio.sleep(self.delay))
         if self.failure is not None:

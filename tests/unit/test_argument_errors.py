@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import kafkaio
-from kafkaio import _arguments as arguments
-from kafkaio import errors, messages
+from kafkaio import _arguments as arguments, errors, messages
 from kafkaio.errors import (
     ArgumentTypeError,
     ArgumentValueError,

@@ -7,8 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
+    from rich.progress import Progress as RichProgress, TaskID
 
 
 class ProgressBar:
@@ -67,12 +66,12 @@ class ProgressBar:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
+            Progress as RichProgress,
             SpinnerColumn,
             TextColumn,
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
-        from rich.progress import Progress as RichProgress
 
         self._bar = RichProgress(
             SpinnerColumn(),

@@ -1,13 +1,12 @@
-"""Java's metrics of a client, from what its parts report (`kafkaio.Observer`).
+"""Java's metrics of a client, computed from the calls of `kafkaio.Observer`.
 
 The names, types and attributes are those of Java's producer, consumer and admin client
 (KIP-714 demands some of them). A client may be shared by producers and consumers: the
 metrics of its connections then stand once under each of their prefixes.
 
-What is counted begins when the collector is attached, with the first subscription. The
-connections that are open then count as made since. Sizes are those of requests without
-the ones of the handshake. Metrics of Java's without a counterpart here (its selector,
-its threads) are left out.
+Counting begins when the collector is attached, with the first subscription. Connections
+that are open by then count as new. Requests of the handshake are not part of the sizes.
+Java's metrics without a counterpart here (its selector, its threads) are left out.
 """
 
 from __future__ import annotations
@@ -41,20 +40,20 @@ _STEPS: Final[Mapping[str, str]] = {
 }
 
 
-class _ClientNumbers(Protocol):
+class _ClientPort(Protocol):
     @property
     def metadata_age(self) -> float: ...
     @property
     def connections(self) -> tuple[ConnectionStatistics, ...]: ...
 
 
-class _Buffer(Protocol):
+class _BufferPort(Protocol):
     @property
     def used_bytes(self) -> int: ...
 
 
 @runtime_checkable
-class _ProducerNumbers(Protocol):
+class _ProducerPort(Protocol):
     @property
     def buffer_memory(self) -> int: ...
     @property
@@ -64,10 +63,10 @@ class _ProducerNumbers(Protocol):
     @property
     def waiting_for_room(self) -> int: ...
     @property
-    def buffer(self) -> _Buffer: ...
+    def buffer(self) -> _BufferPort: ...
 
 
-class _Place(Protocol):
+class _LagPort(Protocol):
     @property
     def lag(self) -> int | None: ...
     @property
@@ -75,16 +74,16 @@ class _Place(Protocol):
 
 
 @runtime_checkable
-class _ConsumerNumbers(Protocol):
+class _ConsumerPort(Protocol):
     @property
     def assigned(self) -> int: ...
     @property
     def idle_seconds(self) -> float: ...
     @property
-    def partitions(self) -> Mapping[TopicPartition, _Place]: ...
+    def partitions(self) -> Mapping[TopicPartition, _LagPort]: ...
 
 
-class _Node:
+class _NodeSamples:
     """What was sent to one broker."""
 
     __slots__ = ("latency", "received", "sent")
@@ -98,7 +97,7 @@ class _Node:
         return self.sent, self.received, self.latency
 
 
-class _Written:
+class _WrittenSamples:
     """What was written to one topic."""
 
     __slots__ = ("errors", "raw", "records", "retries", "wire")
@@ -114,7 +113,7 @@ class _Written:
         return self.records, self.wire, self.raw, self.errors, self.retries
 
 
-class _Read:
+class _ReadSamples:
     """What was read of one topic."""
 
     __slots__ = ("fetched", "records")
@@ -127,37 +126,38 @@ class _Read:
         return self.fetched, self.records
 
 
-class _Groups(defaultdict[str, Samples]):
-    """Numbers by what they are."""
+class _SamplesByName(defaultdict[str, Samples]):
+    """Samples by name, created on first use."""
 
     def __init__(self) -> None:
         super().__init__(Samples)
 
 
 class Collector(Observer):
-    """Counts what a client does, and tells it as Java's metrics.
+    """Counts what a client does, and returns it as Java's metrics.
 
     Args:
         client: returns the statistics of the client.
     """
 
-    def __init__(self, client: Callable[[], _ClientNumbers]) -> None:
+    def __init__(self, client: Callable[[], _ClientPort]) -> None:
         self._client = client
         self._began = self._window_began = self._before_began = now()
         self._started_ms = wall_ms()
-        self._nodes: defaultdict[int, _Node] = defaultdict(_Node)
-        self._written: defaultdict[str, _Written] = defaultdict(_Written)
-        self._read: defaultdict[str, _Read] = defaultdict(_Read)
-        # Answers and throttles by API, and all that is neither of a node nor a topic.
-        self._answers = _Groups()
-        self._throttles = _Groups()
-        self._other = _Groups()
+        self._nodes: defaultdict[int, _NodeSamples] = defaultdict(_NodeSamples)
+        self._written: defaultdict[str, _WrittenSamples] = defaultdict(_WrittenSamples)
+        self._read: defaultdict[str, _ReadSamples] = defaultdict(_ReadSamples)
+        # Answers and throttles by API; `_other` has all metrics of neither a broker nor
+        # a topic.
+        self._answers = _SamplesByName()
+        self._throttles = _SamplesByName()
+        self._other = _SamplesByName()
         self._heartbeat_at: float | None = None
-        # How long reads had waited in all at the last push, and when that was.
+        # The total idle time of reads at the last push, and the time of that push.
         self._idle = 0.0, self._began
         for _ in client().connections:
             self._other["connection.creation"].add(1)
-        # Found once: these are called for every batch or request.
+        # Looked up once: these count every batch or fetch.
         self._queue, self._batch = self._other["queue"], self._other["batch"]
         self._fetch, self._fetched = self._other["fetch"], self._other["fetched"]
         self._per_fetch = self._other["per fetch"]
@@ -319,6 +319,7 @@ class Collector(Observer):
 
     def turn(self) -> None:
         """End the current window if it has lasted long enough."""
+        # Both windows of all samples turn together, so one span holds for all rates.
         at = now()
         if at - self._window_began < WINDOW:
             return
@@ -339,7 +340,7 @@ class Collector(Observer):
     def points(
         self, kinds: Collection[str], sources: Iterable[object]
     ) -> Sequence[Point]:
-        """Return the values of all metrics, those that are needed most first.
+        """Return the values of all metrics, the most important ones first.
 
         Args:
             kinds: `PRODUCER`, `CONSUMER` or `ADMIN`: as what the client is used.
@@ -388,7 +389,8 @@ class Collector(Observer):
         yield from name.spread("reauthentication.latency", renewals, _MS)
 
     def _throttle(self, name: Naming, what: str, api: str) -> Iterator[Point]:
-        # As in Java, an answer that throttles nothing counts with 0.
+        # As in Java, an answer without a throttle counts as 0: the average is over all
+        # answers, the maximum over those with a throttle.
         answers, throttles = self._answers[api], self._throttles[api]
         count = answers.recent_count
         average = throttles.recent_total / count if count else answers.average
@@ -424,7 +426,7 @@ class Collector(Observer):
     def _of_consumer(
         self, prefix: str, span: float, sources: Sequence[object], at: float
     ) -> Iterator[Point]:
-        numbers = [one for one in sources if isinstance(one, _ConsumerNumbers)]
+        numbers = [one for one in sources if isinstance(one, _ConsumerPort)]
         yield Point(f"{prefix}.poll.idle.ratio.avg", self._idle_ratio(numbers, at))
         yield from self._of_group(Naming(f"{prefix}.coordinator", span), numbers, at)
         name = Naming(f"{prefix}.fetch.manager", span)
@@ -445,7 +447,7 @@ class Collector(Observer):
             yield name.gauge("records.lead.min", min(leads))
 
     def _of_group(
-        self, name: Naming, numbers: Sequence[_ConsumerNumbers], at: float
+        self, name: Naming, numbers: Sequence[_ConsumerPort], at: float
     ) -> Iterator[Point]:
         other = self._other
         assigned = sum(one.assigned for one in numbers)
@@ -464,7 +466,9 @@ class Collector(Observer):
         ago = -1.0 if last is None else at - last
         yield name.gauge("last.heartbeat.seconds.ago", ago)
 
-    def _idle_ratio(self, numbers: Sequence[_ConsumerNumbers], at: float) -> float:
+    def _idle_ratio(self, numbers: Sequence[_ConsumerPort], at: float) -> float:
+        # Consumers come and go between two pushes, and their sums with them. The ratio
+        # is limited to 0 and 1, because their difference may be out of these bounds.
         idle = sum(one.idle_seconds for one in numbers)
         before, since = self._idle
         self._idle = idle, at
@@ -503,7 +507,7 @@ def _ratio(wire: Samples, raw: Samples) -> float:
 
 
 def _room(name: Naming, sources: Sequence[object], seconds: float) -> Iterator[Point]:
-    numbers = [one for one in sources if isinstance(one, _ProducerNumbers)]
+    numbers = [one for one in sources if isinstance(one, _ProducerPort)]
     memory = sum(one.buffer_memory for one in numbers)
     used = sum(one.buffer.used_bytes for one in numbers)
     waited = sum(one.waited_for_room for one in numbers)
@@ -519,7 +523,7 @@ def _room(name: Naming, sources: Sequence[object], seconds: float) -> Iterator[P
 
 def _of_partitions(prefix: str, sources: Sequence[object]) -> Iterator[Point]:
     for one in sources:
-        if not isinstance(one, _ConsumerNumbers):
+        if not isinstance(one, _ConsumerPort):
             continue
         for tp, place in one.partitions.items():
             about = ("partition", str(tp.partition)), ("topic", tp.topic)

@@ -30,7 +30,7 @@ class Point(NamedTuple):
     Attributes:
         name: name of the metric.
         value: the value.
-        attributes: what it is about, such as a topic.
+        attributes: what distinguishes it, such as a topic.
         is_sum: whether it is a sum that only grows; otherwise it is a gauge.
     """
 
@@ -44,9 +44,9 @@ class Times(NamedTuple):
     """The times of the values, in nanoseconds since the Unix epoch.
 
     Attributes:
-        start: since when sums have grown.
+        start: the time from which sums count.
         now: when the values were read.
-        is_delta: whether ``start`` is the time of the push before.
+        is_delta: whether ``start`` is the time of the previous push.
     """
 
     start: int

@@ -1,9 +1,9 @@
 """Pushes metrics of this client to the brokers, in a task of its own.
 
-The task starts with the first connection to a broker that offers telemetry; all modules
-beside this one are imported only then, and what the client does is observed only while
-a broker asks for metrics. Nothing here may affect the client: whatever fails ends
-the task, is reported once, and is no crash.
+The task starts with the first connection to a broker that offers telemetry. The other
+modules of this package are imported only then, and the client is observed only while a
+broker asks for metrics. A failure here must not affect the client: it ends the task and
+is reported once, and does not count as a crash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ import anyio
 from kafkaio._client.nodes import Nodes
 from kafkaio._config import ClientConfig
 from kafkaio._machines.bounds import seconds
-from kafkaio._machines.telemetry import Ledger, Step, Subscription, TelemetryMachine
+from kafkaio._machines.telemetry import (
+    PushedSums,
+    TelemetryMachine,
+    TelemetryStep,
+    TelemetrySubscription,
+)
 from kafkaio._net.connection import Connection
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now, roll, wall_clock
@@ -59,13 +64,13 @@ def _nothing() -> None:
     pass
 
 
-class Telemetry:
+class TelemetryPusher:
     """The metrics of one client, and the task that pushes them.
 
     Args:
         config: the client's options.
         nodes: connects to a broker.
-        observer: hears what the client does, and of a failure here.
+        observer: is extended by the collector, and is notified of a failure here.
         statistics: returns the statistics of the client.
     """
 
@@ -81,10 +86,10 @@ class Telemetry:
         self._observer = observer
         self._statistics = statistics
         self._timeout = config.request_timeout_ms / 1000
-        # Tells what the request for a subscription waits for.
+        # Returns what the request for a subscription waits for.
         self._late: Callable[[], str] = nodes.why_late
         self._machine = TelemetryMachine()
-        self._ledger = Ledger()
+        self._ledger = PushedSums()
         self._collector: Collector | None = None
         self._stop_observing: Callable[[], None] = _nothing
         self._registered: dict[tuple[str, Attributes], Metric] = {}
@@ -95,8 +100,8 @@ class Telemetry:
         self._scope = TaskScope()
         self._is_running = False
         self._failure: KafkaError | None = None
-        # When counting began, and when the last push was made that a broker has, or
-        # may have, and the last one at all; in nanoseconds since the Unix epoch.
+        # In nanoseconds since the Unix epoch: when counting began, when the last push
+        # was sent that a broker took or may have taken, and when the last one was sent.
         self._started_ns = self._pushed_ns = self._sent_ns = 0
         self._known = Broadcast()
         #: Whether a broker was connected to that offers telemetry.
@@ -118,11 +123,12 @@ class Telemetry:
             source: has ``statistics()``; referred to weakly.
             resource: returns the attributes of all metrics, such as the group. It must
                 not refer to the public object.
-            on_observed: called when the observer hears more than before, or less.
+            on_observed: called when the collector is attached or detached.
 
         Returns:
-            A function that removes it. Its metrics are still told, but no gauges.
+            A function that removes it. Its sums are still pushed, without its gauges.
         """
+        # Weakly: a producer that the user forgot must be collected, so that it warns.
         key = id(source)
         self._kinds[kind] = None
         self._sources[key] = weakref.ref(source)
@@ -142,10 +148,10 @@ class Telemetry:
         """Push a metric of the application, too (KIP-1076).
 
         Raises:
-            ArgumentTypeError: it is no `kafkaio.Metric`, or its name or attributes are
-                no text.
-            ArgumentValueError: its name is empty, or one of Kafka's own; or it has
-                another ``kind``, or text that is no UTF-8.
+            ArgumentTypeError: it is not a `kafkaio.Metric`, or its name or attributes
+                are not str.
+            ArgumentValueError: its name is empty or reserved for Kafka, its ``kind`` is
+                unknown, or a str cannot be encoded in UTF-8.
         """
         key = _key_of(metric)
         if metric.kind not in {"gauge", "sum"}:
@@ -160,13 +166,13 @@ class Telemetry:
         """Push a metric no longer; nothing happens if it was not registered.
 
         Raises:
-            ArgumentTypeError: it is no `kafkaio.Metric`, or its name or attributes are
-                no text.
+            ArgumentTypeError: it is not a `kafkaio.Metric`, or its name or attributes
+                are not str.
         """
         self._registered.pop(_key_of(metric), None)
 
     async def instance_id(self, within: float) -> UUID:
-        """Return the id by which brokers know this client; waits until one gave it.
+        """Return the id by which brokers know this client; wait until one assigns it.
 
         Raises:
             UsageError: ``enable_metrics_push`` is off.
@@ -241,7 +247,8 @@ class Telemetry:
         within = min(LAST_PUSH, (deadline - now()) * _PART_OF_CLOSING)
         if within <= 0:
             return
-        # A push under way counts as pushed. Its task is cancelled, but has not run yet.
+        # The task of a push under way is cancelled, but does not run before this one
+        # awaits. Its push may have arrived, so its sums count as pushed.
         self._settle(is_refused=False)
         try:
             with anyio.move_on_after(within):
@@ -259,11 +266,11 @@ class Telemetry:
             failure = KafkaError(f"pushing metrics has failed: {error!r}")
         self._failure = failure
         self._observer.telemetry_ended(error)
-        self._known.tell()
+        self._known.notify_all()
 
     async def _step(self) -> None:
         try:
-            if self._machine.step is Step.PUSH:
+            if self._machine.step is TelemetryStep.PUSH:
                 await self._push(is_last=False)
             else:
                 await self._subscribe()
@@ -271,8 +278,8 @@ class Telemetry:
             if isinstance(error, ClosedError):
                 raise
             if isinstance(error, UnsupportedVersion):
-                # The broker that was chosen does not offer it, or no longer. Another
-                # may, in a cluster that is being upgraded.
+                # The chosen broker does not offer telemetry, or no longer does. Another
+                # may: the cluster is perhaps being upgraded.
                 self._detach()
             self._machine.unanswered(now())
 
@@ -304,8 +311,8 @@ class Telemetry:
             is_delta=answer.delta_temporality,
             prefixes=answer.requested_metrics,
         )
-        self._known.tell()
-        if self._machine.step is not Step.PUSH:
+        self._known.notify_all()
+        if self._machine.step is not TelemetryStep.PUSH:
             self._detach()
         elif self._collector is None:
             self._attach()
@@ -315,20 +322,21 @@ class Telemetry:
 
         self._collector = Collector(self._statistics)  # type: ignore[arg-type]
         self._started_ns = self._pushed_ns = wall_clock()()
-        self._ledger = Ledger()  # the sums of a new collector begin at 0
+        # The sums of a new collector begin at 0, so the increases do, too.
+        self._ledger = PushedSums()
         self._stop_observing = add_observer(self._observer, self._collector)
-        self._tell_listeners()
+        self._notify_listeners()
 
     def _detach(self) -> None:
-        """Observe nothing any more: no broker asks for metrics."""
+        """Stop observing: no broker asks for metrics."""
         if self._collector is not None:
             self._collector = None
             self._stop_observing()
-            self._tell_listeners()
+            self._notify_listeners()
 
-    def _tell_listeners(self) -> None:
-        for tell in [*self._listeners.values()]:
-            tell()
+    def _notify_listeners(self) -> None:
+        for notify in [*self._listeners.values()]:
+            notify()
 
     def _refused(self, code: int, api: int) -> None:
         self._machine.refused(code, now())
@@ -343,6 +351,8 @@ class Telemetry:
             answer = await connection.call(request, timeout=self._timeout)
             is_refused = bool(answer.error_code)
         finally:
+            # Without an answer the push may have arrived: its sums count as pushed, for
+            # an increase that is lost is better than one that is counted twice.
             self._settle(is_refused=is_refused)
         if is_last:
             return  # nothing follows, whatever the answer
@@ -361,7 +371,7 @@ class Telemetry:
         from kafkaio.protocol.messages.push_telemetry import PushTelemetryRequest
 
         wanted = self._machine.subscription
-        assert wanted is not None  # of which a push is the consequence
+        assert wanted is not None  # the machine pushes only with a subscription
         compressor = Compressor(Compression(wanted.compression))
         points = self._points(wanted)
         while True:
@@ -371,7 +381,8 @@ class Telemetry:
             if not points:
                 data = b""
                 break
-            # Those that matter least are at the end.
+            # The least important metrics are at the end. A tenth less than fits by
+            # proportion, since fewer points compress less well.
             fitting = len(points) * wanted.max_bytes * 9 // (len(data) * 10)
             points = points[: min(fitting, len(points) - 1)]
         self._ledger.sending({_place(one): one.value for one in points if one.is_sum})
@@ -383,7 +394,7 @@ class Telemetry:
             metrics=data,
         )
 
-    def _points(self, wanted: Subscription) -> list[Point]:
+    def _points(self, wanted: TelemetrySubscription) -> list[Point]:
         collector = self._collector
         assert collector is not None  # attached with the first subscription
         collector.turn()
@@ -394,10 +405,11 @@ class Telemetry:
         ]
         points = collector.points([*self._kinds], numbers)
         found = [one for one in points if wanted.wants(one.name)]
+        # Behind the first of the client's own, so that a limit of size drops them last.
         found[1:1] = self._own_points(wanted)
         return found
 
-    def _own_points(self, wanted: Subscription) -> list[Point]:
+    def _own_points(self, wanted: TelemetrySubscription) -> list[Point]:
         from kafkaio._client.telemetry.otlp import Point
 
         found = []
@@ -413,7 +425,7 @@ class Telemetry:
             found.append(Point(name, value, about, is_sum=metric.kind == "sum"))
         return found
 
-    def _encode(self, wanted: Subscription, points: list[Point]) -> bytes:
+    def _encode(self, wanted: TelemetrySubscription, points: list[Point]) -> bytes:
         from kafkaio._client.telemetry.otlp import Times, encode
 
         start = self._pushed_ns if wanted.is_delta else self._started_ns
@@ -449,7 +461,9 @@ def _check_text(text: object) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ArgumentValueError(f"{text!r} of a metric is no text: {error}") from None
+        raise ArgumentValueError(
+            f"{text!r} of a metric is not valid text: {error}"
+        ) from None
 
 
 def _key_of(metric: object) -> tuple[str, Attributes]:
@@ -463,5 +477,5 @@ def _key_of(metric: object) -> tuple[str, Attributes]:
 
 
 def _interval(milliseconds: int) -> float:
-    """Seconds between two pushes; 0 if the broker says no time."""
+    """Seconds between two pushes; 0 if the broker names no interval."""
     return seconds("push_interval_ms", milliseconds) if milliseconds > 0 else 0.0

@@ -1,9 +1,9 @@
-"""Numbers of which the count, the sum and the greatest are wanted, as Java counts them.
+"""Counts, sums, averages and maxima of numbers, in the same windows as Java's.
 
-Java's averages, maxima and rates are those of the last 30 to 60 seconds; sums are those
-since the start. Here a `Samples` keeps the sums of two windows. A reading ends
-the current window when it has lasted long enough, so that to add a number needs no
-clock. If they are read less often than that, the windows are as long as the interval.
+Java's averages, maxima and rates cover the last 30 to 60 seconds; its sums cover all
+time. `Samples` keeps the sums of two windows. The window turns when the samples are
+read, not when a number is added, so that adding needs no clock. If samples are read
+less often than that, a window is as long as the interval between two readings.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Samples:
         self.count: int = 0
         self.total: float = 0.0
         self.peak: float = 0.0
-        # The window before.
+        # The previous window.
         self._count = 0
         self._total = self._peak = 0.0
-        # How many there were in windows that have ended, and their sum.
+        # Count and sum of all windows that have ended: neither ever decreases.
         self.ever: int = 0
         self.sum: float = 0.0
 
@@ -48,7 +48,7 @@ class Samples:
             self.peak = value
 
     def include(self, other: Samples) -> None:
-        """Add all that another has."""
+        """Add all numbers of another."""
         self.count += other.count
         self.total += other.total
         self.peak = max(self.peak, other.peak)
@@ -67,37 +67,37 @@ class Samples:
 
     @property
     def all_count(self) -> int:
-        """How many there were ever."""
+        """Number of all samples since the start."""
         return self.ever + self.count
 
     @property
     def all_total(self) -> float:
-        """The sum of all that there were ever."""
+        """Sum of all samples since the start."""
         return self.sum + self.total
 
     @property
     def recent_count(self) -> int:
-        """How many there were in both windows."""
+        """Number of samples in both windows."""
         return self._count + self.count
 
     @property
     def recent_total(self) -> float:
-        """The sum of those in both windows."""
+        """Sum of the samples in both windows."""
         return self._total + self.total
 
     @property
     def average(self) -> float:
-        """The average in both windows; not a number if there was none, as in Java."""
+        """The average over both windows; NaN without a number, as in Java."""
         return self.recent_total / self.recent_count if self.recent_count else nan
 
     @property
     def greatest(self) -> float:
-        """The greatest in both windows; not a number if there was none, as in Java."""
+        """The maximum over both windows; NaN without a number, as in Java."""
         return max(self.peak, self._peak) if self.recent_count else nan
 
 
 def merged(many: Iterable[Samples]) -> Samples:
-    """Return the numbers of several as those of one."""
+    """Return the sum of several samples, such as those of all brokers."""
     one = Samples()
     for each in many:
         one.include(each)
@@ -110,7 +110,7 @@ class Naming:
     Args:
         group: how the names begin, without a final dot.
         span: seconds of both windows.
-        attributes: what all of them are about.
+        attributes: attributes that all of them have.
     """
 
     __slots__ = ("_attributes", "_group", "_span")
@@ -129,17 +129,17 @@ class Naming:
         return Point(f"{self._group}.{name}", value, self._attributes, is_sum=True)
 
     def counted(self, name: str, samples: Samples) -> Iterator[Point]:
-        """Yield how many there are in a second, and were in all."""
+        """Yield the rate per second of their number, and the number of all."""
         yield self.gauge(f"{name}.rate", samples.recent_count / self._span)
         yield self.sum(f"{name}.total", samples.all_count)
 
     def summed(self, name: str, samples: Samples) -> Iterator[Point]:
-        """Yield their sum in a second, and in all."""
+        """Yield the rate per second of their sum, and the sum of all."""
         yield self.gauge(f"{name}.rate", samples.recent_total / self._span)
         yield self.sum(f"{name}.total", samples.all_total)
 
     def hourly(self, name: str, samples: Samples) -> Iterator[Point]:
-        """Yield how many there are in an hour, and were in all."""
+        """Yield the rate per hour of their number, and the number of all."""
         rate = samples.recent_count / self._span * 3600
         yield self.gauge(f"{name}.rate.per.hour", rate)
         yield self.sum(f"{name}.total", samples.all_count)
@@ -147,6 +147,6 @@ class Naming:
     def spread(
         self, name: str, samples: Samples, factor: float = 1.0
     ) -> Iterator[Point]:
-        """Yield the average and the greatest, each times a factor."""
+        """Yield the average and the maximum, each multiplied by a factor."""
         yield self.gauge(f"{name}.avg", samples.average * factor)
         yield self.gauge(f"{name}.max", samples.greatest * factor)

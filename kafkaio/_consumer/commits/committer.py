@@ -2,9 +2,8 @@
 
 A commit is fenced twice. The coordinator refuses member ids and generations that are
 out of date. But within the current generation it accepts a commit of any partition,
-also of one that has moved to another member. So each commit has the numbers of the
-assignments that it belongs to, and is checked against those in force each time before
-it is sent.
+also of one that has moved to another member. So each commit takes the `Fence` of the
+assignments that it belongs to, and compares it each time before it is sent.
 
 Offsets are in Kafka (`kafkaio._consumer.commits.kafka`) unless there is an
 ``offset_store``; then the committer keeps the order, and the store does the rest.
@@ -15,20 +14,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Protocol
 
 import anyio
 
-from kafkaio._client.coordination import CoordinatorCluster, CoordinatorRpc
+from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.fanout import Results
+from kafkaio._client.ports import ClusterPort
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.commits.kafka import CommitMember, CommitTopics, KafkaOffsets
+from kafkaio._consumer.commits.kafka import CommitMemberPort, KafkaOffsets
 from kafkaio._consumer.stores.base import InKafka, bound, store_errors
 from kafkaio._machines.coordinators import CoordinatorKind
+from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.patience import ASKED_FOR
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.observer import Observer
 from kafkaio.errors import (
     ArgumentValueError,
     RebalanceInProgress,
@@ -42,15 +41,6 @@ from kafkaio.types import (
 )
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-
-
-class CommitCluster(CoordinatorCluster, CommitTopics, Protocol):
-    """What commits need of the cluster."""
-
-    @property
-    def observer(self) -> Observer:
-        """Hears of retries and commits."""
-        ...
 
 
 class OffsetCommitter:
@@ -73,7 +63,7 @@ class OffsetCommitter:
 
     def __init__(
         self,
-        cluster: CommitCluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
         identity: Callable[[], GroupMetadata],
     ) -> None:
@@ -88,13 +78,9 @@ class OffsetCommitter:
         # Commits to an ``offset_store`` follow one another.
         self._lock = asyncio.Lock()
 
-    def attach(self, member: CommitMember) -> None:
+    def attach(self, member: CommitMemberPort) -> None:
         """Commit from now on only what that member owns; it hears of refusals."""
         self._kafka.member = member
-
-    @property
-    def _member(self) -> CommitMember | None:
-        return self._kafka.member
 
     async def commit(
         self,
@@ -141,7 +127,7 @@ class OffsetCommitter:
                 )
         if not offsets:
             return
-        numbers = self.numbers(offsets)
+        fence = self.fence(offsets)
         attempts = Attempts(
             f"a commit to {self._rpc.name}",
             self._policy,
@@ -149,14 +135,14 @@ class OffsetCommitter:
             surfaced=(RebalanceInProgress,),
         )
         if self._store is None:
-            await self._kafka.commit(offsets, numbers, attempts, doubt, on_taken)
+            await self._kafka.commit(offsets, fence, attempts, doubt, on_taken)
             return
         with anyio.CancelScope(deadline=attempts.deadline) as waiting:
             await self._lock.acquire()
         if waiting.cancelled_caught:
             raise attempts.expired()
         try:
-            await self._commit_in_store(self._store, offsets, numbers, attempts)
+            await self._commit_in_store(self._store, offsets, fence, attempts)
         finally:
             self._lock.release()
         if on_taken is not None:
@@ -245,11 +231,12 @@ class OffsetCommitter:
         self,
         store: OffsetStore,
         offsets: _Offsets,
-        numbers: Mapping[TopicPartition, int] | None,
+        fence: Fence | None,
         attempts: Attempts,
     ) -> None:
-        self._kafka.check(numbers)
-        kafka = self._in_kafka(numbers, attempts)
+        if fence is not None:
+            fence.check()
+        kafka = self._in_kafka(fence, attempts)
         began = now()
         with (
             anyio.CancelScope(deadline=attempts.deadline) as writing,
@@ -278,39 +265,22 @@ class OffsetCommitter:
             raise attempts.expired()
         return {tp: found.get(tp) for tp in sorted(wanted)}
 
-    def _in_kafka(
-        self, numbers: Mapping[TopicPartition, int] | None, attempts: Attempts
-    ) -> InKafka:
+    def _in_kafka(self, fence: Fence | None, attempts: Attempts) -> InKafka:
         return InKafka(
             partial(self._kafka.fetch, attempts=attempts),
-            partial(self._kafka.commit, numbers=numbers, attempts=attempts),
+            partial(self._kafka.commit, fence=fence, attempts=attempts),
         )
 
     # ---- fencing ---------------------------------------------------------------------
 
-    def numbers(self, offsets: _Offsets) -> dict[TopicPartition, int] | None:
-        """The numbers of the assignments that offsets belong to; None checks none.
+    def fence(self, offsets: _Offsets) -> Fence | None:
+        """Return the fence of a commit of these offsets; None checks none.
 
         Raises:
             PartitionLost: a partition is not assigned to this member (any more).
         """
-        if self._member is None:
-            return None
-        committable = self._member.committable
-        # A member that has unsubscribed owns its partitions until they are released.
-        if not self._member.is_subscribed and committable.keys().isdisjoint(offsets):
-            return None
-        numbers = {tp: committable.get(tp, 0) for tp in offsets}
-        self._kafka.check(numbers)
-        return numbers
-
-    def check(self, numbers: Mapping[TopicPartition, int] | None) -> None:
-        """Check that the assignments with those numbers are still in force.
-
-        Raises:
-            PartitionLost: one is not.
-        """
-        self._kafka.check(numbers)
+        member = self._kafka.member
+        return None if member is None else member.fence(offsets)
 
     def lacks(self, partitions: Collection[TopicPartition]) -> bool:
         """Whether the client's metadata lacks one of them, too; asks for newer.
@@ -332,4 +302,5 @@ class OffsetCommitter:
     @property
     def is_fenced(self) -> bool:
         """Whether the group decides what this consumer may commit."""
-        return self._member is not None and self._member.is_subscribed
+        member = self._kafka.member
+        return member is not None and member.is_subscribed

@@ -11,10 +11,9 @@ request for all that wait, until its own commit has ended. Then, or when it is
 cancelled, the next call becomes the sender. What a cancelled sender had in flight is
 sent again by the next one, except for offsets that only the cancelled call wanted.
 
-Fencing. Each call remembers the numbers of the assignments that its offsets belong to.
-They are compared with the assignments in force immediately before each request that
-carries them: a call whose assignment has ended fails with PartitionLost, and nothing of
-it is sent.
+Fencing. Each call has the `Fence` of the assignments that its offsets belong to. It is
+compared immediately before each request that carries them: a call whose assignment has
+ended fails with PartitionLost, and nothing of it is sent.
 
 Identity. A refusal of the member id or the generation does not always end a commit. It
 is retried, as long as the assignments are in force,
@@ -25,8 +24,8 @@ is retried, as long as the assignments are in force,
 - if the generation was never completed, because the coordinator moved between JoinGroup
   and SyncGroup: the member then returns to the generation before.
 
-A transaction commits by requests of its own, which are fenced in the same way: `check`
-before each of them, and `refused` after a refusal.
+A transaction commits by requests of its own, which are fenced in the same way: by a
+`Fence` before each of them, and by `refused` after a refusal.
 
 Fetches are independent of commits, and of each other. They wait until no open
 transaction can change what they return.
@@ -44,6 +43,7 @@ import anyio
 from kafkaio._client.committed import CommittedOffsets
 from kafkaio._client.coordination import CoordinatorRpc
 from kafkaio._client.fanout import Results
+from kafkaio._client.ports import ViewPort
 from kafkaio._client.retry import Attempts, RetryPolicy
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.commits.messages import (
@@ -51,17 +51,16 @@ from kafkaio._consumer.commits.messages import (
     commit_codes,
     commit_request,
 )
-from kafkaio._machines.commits import Answer, CommitQueue, Merge
-from kafkaio._machines.metadata import ClusterView
+from kafkaio._machines.commits import CommitAnswer, CommitQueue, Merge
+from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.patience import ASKED_FOR, UNKNOWN_TOPIC, Doubt
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
 from kafkaio.errors import (
     CommitFailed,
     KafkaError,
-    PartitionLost,
     RebalanceInProgress,
 )
 from kafkaio.protocol._api_keys import ApiKey
@@ -71,11 +70,10 @@ from kafkaio.protocol.messages.offset_commit import OffsetCommitResponse
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-_Numbers = Mapping[TopicPartition, int]
 #: The error that a caller gets for a refusal: its type and text, with the coordinator's
 #: error as its cause; None for the coordinator's error itself.
 _ErrorText: TypeAlias = tuple[type[KafkaError], str] | None
-_RESETS = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER})
+_RESETS = frozenset({ReactionStep.RESET_GENERATION, ReactionStep.RESET_MEMBER})
 #: Refusals of who commits, rather than of what.
 _IDENTITY = frozenset(
     {
@@ -106,7 +104,7 @@ _LIMIT = 256 * 1024
 _NAMED = 5
 
 
-class CommitMember(Protocol):
+class CommitMemberPort(Protocol):
     """The group member that commits are made for."""
 
     @property
@@ -114,9 +112,12 @@ class CommitMember(Protocol):
         """Whether a group decides what may be committed."""
         ...
 
-    @property
-    def committable(self) -> Mapping[TopicPartition, int]:
-        """What may be committed now, with numbers that no later assignment has."""
+    def fence(self, partitions: Collection[TopicPartition]) -> Fence | None:
+        """Return the fence of a commit of these partitions; None checks none.
+
+        Raises:
+            PartitionLost: a partition is not assigned to this member (any more).
+        """
         ...
 
     @property
@@ -138,36 +139,22 @@ class CommitMember(Protocol):
         ...
 
 
-class CommitTopics(Protocol):
-    """What the client knows of the topics whose offsets are committed."""
-
-    @property
-    def view(self) -> ClusterView:
-        """The client's metadata."""
-        ...
-
-    def request_refresh(self) -> None:
-        """Ask for newer metadata of the topics that it has."""
-
-
-class _Call:
+class _CommitCall:
     """A call that waits: for its end, or until it is the sender."""
 
     __slots__ = (
         "attempts",
         "doubt",
         "error",
+        "fence",
         "has_ended",
-        "numbers",
         "refused",
         "taken",
         "woken",
     )
 
-    def __init__(
-        self, numbers: _Numbers | None, attempts: Attempts, doubt: float
-    ) -> None:
-        self.numbers = numbers
+    def __init__(self, fence: Fence | None, attempts: Attempts, doubt: float) -> None:
+        self.fence = fence
         self.attempts = attempts
         self.doubt = Doubt(doubt)
         self.woken = asyncio.Event()
@@ -199,7 +186,7 @@ class KafkaOffsets:
         rpc: CoordinatorRpc,
         config: ConsumerConfig,
         identity: Callable[[], GroupMetadata],
-        topics: CommitTopics,
+        topics: ViewPort,
         observer: Observer,
     ) -> None:
         self._rpc = rpc
@@ -209,7 +196,7 @@ class KafkaOffsets:
         self._reports = config.offset_store is None
         self._request_timeout = config.request_timeout_ms / 1000
         #: The group member; None if the consumer takes part in no group.
-        self.member: CommitMember | None = None
+        self.member: CommitMemberPort | None = None
         self._stored = CommittedOffsets(
             rpc,
             self._request_timeout,
@@ -217,11 +204,11 @@ class KafkaOffsets:
             on_refused=self._fetch_refused,
         )
         self._queue = CommitQueue(_LIMIT)
-        # Invariant: the calls in the queue, and those that have ended and whose tasks
-        # have not noticed yet.
-        self._calls: dict[int, _Call] = {}
+        # Invariant: the calls in the queue, in its order, and those that have ended and
+        # whose tasks have not noticed yet.
+        self._calls: dict[int, _CommitCall] = {}
         # Invariant: None only if no call waits.
-        self._sender: _Call | None = None
+        self._sender: _CommitCall | None = None
         # The requests that failed one after the other, and when the next may be sent;
         # it has no deadline, each call has one of its own.
         self._requests = Attempts(
@@ -232,7 +219,7 @@ class KafkaOffsets:
     async def commit(
         self,
         offsets: _Offsets,
-        numbers: _Numbers | None,
+        fence: Fence | None,
         attempts: Attempts,
         doubt: float = ASKED_FOR,
         on_taken: Callable[[Collection[TopicPartition]], None] | None = None,
@@ -241,26 +228,25 @@ class KafkaOffsets:
 
         Args:
             offsets: what to commit: something.
-            numbers: the numbers of the assignments that the offsets belong to; None
-                checks none.
+            fence: the assignments that the offsets belong to; None checks none.
             attempts: the time that the call has.
             doubt: seconds for partitions whose topic the coordinator does not know.
             on_taken: called before the call ends, however it ends, with the partitions
                 that are committed.
         """
-        call = _Call(numbers, attempts, doubt)
+        call = _CommitCall(fence, attempts, doubt)
         number = self._queue.add(offsets)
         self._calls[number] = call
         try:
             may_send = await self._wait_turn(call)
-            while may_send and not call.has_ended and self._is_due_in_time(attempts):
-                await self._requests.wait()
+            while may_send and not call.has_ended and await self._is_due(attempts):
                 await self._send(call)
                 may_send = now() < attempts.deadline
             if not call.has_ended:
                 call.error = self._expired(call, offsets)
         finally:
-            self._queue.withdraw(number)
+            if not call.has_ended:
+                self._queue.withdraw(number)
             del self._calls[number]
             self._pass_on(call)
             if on_taken is not None and call.taken:
@@ -268,7 +254,7 @@ class KafkaOffsets:
         if call.error is not None or call.refused:
             self._raise(call)
 
-    async def _wait_turn(self, call: _Call) -> bool:
+    async def _wait_turn(self, call: _CommitCall) -> bool:
         # Whether the call is the sender now; else it has ended, or its time is over.
         if self._sender is None:
             self._sender = call
@@ -277,17 +263,23 @@ class KafkaOffsets:
             await call.woken.wait()
         return self._sender is call and now() < call.attempts.deadline
 
-    def _is_due_in_time(self, attempts: Attempts) -> bool:
+    async def _is_due(self, attempts: Attempts) -> bool:
+        # Wait for the back-off after a failure. False if that ends after the deadline.
         due = self._requests.due
-        return due < attempts.deadline or due <= now()
+        if due == 0.0:
+            return True
+        if due >= attempts.deadline and due > now():
+            return False
+        await self._requests.wait()
+        return True
 
-    def _expired(self, call: _Call, offsets: _Offsets) -> KafkaError:
+    def _expired(self, call: _CommitCall, offsets: _Offsets) -> KafkaError:
         done = {*call.taken, *call.refused}
         left = _names(tp for tp in sorted(offsets) if tp not in done)
         call.attempts.what = f"a commit of {left} to {self._rpc.name}"
         return self._rpc.expired(call.attempts)
 
-    def _raise(self, call: _Call) -> None:
+    def _raise(self, call: _CommitCall) -> None:
         errors = [] if call.error is None else [call.error]
         kinds = dict.fromkeys(call.refused.values())
         errors += [self._refusal(call.refused, kind) for kind in kinds]
@@ -295,18 +287,21 @@ class KafkaOffsets:
             errors[0].add_note(f"and another: {other}")
         raise errors[0]
 
-    def _pass_on(self, call: _Call) -> None:
+    def _pass_on(self, call: _CommitCall) -> None:
         if self._sender is not call:
             return
-        self._sender = next((self._calls[n] for n in self._queue.calls), None)
-        if self._sender is None:
-            self._requests.succeeded()
-        else:
-            self._sender.woken.set()
+        for other in self._calls.values():
+            if not other.has_ended:
+                self._sender = other
+                other.woken.set()
+                return
+        # The next call begins without the back-off of this one.
+        self._sender = None
+        self._requests.succeeded()
 
     # ---- a request -------------------------------------------------------------------
 
-    async def _send(self, sender: _Call) -> None:
+    async def _send(self, sender: _CommitCall) -> None:
         """Send one request for the calls that wait.
 
         Raises:
@@ -346,33 +341,20 @@ class KafkaOffsets:
         else:
             self._settle(merge, reply, identity, now() - sent_at)
 
-    def _ends_lost(self, sender: _Call) -> bool:
+    def _ends_lost(self, sender: _CommitCall) -> bool:
         """End the calls whose assignments have ended.
 
         Returns:
             Whether the sender is one of them.
         """
-        if self.member is None:
-            return False
-        committable = self.member.committable
-        for number in list(self._queue.calls):
-            call = self._calls[number]
-            if (lost := _lost(call.numbers, committable)) is not None:
+        for number, call in self._calls.items():
+            if call.fence is None or call.has_ended:
+                continue
+            if (lost := call.fence.lost()) is not None:
                 self._queue.withdraw(number)
                 call.error = lost
                 call.end()
         return sender.has_ended
-
-    def check(self, numbers: _Numbers | None) -> None:
-        """Check that the assignments with those numbers are still in force.
-
-        Raises:
-            PartitionLost: one is not.
-        """
-        if self.member is None:
-            return
-        if (lost := _lost(numbers, self.member.committable)) is not None:
-            raise lost
 
     def refused(self, code: int, identity: GroupMetadata) -> bool:
         """Whether a transaction commits again after a refusal; see the module's text.
@@ -388,7 +370,7 @@ class KafkaOffsets:
             code = ErrorCode.STALE_MEMBER_EPOCH
         if code not in _IDENTITY:
             return False
-        return self._verdict(code, identity)[0] is Answer.RETRY
+        return self._verdict(code, identity)[0] is CommitAnswer.RETRY
 
     # ---- its answer ------------------------------------------------------------------
 
@@ -413,13 +395,13 @@ class KafkaOffsets:
             if code != ErrorCode.NONE
         }
         answers = {
-            tp: verdicts[code][0] if code in verdicts else Answer.COMMITTED
+            tp: verdicts[code][0] if code in verdicts else CommitAnswer.COMMITTED
             for tp, code in codes.items()
         }
         giving_up: Collection[int] = ()
         unknown = [tp for tp in codes if codes[tp] in UNKNOWN_TOPIC] if verdicts else []
         if unknown:
-            answers |= dict.fromkeys(self.missing(unknown), Answer.REFUSED)
+            answers |= dict.fromkeys(self.missing(unknown), CommitAnswer.REFUSED)
             giving_up = self._giving_up(merge)
         failure: KafkaError | None = None
         for outcome in self._queue.answered(merge, answers, giving_up):
@@ -460,7 +442,7 @@ class KafkaOffsets:
         self,
         partitions: Iterable[TopicPartition],
         codes: Mapping[TopicPartition, int],
-        verdicts: Mapping[int, tuple[Answer, _ErrorText]],
+        verdicts: Mapping[int, tuple[CommitAnswer, _ErrorText]],
     ) -> KafkaError:
         waiting = {tp: (codes[tp], verdicts[codes[tp]][1]) for tp in partitions}
         return self._refusal(waiting, next(iter(waiting.values())))
@@ -487,29 +469,31 @@ class KafkaOffsets:
         error.__cause__ = refusal
         return error
 
-    def _verdict(self, code: int, identity: GroupMetadata) -> tuple[Answer, _ErrorText]:
+    def _verdict(
+        self, code: int, identity: GroupMetadata
+    ) -> tuple[CommitAnswer, _ErrorText]:
         asked = reaction(ApiKey.OFFSET_COMMIT, code)
         if code in UNKNOWN_TOPIC:
-            return Answer.UNKNOWN, None
+            return CommitAnswer.UNKNOWN, None
         if asked.refind_coordinator:
             self._rpc.forget()
         if asked.step in _RESETS or code == ErrorCode.FENCED_INSTANCE_ID:
             return self._identity_refused(code, identity)
-        if asked.step is Step.REJOIN:
+        if asked.step is ReactionStep.REJOIN:
             # The member's own SyncGroup ends this state of the group.
             passes = self.member is not None and self.member.is_subscribed
-            return Answer.RETRY if passes else Answer.REFUSED, _REBALANCING
-        if asked.step is Step.REFRESH_MEMBER and self.member is not None:
+            return CommitAnswer.RETRY if passes else CommitAnswer.REFUSED, _REBALANCING
+        if asked.step is ReactionStep.REFRESH_MEMBER and self.member is not None:
             # This causes a heartbeat, whose answer has the member's epoch.
             self.member.commit_refused(code, identity)
-            return Answer.RETRY, None
+            return CommitAnswer.RETRY, None
         if asked.retry:
-            return Answer.RETRY, None
-        return Answer.INVALID if code in _INVALID else Answer.REFUSED, None
+            return CommitAnswer.RETRY, None
+        return CommitAnswer.INVALID if code in _INVALID else CommitAnswer.REFUSED, None
 
     def _identity_refused(
         self, code: int, identity: GroupMetadata
-    ) -> tuple[Answer, _ErrorText]:
+    ) -> tuple[CommitAnswer, _ErrorText]:
         current = self._identity()
         if (current.member_id, current.generation) != (
             identity.member_id,
@@ -519,7 +503,7 @@ class KafkaOffsets:
             # it still owns can be committed under the new identity. That holds for
             # FENCED_INSTANCE_ID too: a static member that joined again under a new id
             # has fenced its own old id.
-            return Answer.RETRY, None
+            return CommitAnswer.RETRY, None
         member = self.member
         if (
             member is not None
@@ -529,16 +513,19 @@ class KafkaOffsets:
             # The coordinator has moved, and the new one does not know this generation.
             # Or the next one has begun: its number comes with the answer to the
             # JoinGroup, on another connection than this answer.
-            return Answer.RETRY, None
+            return CommitAnswer.RETRY, None
         if code == ErrorCode.FENCED_INSTANCE_ID:
             if member is not None:
                 member.commit_refused(code, identity)
-            return Answer.REFUSED, None
+            return CommitAnswer.REFUSED, None
         if member is not None and member.is_subscribed:
             member.commit_refused(code, identity)
-            return Answer.REFUSED, _REMOVED
+            return CommitAnswer.REFUSED, _REMOVED
         # A member that has unsubscribed has still an identity until it has left.
-        return Answer.REFUSED, _REMOVED if identity.generation >= 0 else _NO_MEMBER
+        return (
+            CommitAnswer.REFUSED,
+            _REMOVED if identity.generation >= 0 else _NO_MEMBER,
+        )
 
     # ---- fetching --------------------------------------------------------------------
 
@@ -579,14 +566,6 @@ class KafkaOffsets:
             return False
         self.member.commit_refused(code, identity)
         return True
-
-
-def _lost(numbers: _Numbers | None, committable: _Numbers) -> PartitionLost | None:
-    gone = sorted(tp for tp, n in (numbers or {}).items() if n != committable.get(tp))
-    if not gone:
-        return None
-    names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in gone)
-    return PartitionLost(f"not assigned to this consumer (any more): {names}")
 
 
 def _names(partitions: Iterable[TopicPartition]) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Mapping
 from typing import Final
 
 from kafkaio.protocol.messages.offset_commit import (
@@ -21,41 +20,34 @@ _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 def commit_request(identity: GroupMetadata, offsets: _Offsets) -> OffsetCommitRequest:
-    """The request that commits ``offsets`` under that identity."""
+    """Return the request that commits ``offsets`` under that identity."""
+    topics = list[OffsetCommitRequestTopic]()
+    for tp in sorted(offsets):
+        if not topics or topics[-1].name != tp.topic:
+            topics.append(OffsetCommitRequestTopic(name=tp.topic))
+        at = offsets[tp]
+        topics[-1].partitions.append(
+            OffsetCommitRequestPartition(
+                partition_index=tp.partition,
+                committed_offset=at.offset,
+                committed_leader_epoch=at.leader_epoch,
+                committed_metadata=at.metadata,
+            )
+        )
     return OffsetCommitRequest(
         group_id=identity.group_id,
         generation_id_or_member_epoch=identity.generation,
         member_id=identity.member_id,
         group_instance_id=identity.group_instance_id,
-        topics=[
-            OffsetCommitRequestTopic(
-                name=topic,
-                partitions=[
-                    OffsetCommitRequestPartition(
-                        partition_index=tp.partition,
-                        committed_offset=offsets[tp].offset,
-                        committed_leader_epoch=offsets[tp].leader_epoch,
-                        committed_metadata=offsets[tp].metadata,
-                    )
-                    for tp in partitions
-                ],
-            )
-            for topic, partitions in _by_topic(offsets)
-        ],
+        topics=topics,
     )
 
 
 def commit_codes(reply: OffsetCommitResponse) -> dict[TopicPartition, int]:
-    """The error code of each partition."""
-    return {
-        TopicPartition(topic.name, partition.partition_index): partition.error_code
-        for topic in reply.topics
-        for partition in topic.partitions
-    }
-
-
-def _by_topic(
-    partitions: Collection[TopicPartition],
-) -> Iterator[tuple[str, list[TopicPartition]]]:
-    for topic, group in groupby(sorted(partitions), key=lambda tp: tp.topic):
-        yield topic, list(group)
+    """Return the error code of each partition."""
+    codes = dict[TopicPartition, int]()
+    for topic in reply.topics:
+        for partition in topic.partitions:
+            tp = TopicPartition(topic.name, partition.partition_index)
+            codes[tp] = partition.error_code
+    return codes

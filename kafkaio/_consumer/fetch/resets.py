@@ -1,81 +1,59 @@
-"""Which partitions without a committed offset are new, and so begin at their start.
+"""Finds which partitions without a committed offset are new.
 
-``auto_offset_reset="latest"`` is where a group begins that has read nothing yet. A
-partition that was added later is found some time after the producers have found it; at
-its end, all that was written to it meanwhile would be skipped. So new partitions have a
-policy of their own, ``auto_offset_reset_new_partitions`` (KIP-1327). `NewPartitions`
-says which came since the subscription. Of the others the group's offsets tell: if it
-has some of the topic, those behind were added while it was down.
+With ``auto_offset_reset="latest"`` a group that has read nothing begins at the end of
+the log. A partition that is added later is discovered by the producers first. If the
+consumer began at its end, it would skip everything written in between. So new
+partitions have a policy of their own, ``auto_offset_reset_new_partitions`` (KIP-1327),
+which reads them from their start by default.
+
+`NewPartitionDetector` finds the partitions that were added since the subscription. For
+the others the committed offsets decide: if the group has committed offsets for a topic,
+partitions with higher numbers were added while the group was down.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import Protocol
 
 import anyio
 
+from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.wanted import Wanted
+from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.positions import (
     KnownTopic,
-    NewPartitions,
+    NewPartitionDetector,
     follows_committed,
 )
 from kafkaio._runtime.clock import roll
-from kafkaio._runtime.observer import Observer
 from kafkaio.errors import KafkaError
-from kafkaio.protocol._message import ZERO_UUID, Request, ResponseT
+from kafkaio.protocol._message import ZERO_UUID
 from kafkaio.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponseTopic,
 )
 from kafkaio.types import TopicPartition
 
-#: Returns those of some partitions of which the group has an offset, in some seconds.
+#: Returns the partitions with a committed offset among some, within some seconds.
 WithOffsets = Callable[
     [Collection[TopicPartition], float], Awaitable[Collection[TopicPartition]]
 ]
 
 
-class Cluster(Protocol):
-    """What this needs of the cluster."""
-
-    @property
-    def view(self) -> ClusterView:
-        """What is known of the cluster now."""
-        ...
-
-    @property
-    def observer(self) -> Observer:
-        """Hears of retries."""
-        ...
-
-    async def request(
-        self,
-        request: Request[ResponseT],
-        *,
-        timeout: float | None = None,
-    ) -> ResponseT:
-        """Ask any broker."""
-        ...
-
-
 class NewcomerLookup:
-    """Says which partitions are new to this consumer, or to its group.
+    """Finds which partitions are new to this consumer, or to its group.
 
     Args:
-        cluster: the way to the cluster.
+        cluster: has the metadata, and lists the topics.
         config: the consumer's options.
-        with_offsets: finds the partitions of which the group has offsets; None without
-            a group.
+        with_offsets: finds the partitions with committed offsets; None without a group.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
         with_offsets: WithOffsets | None,
     ) -> None:
@@ -84,17 +62,17 @@ class NewcomerLookup:
         self._timeout = config.request_timeout_ms / 1000
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         policy = config.auto_offset_reset
-        # Whether it makes a difference.
+        # With equal policies it makes no difference whether a partition is new.
         self._matters = policy != config.auto_offset_reset_new_partitions
-        # An inference from offsets is no reason to be silent where the user wants to
-        # hear of every offset that is missing.
+        # With "none" the user asks for an error for every missing offset. An inference
+        # from other offsets must not suppress it.
         self._infers = policy != "none"
-        self._machine = NewPartitions()
-        # What the machine remembers.
-        self._subscribed: Wanted | None = None
+        self._machine = NewPartitionDetector()
+        # The subscription that the machine has, to recognize a repeated one.
+        self._subscribed: ReadSelection | None = None
 
-    def subscribe(self, wanted: Wanted) -> bool:
-        """Remember what there is of the topics subscribed to.
+    def subscribe(self, wanted: ReadSelection) -> bool:
+        """Remember the topics of a subscription as they are now.
 
         Returns:
             Whether the topics have to be listed (`list_topics`).
@@ -108,12 +86,13 @@ class NewcomerLookup:
         return wanted.pattern is not None
 
     def described(self, view: ClusterView) -> None:
-        """There is new metadata."""
+        """Take new metadata."""
         self._machine.described(view)
 
     async def list_topics(self) -> None:
         """List the topics that match the pattern, until that succeeds."""
         wanted, attempts = self._subscribed, 0
+        # Another subscription, which may come during any await, has a list of its own.
         while wanted is not None and wanted == self._subscribed:
             try:
                 answer = await self._cluster.request(
@@ -144,9 +123,9 @@ class NewcomerLookup:
     async def among(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, bool]:
-        """Return of each partition without a committed offset whether it is new.
+        """Return for each partition without a committed offset whether it is new.
 
-        Partitions of which that is not known yet are left out: ask again.
+        Partitions for which this is not known yet are left out: ask again.
 
         Raises:
             KafkaError: the group's offsets could not be looked up.
@@ -156,7 +135,8 @@ class NewcomerLookup:
             return dict.fromkeys(partitions, False)
         found, old = dict[TopicPartition, bool](), list[TopicPartition]()
         for tp in partitions:
-            if not wanted.matches(tp.topic):  # named by hand, or not wanted any more
+            # Assigned by hand, or not subscribed to any more.
+            if not wanted.matches(tp.topic):
                 found[tp] = False
             elif (is_new := self._machine.is_new(tp, self._cluster.view)) is not None:
                 found[tp] = is_new
@@ -173,6 +153,8 @@ class NewcomerLookup:
         partitions: Collection[TopicPartition],
         uncommitted: Collection[TopicPartition],
     ) -> frozenset[TopicPartition]:
+        # Compare with other partitions that existed at the subscription: the group has
+        # read the topic if it has an offset of one of these.
         sisters = frozenset[TopicPartition]().union(
             *(self._machine.sisters(topic) for topic in {tp.topic for tp in partitions})
         )

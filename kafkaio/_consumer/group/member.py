@@ -26,14 +26,15 @@ from math import inf
 
 import anyio
 
+from kafkaio._client.ports import ClusterPort
 from kafkaio._config import ConsumerConfig
-from kafkaio._consumer.group.handover import AssignmentListener, CallbackQueue
-from kafkaio._consumer.group.ports import GroupCluster
+from kafkaio._consumer.group.handover import AssignmentPort, CallbackQueue
 from kafkaio._consumer.group.protocols import MemberProtocol
 from kafkaio._consumer.group.rpc import GroupRpc
 from kafkaio._consumer.group.topics import GroupTopics
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.membership import effects as fx
+from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.membership.protocol import Effects, Membership
 from kafkaio._machines.metadata import ClusterView
@@ -77,7 +78,7 @@ class GroupStatistics:
     lost: int
 
 
-class GroupMember:
+class ConsumerMember:
     """Joins a group, stays in it, and knows which partitions it owns.
 
     The synchronous methods may be called at any time in the event loop, also before
@@ -91,9 +92,9 @@ class GroupMember:
 
     def __init__(
         self,
-        cluster: GroupCluster,
+        cluster: ClusterPort,
         config: ConsumerConfig,
-        listener: AssignmentListener,
+        listener: AssignmentPort,
     ) -> None:
         if config.group_id is None:
             raise UsageError("a group_id is needed to take part in a group")
@@ -101,12 +102,14 @@ class GroupMember:
         self._config = config
         self._listener = listener
         self._rpc = GroupRpc(cluster, config.group_id, cluster.observer)
-        self._protocol = MemberProtocol.first_choice(self._rpc, config)
+        protocol = MemberProtocol.first_choice(self._rpc, config)
+        self._machine: Membership = protocol.member
+        self._requests = protocol.requests
         self._topics = GroupTopics(cluster, config, self._machine)
         self._callbacks = CallbackQueue(
             *(listener, self._machine, self._feed),
             joined=self._joined,
-            drained=self._look_at_rebalance,
+            drained=self._check_rebalance,
         )
         self._wakeup = Wakeup()
         self._effects: deque[fx.Effect] = deque()
@@ -115,12 +118,14 @@ class GroupMember:
         # None before `run` and after it: effects are kept until then, or dropped.
         self._tasks: Supervisor | None = None
         self._failure: BaseException | None = None
+        #: Name of the group.
+        self.group_id: str = config.group_id
         #: Wakes whoever waits for a change of the member's state.
         self.changed: Broadcast = Broadcast()
         self._ended = Broadcast()
         # The request to leave the group, until it is answered for good or given up; and
         # wakes who waits for that.
-        self._leave_request: fx.Send | None = None
+        self._leave_request: fx.SendRequest | None = None
         self._leaving = Broadcast()
         self._is_joined = self._is_draining = False
         self._has_run = self._has_ended = False
@@ -133,22 +138,13 @@ class GroupMember:
     def __repr__(self) -> str:
         machine = self._machine
         return (
-            f"<GroupMember {self.group_id!r} {machine.group_protocol} "
+            f"<ConsumerMember {self.group_id!r} {machine.group_protocol} "
             f"{machine.state.name} {machine.generation} | "
             f"{len(machine.ledger.owned)} assigned, "
             f"{len(machine.ledger.pending)} to be revoked>"
         )
 
-    @property
-    def _machine(self) -> Membership:
-        return self._protocol.member
-
     # ---- state -----------------------------------------------------------------------
-
-    @property
-    def group_id(self) -> str:
-        """Name of the group."""
-        return self._rpc.group_id
 
     @property
     def connection_class(self) -> ConnectionClass:
@@ -165,15 +161,23 @@ class GroupMember:
         """Every partition owned now, with the number of its assignment."""
         return self._machine.ledger.numbers
 
-    @property
-    def committable(self) -> Mapping[TopicPartition, int]:
-        """What this member may commit: what it owns, and what it withholds and is free.
+    def fence(self, partitions: Collection[TopicPartition]) -> Fence | None:
+        """Return the fence of a commit of these partitions.
 
-        Each partition has a number that no later assignment of it has.
+        None after the end of the subscription, if this member owns none of them: any
+        consumer may commit any partition of a group without members. What it still owns
+        then is fenced until it is released.
+
+        Raises:
+            PartitionLost: a partition is not assigned to this member (any more).
         """
-        free = self.free
-        # Each commit reads this, and a partition is hardly ever withheld.
-        return {**self.assignment, **free} if free else self.assignment
+        fence = self._machine.fence(partitions)
+        lost = fence.lost()
+        if lost is None:
+            return fence
+        if fence.is_foreign and not self.is_subscribed:
+            return None
+        raise lost
 
     @property
     def free(self) -> Mapping[TopicPartition, int]:
@@ -218,7 +222,7 @@ class GroupMember:
             generation=machine.generation,
             member_id=machine.member_id,
             group_instance_id=self._config.group_instance_id,
-            topics=frozenset(tp.topic for tp in machine.ledger.owned),
+            topics=machine.ledger.topics,
         )
 
     @property
@@ -395,7 +399,7 @@ class GroupMember:
             self._lose_all()
             await self._wait_ended()
 
-    async def leave_at_once(self) -> None:
+    async def leave_now(self) -> None:
         """Lose all partitions, and return when the coordinator has answered the leave.
 
         Callbacks that run are not waited for. If the call is cancelled, the request
@@ -439,11 +443,11 @@ class GroupMember:
         """
         machine = self._machine
         for effect in (*machine.close(now()), *machine.lose_all(now())):
-            if isinstance(effect, fx.Send) and effect.is_leave:
+            if isinstance(effect, fx.SendRequest) and effect.is_leave:
                 self._leave_request = effect
         leave = self._leave_request
         if leave is not None and not self._rpc.has_sent_leave(leave.ticket):
-            self._protocol.requests.send_at_once(leave)
+            self._requests.send_at_once(leave)
 
     async def _wait_left(self) -> None:
         while self._failure is None and not self._has_left:
@@ -475,8 +479,8 @@ class GroupMember:
             self._topics.unwatch()
             self._has_ended = True
             self.changed.fail(self._why_ended)
-            self._ended.tell()
-            self._leaving.tell()
+            self._ended.notify_all()
+            self._leaving.notify_all()
         if self._failure is not None:
             raise self._failure
 
@@ -519,7 +523,7 @@ class GroupMember:
         # A crash of any part ends the whole at once, and is what `run` raises.
         self._failure = self._failure or cause
         self._wakeup.notify()
-        self._leaving.tell()
+        self._leaving.notify_all()
 
     # ---- effects ---------------------------------------------------------------------
 
@@ -541,9 +545,9 @@ class GroupMember:
             self._failure = self._failure or error
         finally:
             self._is_draining = False
-            self._look_at_rebalance()
-            self.changed.tell()
-            self._leaving.tell()
+            self._check_rebalance()
+            self.changed.notify_all()
+            self._leaving.notify_all()
 
     def _perform(self, effect: fx.Effect) -> None:
         self._note_rebalance(effect)
@@ -558,24 +562,25 @@ class GroupMember:
                 self._request_revoke(effect)
             case fx.Revoke() | fx.Assign() | fx.Lose():
                 self._hand_over(effect)
-            case fx.Report():
+            case fx.ReportError():
                 self._listener.failed(effect.error)
             case fx.Fail():
                 self._failure = self._failure or effect.error
                 self._report()
             case fx.FallBack():
                 self._fall_back(effect.error)
-            case fx.Send():
+            case fx.SendRequest():
                 self._send(effect)
 
     def _fall_back(self, error: KafkaError) -> None:
         # The KIP-848 member was refused before it had any state to keep.
-        self._protocol = MemberProtocol.classic(self._rpc, self._config)
+        protocol = MemberProtocol.classic(self._rpc, self._config)
+        self._machine, self._requests = protocol.member, protocol.requests
         self._callbacks.member = self._machine
         self._report_protocol(error)
         self._feed(self._topics.hand_over(self._machine))
 
-    def _send(self, effect: fx.Send) -> None:
+    def _send(self, effect: fx.SendRequest) -> None:
         if effect.is_leave:
             self._leave_request = effect
             self._start(_kind(effect), lambda: self._perform_leave(effect))
@@ -584,10 +589,10 @@ class GroupMember:
             effect
         ):
             self._leave_request = None  # the member joins again, under the same id
-        self._start(_kind(effect), lambda: self._protocol.requests.perform(effect))
+        self._start(_kind(effect), lambda: self._requests.perform(effect))
 
-    async def _perform_leave(self, leave: fx.Send) -> Effects:
-        effects = await self._protocol.requests.perform(leave)
+    async def _perform_leave(self, leave: fx.SendRequest) -> Effects:
+        effects = await self._requests.perform(leave)
         if self._leave_request is leave:
             self._leave_request = None
         return effects
@@ -645,7 +650,7 @@ class GroupMember:
                 self._begin_rebalance()
             case fx.SendConsumerGroupHeartbeat(is_new=True):
                 self._begin_rebalance()
-            case fx.Report(error) | fx.Fail(error):
+            case fx.ReportError(error) | fx.Fail(error):
                 self._end_rebalance(error)
             case fx.Lose():
                 self._end_rebalance(None)
@@ -661,7 +666,7 @@ class GroupMember:
         if not self._is_leaving:
             self._cluster.observer.rebalance_failed(self.group_id, error)
 
-    def _look_at_rebalance(self) -> None:
+    def _check_rebalance(self) -> None:
         """Report the end of a rebalance, once the member owns what it was given."""
         since, member = self._rebalances_since, self._machine
         if since is None or self._callbacks.is_busy or member.state.name != "STABLE":
@@ -689,7 +694,7 @@ class GroupMember:
 
     def _joined(self) -> None:
         self._is_joined = True
-        self.changed.tell()
+        self.changed.notify_all()
 
     def _why_ended(self) -> Exception:
         if isinstance(self._failure, Exception):
@@ -697,7 +702,7 @@ class GroupMember:
         return ClosedError(f"the member of {self.group_id!r} has left")
 
 
-def _kind(effect: fx.Send) -> str:
+def _kind(effect: fx.SendRequest) -> str:
     # With KIP-848 a heartbeat leaves. It takes the place of the one before, and one
     # that joins again takes its place.
     return type(effect).__name__

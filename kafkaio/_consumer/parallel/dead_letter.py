@@ -1,15 +1,17 @@
-"""Where records go whose handler has failed for good."""
+"""Writes records whose handler has failed for good to another topic."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from kafkaio._public import public
 from kafkaio.types import Header, Record
 
 
-class Sends(Protocol):
-    """What writes a record and returns when it is acknowledged: a `Producer`."""
+@public("kafkaio")
+class RecordSender(Protocol):
+    """Writes a record and returns when it is acknowledged: a `Producer`."""
 
     async def send(
         self,
@@ -23,6 +25,7 @@ class Sends(Protocol):
         ...
 
 
+@public("kafkaio")
 class DeadLetter:
     """Writes records to a topic of their own, for ``Consumer.run(dead_letter=...)``.
 
@@ -37,12 +40,12 @@ class DeadLetter:
         topic: name of the topic.
     """
 
-    def __init__(self, producer: Sends, topic: str) -> None:
+    def __init__(self, producer: RecordSender, topic: str) -> None:
         self._producer = producer
         self._topic = topic
 
-    def through(self, producer: Sends) -> DeadLetter:
-        """Return one that writes to the same topic by another way: a transaction."""
+    def through(self, producer: RecordSender) -> DeadLetter:
+        """Return one that writes to the same topic through a transaction."""
         return DeadLetter(producer, self._topic)
 
     def __repr__(self) -> str:

@@ -1,60 +1,54 @@
-"""What dividing the records of a consumer needs of the consumer."""
+"""The ports of the consumer for `Consumer.run` and `Consumer.partitions`."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol, TypeVar
 
-from kafkaio._consumer.reading.divider import Divider
+from kafkaio._consumer.reading.divider import DividerPort
 from kafkaio._consumer.reading.exclusive import UserCode
 from kafkaio._consumer.reading.reader import Reader
-from kafkaio._consumer.transactions import (
-    JoinedAcross,
-    JoinedTransaction,
-    TransactionOffsets,
-    TransactionOffsetsAcross,
-)
 from kafkaio._machines.offsets import Commit
 from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._runtime.observer import Observer
 from kafkaio._runtime.supervisor import Child
 from kafkaio._runtime.time_slice import TimeSlice
-from kafkaio.errors import KafkaError
+from kafkaio._transactional import TransactionalConsumer
 from kafkaio.types import Header, TopicPartition
 
 
-class Dividing(Protocol):
-    """What every way to divide records needs.
+class DividingPort(Protocol):
+    """A consumer whose records are divided.
 
     Attributes:
-        reader: what records are taken from.
-        time_slice: tells a task that never waits when to let the event loop go on.
+        reader: has the records.
+        time_slice: decides when a task that never waits gives the event loop a turn.
     """
 
     reader: Reader
     time_slice: TimeSlice
 
-    def dividing(self, divider: Divider) -> AbstractContextManager[None]:
-        """Let the records be divided within the block; nobody else may read."""
+    def dividing(self, divider: DividerPort) -> AbstractContextManager[None]:
+        """Divide the records within the block; no other task may read."""
         ...
 
     def release(self, tp: TopicPartition) -> None:
         """Release a partition that was requested back, unless the user holds it."""
 
-    def check(self, *, is_parting_ok: bool = False) -> None:
+    def check(self, *, while_closing: bool = False) -> None:
         """Raise unless the consumer is running, or also closing."""
 
     def check_wanted(self) -> None:
-        """Raise if nothing is to be read."""
+        """Raise if the consumer has no topics and no partitions to read."""
 
     async def wait_for_news(self, until: float | None) -> bool:
-        """Wait until there is something to look at; whether time is up."""
+        """Wait for an event of the consumer; return whether the time is over."""
         ...
 
 
-class RunPort(Dividing, Protocol):
-    """What `Consumer.run` needs beside that.
+class RunPort(DividingPort, Protocol):
+    """The consumer of `Consumer.run`.
 
     Attributes:
         user_code: the tasks that run the user's code.
@@ -64,23 +58,23 @@ class RunPort(Dividing, Protocol):
 
     @property
     def observer(self) -> Observer:
-        """Hears what happens."""
+        """Observes retries."""
         ...
 
     def notify(self) -> None:
         """Wake the tasks that are in `wait_for_news`."""
 
 
-class LanesPort(Dividing, Protocol):
-    """What `Consumer.partitions` needs beside that."""
+class LanesPort(DividingPort, Protocol):
+    """The consumer of `Consumer.partitions`."""
 
     @property
     def may_read(self) -> bool:
-        """Whether the consumer is running and something is to be read."""
+        """Whether the consumer is running and has something to read."""
         ...
 
     def spawn(self, child: Child, name: str) -> None:
-        """Run a task for as long as the consumer is open."""
+        """Run a task until the consumer closes."""
 
     def awaits_commit(self, tp: TopicPartition) -> bool:
         """Whether finished records of a partition wait for the user to commit them."""
@@ -90,12 +84,12 @@ class LanesPort(Dividing, Protocol):
         """Commit offsets, in the order of the calls."""
 
 
-class Transacting(Protocol):
+class OpenTransactionPort(Protocol):
     """A transaction, as far as `Consumer.run` needs it: `kafkaio.Transaction`."""
 
     @property
     def is_ending(self) -> bool:
-        """Whether to take no more records, and to end soon."""
+        """Whether the transaction should take no more records, and end soon."""
         ...
 
     @property
@@ -115,30 +109,14 @@ class Transacting(Protocol):
         ...
 
 
-class Joins(Protocol):
-    """A consumer whose records transactions work on: `Consumer`."""
-
-    def offsets_in_transaction(
-        self, what: object = None
-    ) -> TransactionOffsets | TransactionOffsetsAcross | None:
-        """Return what a commit would commit."""
-        ...
-
-    def join_transaction(
-        self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
-    ) -> JoinedTransaction | JoinedAcross:
-        """Hold what is handed out, for one transaction."""
-        ...
+TransactionT_co = TypeVar("TransactionT_co", bound=OpenTransactionPort, covariant=True)
 
 
-TransactionT_co = TypeVar("TransactionT_co", bound=Transacting, covariant=True)
-
-
-class Transacts(Protocol[TransactionT_co]):
+class TransactionMakerPort(Protocol[TransactionT_co]):
     """Makes transactions: `kafkaio.Producer` with a ``transactional_id``."""
 
     def transaction(
-        self, consumer: Joins, /
+        self, consumer: TransactionalConsumer, /
     ) -> AbstractAsyncContextManager[TransactionT_co]:
         """Return a transaction that works on a consumer's records."""
         ...

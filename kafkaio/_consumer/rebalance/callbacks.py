@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
-from collections.abc import Set as AbstractSet
+from collections.abc import Awaitable, Callable, Set as AbstractSet
 from typing import TypeAlias
 from weakref import ref
 

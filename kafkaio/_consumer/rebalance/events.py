@@ -24,12 +24,13 @@ from typing import Protocol, TypeAlias
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.membership.ledger import Claim
+from kafkaio._public import public
 from kafkaio._runtime.thread import TaskReference, caller, refer
 from kafkaio.errors import PartitionLost, UsageError
 from kafkaio.types import TopicPartition
 
 
-class HoldingMember(Protocol):
+class HoldPort(Protocol):
     """The group member whose assignments are held."""
 
     def claims(self, partitions: Iterable[TopicPartition]) -> tuple[Claim, ...]:
@@ -45,6 +46,7 @@ class HoldingMember(Protocol):
         ...
 
 
+@public("kafkaio")
 class Hold:
     """Keeps partitions from being released, until it is left or they are lost.
 
@@ -73,7 +75,7 @@ class Hold:
 
     def __init__(
         self,
-        member: HoldingMember,
+        member: HoldPort,
         claims: tuple[Claim, ...],
         entered: set[Hold],
         before: Hold | None = None,
@@ -148,6 +150,7 @@ class Hold:
         return Hold(self._member, self._claims, self._entered, self)
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class Assigned:
     """Partitions were assigned; records of them may follow.
@@ -159,6 +162,7 @@ class Assigned:
     partitions: frozenset[TopicPartition]
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class RevokeRequested:
     """The group requests the revocation of partitions (KIP-983).
@@ -201,6 +205,7 @@ class RevokeRequested:
         return self._hold.another()
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class Revoked:
     """Partitions were released: committed, and the callback was called for them.
@@ -212,6 +217,7 @@ class Revoked:
     partitions: frozenset[TopicPartition]
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class Lost:
     """Partitions were lost without being released; no commit of them is accepted.

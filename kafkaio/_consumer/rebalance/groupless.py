@@ -16,7 +16,7 @@ from kafkaio._client.cluster import Cluster
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.reading.reader import Reader
 from kafkaio._consumer.rebalance.assignment import PartitionAssignment
-from kafkaio._consumer.wanted import Wanted
+from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.refresh import ALL_TOPICS
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError
@@ -41,7 +41,7 @@ class GrouplessAssigner:
 
     def __init__(
         self,
-        wanted: Callable[[], Wanted],
+        wanted: Callable[[], ReadSelection],
         assignment: PartitionAssignment,
         reader: Reader,
         cluster: Cluster,
@@ -55,13 +55,13 @@ class GrouplessAssigner:
         self._wakeup = Wakeup()
         # What was wanted when partitions were assigned last: a partition that appears
         # in it afterwards is new.
-        self._done_for: Wanted | None = None
+        self._done_for: ReadSelection | None = None
         # What the topics subscribed to brought; and what was dropped with an earlier
         # subscription, while the user was not told of that.
         self._of_topics = frozenset[TopicPartition]()
         self._gone = frozenset[TopicPartition]()
         # A wait that ends as soon as something else is wanted than this.
-        self._wait: tuple[Wanted, anyio.CancelScope] | None = None
+        self._wait: tuple[ReadSelection, anyio.CancelScope] | None = None
 
     def wake(self) -> None:
         """Look again: what is wanted has changed, or the cluster has."""
@@ -82,7 +82,7 @@ class GrouplessAssigner:
             await self._wakeup.wait()
             wanted = self._wanted()
             try:
-                await self.look(self._config.default_api_timeout_ms / 1000)
+                await self.update(self._config.default_api_timeout_ms / 1000)
             except KafkaError as error:
                 self._reader.fail(error)
                 # The metadata that led to this error woke this task as well. Without a
@@ -91,7 +91,7 @@ class GrouplessAssigner:
                     await anyio.sleep(pause)
                 self.wake()
 
-    async def look(self, within: float) -> None:
+    async def update(self, within: float) -> None:
         """Assign what there is now, once it is known.
 
         Args:
@@ -141,7 +141,7 @@ class GrouplessAssigner:
         await self._assignment.announce(added, gone)
 
     @contextmanager
-    def _waiting(self, wanted: Wanted) -> Iterator[anyio.CancelScope]:
+    def _waiting(self, wanted: ReadSelection) -> Iterator[anyio.CancelScope]:
         # Whoever wants something else need not wait until this is found.
         with anyio.CancelScope() as scope:
             self._wait = wanted, scope
@@ -150,7 +150,7 @@ class GrouplessAssigner:
             finally:
                 self._wait = None
 
-    async def _discover(self, wanted: Wanted, within: float) -> None:
+    async def _discover(self, wanted: ReadSelection, within: float) -> None:
         cluster = self._cluster
         if wanted.partitions is not None:
             await cluster.wait_for_partitions(wanted.partitions, within)

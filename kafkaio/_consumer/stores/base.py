@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 
+from kafkaio._public import public
 from kafkaio.errors import KafkaError, OffsetStoreError, UsageError
 from kafkaio.types import (
     GroupMetadata,
@@ -19,6 +20,7 @@ from kafkaio.types import (
 )
 
 
+@public("kafkaio")
 class KafkaOffsetStore:
     """Stands for Kafka, to which a consumer without ``offset_store`` commits.
 
@@ -50,6 +52,7 @@ class KafkaOffsetStore:
         raise UsageError("KafkaOffsetStore works as a consumer's offset_store only")
 
 
+@public("kafkaio")
 class DualOffsetStore:
     """Commits to two stores and reads from one, to move a group from one to the other.
 

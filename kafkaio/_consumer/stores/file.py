@@ -10,10 +10,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from kafkaio._consumer.stores.blocking import ThreadedStore
+from kafkaio._public import public
 from kafkaio.errors import OffsetStoreError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 
+@public("kafkaio")
 class FileOffsetStore:
     """Offsets in ``directory/GROUP/TOPIC/PARTITION``, as JSON.
 

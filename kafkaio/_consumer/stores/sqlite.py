@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from contextlib import closing
 
 from kafkaio._consumer.stores.blocking import ThreadedStore
+from kafkaio._public import public
 from kafkaio.errors import ArgumentValueError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -33,6 +34,7 @@ VALUES (?, ?, ?, ?, ?, ?)
 """
 
 
+@public("kafkaio")
 class SQLiteOffsetStore:
     """Offsets in the table ``kafkaio_offsets``; a commit is one transaction.
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from kafkaio._machines.accumulator.accumulator import Accumulator as Accumulator
 from kafkaio._machines.accumulator.accumulator import (
-    AccumulatorStatistics as AccumulatorStatistics,
+    Accumulator as Accumulator,
+    BufferStatistics as BufferStatistics,
 )
 from kafkaio._machines.accumulator.availability import NodeState as NodeState
+from kafkaio._machines.accumulator.completion import Completion as Completion
 from kafkaio._machines.accumulator.gate import Barrier as Barrier
-from kafkaio._machines.accumulator.landing import Landing as Landing
 from kafkaio._machines.accumulator.limits import Limits as Limits
 from kafkaio._machines.accumulator.outbox import Outlook as Outlook
 from kafkaio._machines.accumulator.placement import Chooser as Chooser
-from kafkaio._machines.accumulator.queue import PlainRecord as PlainRecord
-from kafkaio._machines.accumulator.queue import ProduceBatch as ProduceBatch
-from kafkaio._machines.accumulator.queue import Receipt as Receipt
+from kafkaio._machines.accumulator.queue import (
+    PlainRecord as PlainRecord,
+    ProduceBatch as ProduceBatch,
+    Receipt as Receipt,
+)

@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import field
 
 from kafkaio._dataclass import dataclass
+from kafkaio._public import public
 from kafkaio.types import TopicPartition
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The partitions of a group's topics, and where they are stored.

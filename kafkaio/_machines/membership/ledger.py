@@ -82,7 +82,7 @@ class Claim(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Entry:
+class _OwnedPartition:
     """One assignment, and how far its revocation has come."""
 
     number: int
@@ -103,18 +103,25 @@ class RevokeLedger:
     """The partitions that a member owns, and the pending revocations among them.
 
     A partition is *pending* from the request of its revocation to its end.
+
+    Attributes:
+        version: counts the changes; as long as it stays the same, so do the numbers of
+            all assignments.
     """
 
-    __slots__ = ("_entries", "_numbers", "_pending", "_serial")
+    __slots__ = ("_entries", "_numbers", "_pending", "_serial", "_topics", "version")
 
     def __init__(self) -> None:
         # Invariant: a key is removed by complete(), expire() or lose(), and returned by
         # the one that removed it. So each assignment ends exactly once.
-        self._entries: dict[TopicPartition, _Entry] = {}
+        self._entries: dict[TopicPartition, _OwnedPartition] = {}
         self._serial = 0
-        # Cached results, None after a change: the reader asks for both per batch.
+        self.version: int = 0
+        # Cached results, None after a change. The reader asks for the first two per
+        # batch, and each commit asks for the topics.
         self._numbers: dict[TopicPartition, int] | None = None
         self._pending: frozenset[TopicPartition] | None = None
+        self._topics: frozenset[str] | None = None
 
     # ---- what can be read --------------------------------------------------------
 
@@ -122,6 +129,13 @@ class RevokeLedger:
     def owned(self) -> frozenset[TopicPartition]:
         """Everything assigned, pending revocations included."""
         return frozenset(self._entries)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics of everything assigned."""
+        if self._topics is None:
+            self._topics = frozenset(tp.topic for tp in self._entries)
+        return self._topics
 
     @property
     def pending(self) -> frozenset[TopicPartition]:
@@ -182,7 +196,7 @@ class RevokeLedger:
         added = frozenset(tp for tp in partitions if tp not in self._entries)
         for tp in sorted(added):
             self._serial += 1
-            self._entries[tp] = _Entry(self._serial)
+            self._entries[tp] = _OwnedPartition(self._serial)
         self._changed()
         return added
 
@@ -303,7 +317,7 @@ class RevokeLedger:
             Move.COMPLETE,
         )
 
-    def _current(self, claim: Claim) -> _Entry | None:
+    def _current(self, claim: Claim) -> _OwnedPartition | None:
         entry = self._entries.get(claim.partition)
         return entry if entry is not None and entry.number == claim.number else None
 
@@ -325,4 +339,5 @@ class RevokeLedger:
         return gone
 
     def _changed(self) -> None:
-        self._numbers = self._pending = None
+        self.version += 1
+        self._numbers = self._pending = self._topics = None

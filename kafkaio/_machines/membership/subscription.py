@@ -21,11 +21,14 @@ from typing import Final, Protocol, TypeVar, runtime_checkable
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.bounds import check
 from kafkaio._machines.membership.layout import Layout
+from kafkaio._public import public
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol import _codec as codec
 from kafkaio.protocol._message import Data
-from kafkaio.protocol.messages import consumer_protocol_assignment as assignments
-from kafkaio.protocol.messages import consumer_protocol_subscription as subscriptions
+from kafkaio.protocol.messages import (
+    consumer_protocol_assignment as assignments,
+    consumer_protocol_subscription as subscriptions,
+)
 from kafkaio.types import TopicPartition
 
 #: The most bytes of a member's subscription or assignment: a million partitions. The
@@ -39,6 +42,7 @@ _TRAILER: Final = struct.Struct(f">i?{len(_MARK)}s")
 DataT = TypeVar("DataT", bound=Data)
 
 
+@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
     """What one member subscribes to and owns.
@@ -62,6 +66,7 @@ class Subscription:
     withheld: frozenset[TopicPartition] = field(default_factory=frozenset)
 
 
+@public("kafkaio")
 @runtime_checkable
 class Assignor(Protocol):
     """Computes the assignment of a classic group, in the member that leads it.

@@ -1,9 +1,9 @@
-"""Which partitions have waited too long for a position, and when to say so.
+"""Which partitions have waited too long for a position, and when to report them.
 
-A partition that finds its position passes through a few stages within milliseconds.
-One whose leader is gone or hangs stays in its stage. It is *overdue* after
-`PATIENCE` seconds in the same stage: then nobody waits for it alone any more, and it is
-reported, again and again with growing pauses while it lasts.
+A partition normally passes through the stages to its position within milliseconds. If
+its leader is gone or hangs, it stays in one stage. It is *overdue* after `PATIENCE`
+seconds there: reads do not wait for it alone any more, and it is reported, repeatedly
+and with growing pauses, until it finds its position.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kafkaio._dataclass import dataclass
-from kafkaio._machines.positions.stages import Token
+from kafkaio._machines.positions.stages import PositionToken
 from kafkaio.types import TopicPartition
 
 #: Seconds in one stage after which a partition is overdue. The election of a leader
@@ -24,28 +24,28 @@ _LONGEST_PAUSE: Final = 300.0
 
 @dataclass(slots=True)
 class _Wait:
-    token: Token
+    token: PositionToken
     next_report: float
     pause: float = PATIENCE
     is_overdue: bool = False
 
 
 class Overdue:
-    """Notes since when partitions wait for a position."""
+    """The partitions that wait for a position, with the time since when they wait."""
 
     __slots__ = ("_waits",)
 
     def __init__(self) -> None:
         self._waits: dict[TopicPartition, _Wait] = {}
 
-    def look(
-        self, waiting: Mapping[TopicPartition, Token], now: float
+    def update(
+        self, waiting: Mapping[TopicPartition, PositionToken], now: float
     ) -> list[TopicPartition]:
-        """Note which partitions wait now; return those to report now.
+        """Take the partitions that wait now; return those to report now.
 
         Args:
-            waiting: all that wait, each with the token of its stage. One with another
-                token than before has made progress, and begins to wait anew.
+            waiting: all partitions that wait, each with the token of its stage. A
+                partition with a new token has made progress, and begins to wait anew.
             now: the time.
         """
         before, self._waits = self._waits, {}
@@ -62,7 +62,7 @@ class Overdue:
             self._waits[tp] = wait
         return reported
 
-    def has(self, waiting: Mapping[TopicPartition, Token]) -> bool:
+    def has(self, waiting: Mapping[TopicPartition, PositionToken]) -> bool:
         """Whether each of the partitions is overdue in the stage of its token."""
         waits = self._waits
         return all(
@@ -71,6 +71,6 @@ class Overdue:
         )
 
     @property
-    def next_look(self) -> float | None:
+    def next_report(self) -> float | None:
         """When the next partition is to be reported; None while none waits."""
         return min((wait.next_report for wait in self._waits.values()), default=None)

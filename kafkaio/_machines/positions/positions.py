@@ -13,24 +13,25 @@ A partition goes through stages::
     VALIDATING ---- the log is truncated, a policy -> FETCHING there, or RESETTING
     VALIDATING ---- the log is truncated, none -----> NO_OFFSET
 
-A new partition, which was added behind those that the group reads, has a reset policy
-of its own where there is no committed offset.
+Without a committed offset, a partition that was added after those that the group reads
+has a reset policy of its own.
 
 A seek leads from every stage to FETCHING, a seek to the beginning or the end to
 RESETTING. A position whose leader epoch is known, from a commit, a seek or the record
 before it, is validated with every leader that it meets (KIP-320): after an unclean
 election the new leader's log may lack records that were read.
 
-A pause and a requested revocation are no stages: they stop fetching or delivery, and
-move no position. A reset that was requested is looked up all the same, because until
-the revocation completes, which may take long, the partition needs a position.
+A pause and a requested revocation are not stages: they stop fetching or delivery, and
+keep the position. A reset is looked up even during a requested revocation, because the
+partition needs a position until the revocation completes, which may take long.
 
 There are two offsets: ``fetch_offset`` is where the next request reads, ``position`` is
 the next record to hand out. The records between them are buffered.
 
-Look-ups and fetches are answered late. Each carries the `Token` of its start: the
-number of the assignment, and the era, which every seek and reset ends. A reply with an
-old token is dropped before it reaches the table, so a seek during a look-up wins.
+Look-ups and fetches may be answered late. Each carries the `PositionToken` of its
+start: the number of the assignment, and the era, which every seek and reset ends. A
+reply with an old token is dropped before it reaches the table, so a seek during a
+look-up wins.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ from typing import Final
 from kafkaio._machines.positions.stages import (
     LOOKING_UP,
     TRANSITIONS,
-    Event,
     FetchPoint,
     PartitionPosition,
+    PositionEvent,
+    PositionStage,
+    PositionToken,
     Reset,
     ResetTo,
-    Stage,
-    Token,
     Truncation,
     Unvalidated,
 )
@@ -61,9 +62,9 @@ class Positions:
     """Every assigned partition's position.
 
     Args:
-        policy: where to reset to without a usable offset; None: the partition then has
-            none, until a seek.
-        new_policy: the same for partitions that are new.
+        policy: the reset policy for partitions without a usable offset; None leaves
+            them without a position until a seek.
+        new_policy: the reset policy for partitions that are new.
     """
 
     __slots__ = ("_last_number", "_new_policy", "_partitions", "_policy", "_stages")
@@ -75,8 +76,8 @@ class Positions:
         self._new_policy = new_policy
         self._partitions: dict[TopicPartition, PartitionPosition] = {}
         # Invariant: each partition is in the dictionary of its stage, and in no other.
-        self._stages: dict[Stage, dict[TopicPartition, PartitionPosition]] = {
-            stage: {} for stage in Stage
+        self._stages: dict[PositionStage, dict[TopicPartition, PartitionPosition]] = {
+            stage: {} for stage in PositionStage
         }
         self._last_number = 0
 
@@ -98,7 +99,7 @@ class Positions:
         return len(self._partitions)
 
     def items(self) -> tuple[tuple[TopicPartition, PartitionPosition], ...]:
-        """Return all of them as they are now; what is unassigned later stays in it."""
+        """Return a copy of all entries, which later assignments do not change."""
         return tuple(self._partitions.items())
 
     def get(self, tp: TopicPartition) -> PartitionPosition | None:
@@ -118,15 +119,19 @@ class Positions:
             is_new: without commits: whether the partition is new.
         """
         self.unassign(tp)
+        # Numbers are never reused: a token of an earlier assignment of the same
+        # partition is recognized however late its reply comes.
         self._last_number += 1
         entry = PartitionPosition(self._last_number, self._policy)
         self._partitions[tp] = self._stages[entry.stage][tp] = entry
         if not has_commits:
-            self._reset(tp, entry, Event.UNCOMMITTED, self._policy_of(is_new=is_new))
+            self._reset(
+                tp, entry, PositionEvent.UNCOMMITTED, self._policy_of(is_new=is_new)
+            )
         return entry.number
 
     def unassign(self, tp: TopicPartition) -> None:
-        """End a partition's assignment: every token of it is void."""
+        """End a partition's assignment: all its tokens become invalid."""
         entry = self._partitions.pop(tp, None)
         if entry is not None:
             del self._stages[entry.stage][tp]
@@ -135,6 +140,8 @@ class Positions:
         """Stop handing out and fetching; the position stays valid until the end."""
         entry = self._partitions[tp]
         entry.is_revoking = True
+        # The caller drops the buffered records. The era stays, so that a reset under
+        # way still counts; `accepts` refuses the answers to fetches.
         entry.fetch_offset = entry.position
 
     def pause(self, tp: TopicPartition) -> None:
@@ -147,28 +154,32 @@ class Positions:
 
     # Finding a position
 
-    def unpositioned(self, now: float) -> dict[TopicPartition, Token]:
+    def unpositioned(self, now: float) -> dict[TopicPartition, PositionToken]:
         """Partitions whose committed offset has to be looked up now."""
-        return {tp: entry.token for tp, entry in self._due(Stage.UNPOSITIONED, now)}
+        return {
+            tp: entry.token for tp, entry in self._due(PositionStage.UNPOSITIONED, now)
+        }
 
-    def resetting(self, now: float) -> dict[TopicPartition, tuple[Token, Reset]]:
+    def resetting(
+        self, now: float
+    ) -> dict[TopicPartition, tuple[PositionToken, Reset]]:
         """Partitions whose reset has to be looked up now, and where each leads."""
         return {
             tp: (entry.token, entry.reset)
-            for tp, entry in self._due(Stage.RESETTING, now, also_revoking=True)
+            for tp, entry in self._due(PositionStage.RESETTING, now, also_revoking=True)
             if entry.reset is not None
         }
 
     def committed_found(
-        self, tp: TopicPartition, token: Token, offset: int, epoch: int = -1
+        self, tp: TopicPartition, token: PositionToken, offset: int, epoch: int = -1
     ) -> bool:
-        """A committed offset was found. Returns whether it still matters."""
-        return self._found(tp, token, Event.COMMITTED, offset, epoch)
+        """Take a committed offset; return False if the reply came too late."""
+        return self._found(tp, token, PositionEvent.COMMITTED, offset, epoch)
 
     def committed_missing(
-        self, tp: TopicPartition, token: Token, *, is_new: bool = False
+        self, tp: TopicPartition, token: PositionToken, *, is_new: bool = False
     ) -> bool:
-        """No offset is committed: reset, if there is a policy.
+        """Note that no offset is committed: reset, if there is a policy.
 
         Args:
             tp: the partition.
@@ -176,59 +187,71 @@ class Positions:
             is_new: whether the partition is new.
 
         Returns:
-            Whether the partition has no usable offset now.
+            Whether the partition is now without a usable offset.
         """
         entry = self._current(tp, token)
-        if entry is None or entry.stage is not Stage.UNPOSITIONED:
+        if entry is None or entry.stage is not PositionStage.UNPOSITIONED:
             return False
-        return self._reset(tp, entry, Event.UNCOMMITTED, self._policy_of(is_new=is_new))
+        return self._reset(
+            tp, entry, PositionEvent.UNCOMMITTED, self._policy_of(is_new=is_new)
+        )
 
-    def reset_found(self, tp: TopicPartition, token: Token, offset: int) -> bool:
-        """A reset's offset was found. Returns whether it still matters.
+    def reset_found(
+        self, tp: TopicPartition, token: PositionToken, offset: int
+    ) -> bool:
+        """Take the offset of a reset; return False if the reply came too late.
 
         It has no epoch, because no record before it was read (KIP-320).
         """
-        return self._found(tp, token, Event.FOUND, offset, -1)
+        return self._found(tp, token, PositionEvent.FOUND, offset, -1)
 
     def out_of_range(
-        self, tp: TopicPartition, token: Token, *, is_new: bool = False
+        self, tp: TopicPartition, token: PositionToken, *, is_new: bool = False
     ) -> bool:
-        """The position is outside the log: reset, if there is a policy.
+        """Note that the position is outside the log: reset, if there is a policy.
 
         Args:
             tp: the partition.
             token: the token of the fetch.
-            is_new: whether this is the log of another topic than the position, which
-                has the same name. Without a policy that is an error like any other.
+            is_new: whether the topic was deleted and created again since the position
+                was found. Without a policy the partition then has no offset either.
 
         Returns:
-            Whether the partition has no usable offset now.
+            Whether the partition is now without a usable offset.
         """
         entry = self._current(tp, token)
-        if entry is None or entry.stage is not Stage.FETCHING:
+        if entry is None or entry.stage is not PositionStage.FETCHING:
             return False
+        # "none" means that the user decides about every gap, so the policy of new
+        # partitions does not replace it here.
         policy = None if self._policy is None else self._policy_of(is_new=is_new)
+        # `_reset` clears it; the error for the user names the offset.
         outside = entry.position
-        has_no_offset = self._reset(tp, entry, Event.OUT_OF_RANGE, policy)
+        has_no_offset = self._reset(tp, entry, PositionEvent.OUT_OF_RANGE, policy)
         entry.outside = outside
         return has_no_offset
 
     # Validating with the leader (KIP-320)
 
     def leader_seen(self, tp: TopicPartition, leader_epoch: int) -> bool:
-        """The partition has a leader of that epoch.
+        """Note that the partition has a leader of that epoch.
 
         Returns:
-            Whether the position has to be validated now: its log may lack what was read
-            under another leader. The caller then has to drop all buffered records.
+            Whether the position has to be validated now, because the leader's log may
+            lack records that were read. The caller must drop all buffered records.
         """
         entry = self._partitions[tp]
-        if entry.stage is not Stage.FETCHING or leader_epoch <= entry.leader_epoch:
+        if (
+            entry.stage is not PositionStage.FETCHING
+            or leader_epoch <= entry.leader_epoch
+        ):
             return False
+        # Without an epoch there is nothing to compare. If the last record read is of
+        # this leader's epoch, its log has the record.
         if entry.position_epoch in {-1, leader_epoch}:
             entry.leader_epoch = leader_epoch
             return False
-        self._fire(tp, entry, Event.UNVALIDATED)
+        self._fire(tp, entry, PositionEvent.UNVALIDATED)
         self.fetch_again(tp)
         return True
 
@@ -236,22 +259,29 @@ class Positions:
         """Partitions whose position has to be validated now."""
         return {
             tp: Unvalidated(entry.token, entry.position, entry.position_epoch)
-            for tp, entry in self._due(Stage.VALIDATING, now)
+            for tp, entry in self._due(PositionStage.VALIDATING, now)
         }
 
-    def validated(self, tp: TopicPartition, token: Token, leader_epoch: int) -> None:
-        """The leader of that epoch has what was read, or need not be asked."""
+    def validated(
+        self, tp: TopicPartition, token: PositionToken, leader_epoch: int
+    ) -> None:
+        """Note that the leader of that epoch has the records that were read."""
         entry = self._validating(tp, token)
         if entry is not None:
-            self._fire(tp, entry, Event.VALIDATED)
+            self._fire(tp, entry, PositionEvent.VALIDATED)
             entry.leader_epoch = leader_epoch
             entry.retry_at = 0.0
             entry.attempts = 0
 
     def diverged(
-        self, tp: TopicPartition, token: Token, end: int, epoch: int, leader_epoch: int
+        self,
+        tp: TopicPartition,
+        token: PositionToken,
+        end: int,
+        epoch: int,
+        leader_epoch: int,
     ) -> Truncation | None:
-        """The leader's log lacks records that were read: go back, if there is a policy.
+        """Note that the leader's log lacks records that were read: go back, or reset.
 
         Args:
             tp: the partition.
@@ -267,25 +297,32 @@ class Positions:
         if entry is None:
             return None
         truncation = Truncation(entry.position, end)
+        # Without a policy the user gets an error, even if the end of the common part is
+        # known (KIP-320): records that were processed are gone.
         if self._policy is None:
-            self._reset(tp, entry, Event.OUT_OF_RANGE, None)
+            self._reset(tp, entry, PositionEvent.OUT_OF_RANGE, None)
             entry.truncation = truncation
         elif end < 0:
-            self._reset(tp, entry, Event.OUT_OF_RANGE, self._policy)
+            self._reset(tp, entry, PositionEvent.OUT_OF_RANGE, self._policy)
         else:
-            self._fire(tp, entry, Event.TRUNCATED)
+            self._fire(tp, entry, PositionEvent.TRUNCATED)
             self._put(entry, end, epoch)
+            # `end` comes from this leader, so it needs no validation with it.
             entry.leader_epoch = leader_epoch
         return truncation
 
-    def _validating(self, tp: TopicPartition, token: Token) -> PartitionPosition | None:
+    def _validating(
+        self, tp: TopicPartition, token: PositionToken
+    ) -> PartitionPosition | None:
         entry = self._current(tp, token)
-        if entry is None or entry.stage is not Stage.VALIDATING:
+        if entry is None or entry.stage is not PositionStage.VALIDATING:
             return None
         return entry
 
-    def retry_later(self, tp: TopicPartition, token: Token, until: float) -> None:
-        """A look-up or fetch failed: do not retry it before ``until``."""
+    def retry_later(
+        self, tp: TopicPartition, token: PositionToken, until: float
+    ) -> None:
+        """Note that a look-up or fetch failed: do not retry it before ``until``."""
         entry = self._current(tp, token)
         if entry is not None:
             entry.retry_at = until
@@ -299,22 +336,22 @@ class Positions:
     # Seeking
 
     def seek(self, tp: TopicPartition, offset: int, epoch: int = -1) -> None:
-        """Go on at ``offset``. Look-ups and fetches under way become void."""
+        """Go on at ``offset``. Look-ups and fetches under way become invalid."""
         entry = self._partitions[tp]
-        self._fire(tp, entry, Event.SEEK)
+        self._fire(tp, entry, PositionEvent.SEEK)
         self._set(tp, entry, offset, epoch)
 
     def seek_to(self, tp: TopicPartition, reset: Reset) -> None:
         """Look up a new position, whatever the present one is."""
         entry = self._partitions[tp]
-        self._fire(tp, entry, Event.RESET_REQUESTED)
+        self._fire(tp, entry, PositionEvent.RESET_REQUESTED)
         entry.reset = reset
         self._unset(entry)
 
     def seek_to_committed(self, tp: TopicPartition) -> None:
         """Look up the committed offset again, whatever the position is."""
         entry = self._partitions[tp]
-        self._fire(tp, entry, Event.REWOUND)
+        self._fire(tp, entry, PositionEvent.REWOUND)
         entry.reset = self._policy
         self._unset(entry)
 
@@ -323,7 +360,7 @@ class Positions:
         entry = self._partitions.get(tp)
         return (
             entry is not None
-            and entry.stage is Stage.UNPOSITIONED
+            and entry.stage is PositionStage.UNPOSITIONED
             and not entry.is_revoking
         )
 
@@ -333,7 +370,7 @@ class Positions:
         """Partitions to fetch now, in the order in which they got their positions."""
         return [
             entry.fetch_point(tp)
-            for tp, entry in self._due(Stage.FETCHING, now)
+            for tp, entry in self._due(PositionStage.FETCHING, now)
             if not entry.is_paused
         ]
 
@@ -342,13 +379,13 @@ class Positions:
         entry = self._current(point.tp, point.token)
         return (
             entry is not None
-            and entry.stage is Stage.FETCHING
+            and entry.stage is PositionStage.FETCHING
             and entry.fetch_offset == point.offset
             and not entry.is_revoking
         )
 
     def fetched(self, tp: TopicPartition, next_offset: int) -> None:
-        """Batches up to ``next_offset`` are buffered: the next fetch begins there."""
+        """Note that batches up to ``next_offset`` are buffered: fetch on from there."""
         entry = self._partitions[tp]
         if next_offset < entry.fetch_offset:
             raise InternalError(f"a fetch of {tp} went back to {next_offset}: {entry}")
@@ -357,7 +394,7 @@ class Positions:
         entry.retry_at = 0.0
 
     def advance(self, tp: TopicPartition, offset: int, epoch: int) -> None:
-        """Records before ``offset`` were handed out, or are not for the application."""
+        """Note that the records before ``offset`` were handed out, or left out."""
         entry = self._partitions[tp]
         if not entry.position <= offset <= entry.fetch_offset:
             raise InternalError(f"position of {tp} cannot go to {offset}: {entry}")
@@ -365,16 +402,17 @@ class Positions:
         entry.position_epoch = epoch
 
     def fetch_again(self, tp: TopicPartition) -> None:
-        """The buffered records were dropped: fetch again from the position."""
+        """Note that buffered records were dropped: fetch again from the position."""
         entry = self._partitions[tp]
         entry.fetch_offset = entry.position
+        # A fetch under way would continue the records that were dropped.
         entry.era += 1
 
     def without_offset(self) -> Collection[TopicPartition]:
         """Partitions that need a seek: a live view, which costs nothing."""
-        return self._stages[Stage.NO_OFFSET].keys()
+        return self._stages[PositionStage.NO_OFFSET].keys()
 
-    def waiting(self) -> dict[TopicPartition, Token]:
+    def waiting(self) -> dict[TopicPartition, PositionToken]:
         """Partitions that wait for their position, with the tokens of their stages."""
         return {
             tp: entry.token
@@ -389,22 +427,32 @@ class Positions:
 
     @property
     def has_found(self) -> bool:
-        """Whether reading brings something: a record, or that there is no offset."""
-        return bool(self._stages[Stage.FETCHING] or self._stages[Stage.NO_OFFSET])
+        """Whether reading may return a record, or raise for a missing offset."""
+        return bool(
+            self._stages[PositionStage.FETCHING]
+            or self._stages[PositionStage.NO_OFFSET]
+        )
 
     def _due(
-        self, stage: Stage, now: float, *, also_revoking: bool = False
+        self, stage: PositionStage, now: float, *, also_revoking: bool = False
     ) -> Iterator[tuple[TopicPartition, PartitionPosition]]:
         for tp, entry in self._stages[stage].items():
             if entry.retry_at <= now and (also_revoking or not entry.is_revoking):
                 yield tp, entry
 
-    def _current(self, tp: TopicPartition, token: Token) -> PartitionPosition | None:
+    def _current(
+        self, tp: TopicPartition, token: PositionToken
+    ) -> PartitionPosition | None:
         entry = self._partitions.get(tp)
         return entry if entry is not None and entry.token == token else None
 
     def _found(
-        self, tp: TopicPartition, token: Token, event: Event, offset: int, epoch: int
+        self,
+        tp: TopicPartition,
+        token: PositionToken,
+        event: PositionEvent,
+        offset: int,
+        epoch: int,
     ) -> bool:
         entry = self._current(tp, token)
         if entry is None:
@@ -420,15 +468,18 @@ class Positions:
         self,
         tp: TopicPartition,
         entry: PartitionPosition,
-        event: Event,
+        event: PositionEvent,
         policy: Reset | None,
     ) -> bool:
         entry.reset = policy
-        self._fire(tp, entry, Event.NO_POLICY if policy is None else event)
+        self._fire(tp, entry, PositionEvent.NO_POLICY if policy is None else event)
         self._unset(entry)
         return policy is None
 
-    def _fire(self, tp: TopicPartition, entry: PartitionPosition, event: Event) -> None:
+    def _fire(
+        self, tp: TopicPartition, entry: PartitionPosition, event: PositionEvent
+    ) -> None:
+        # A pair without an entry is a bug here: old replies never come this far.
         try:
             stage = TRANSITIONS[entry.stage, event]
         except KeyError:
@@ -444,8 +495,10 @@ class Positions:
         self, tp: TopicPartition, entry: PartitionPosition, offset: int, epoch: int
     ) -> None:
         self._put(entry, offset, epoch)
+        # The epoch was given by a commit or by the user, perhaps long ago: the log may
+        # have been truncated since (KIP-320).
         if epoch >= 0:
-            self._fire(tp, entry, Event.UNVALIDATED)
+            self._fire(tp, entry, PositionEvent.UNVALIDATED)
 
     def _put(self, entry: PartitionPosition, offset: int, epoch: int) -> None:
         self._unset(entry)

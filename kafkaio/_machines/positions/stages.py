@@ -13,8 +13,8 @@ from kafkaio._dataclass import dataclass
 from kafkaio.types import TopicPartition
 
 
-class Stage(Enum):
-    """What has to happen next with a partition."""
+class PositionStage(Enum):
+    """The step that a partition needs next."""
 
     UNPOSITIONED = auto()  #: look up the committed offset
     RESETTING = auto()  #: look up the offset that the reset leads to
@@ -23,16 +23,16 @@ class Stage(Enum):
     NO_OFFSET = auto()  #: no usable offset and no reset policy: only a seek helps
 
 
-class Event(Enum):
-    """What moves a partition from stage to stage."""
+class PositionEvent(Enum):
+    """An event that moves a partition from stage to stage."""
 
     COMMITTED = auto()  #: a committed offset was found
-    UNCOMMITTED = auto()  #: there is none
+    UNCOMMITTED = auto()  #: there is no committed offset
     FOUND = auto()  #: the offset of a reset was found
     OUT_OF_RANGE = auto()  #: the position is outside the log
     UNVALIDATED = auto()  #: the leader has not confirmed the position yet
     VALIDATED = auto()  #: the leader's log has everything that was read
-    TRUNCATED = auto()  #: it does not, and the end of what it has is known
+    TRUNCATED = auto()  #: it lacks records, and the end of the common part is known
     NO_POLICY = auto()  #: an offset is missing, and there is no reset policy
     SEEK = auto()  #: to an offset
     RESET_REQUESTED = auto()  #: a seek to the beginning, the end or a time
@@ -42,25 +42,35 @@ class Event(Enum):
 #: Where each event leads from each stage. A pair that is not listed is a bug in
 #: kafkaio: late replies are dropped by their token before they become events.
 TRANSITIONS: Final = {
-    (Stage.UNPOSITIONED, Event.COMMITTED): Stage.FETCHING,
-    (Stage.UNPOSITIONED, Event.UNCOMMITTED): Stage.RESETTING,
-    (Stage.UNPOSITIONED, Event.NO_POLICY): Stage.NO_OFFSET,
-    (Stage.RESETTING, Event.FOUND): Stage.FETCHING,
-    (Stage.FETCHING, Event.OUT_OF_RANGE): Stage.RESETTING,
-    (Stage.FETCHING, Event.NO_POLICY): Stage.NO_OFFSET,
-    (Stage.FETCHING, Event.UNVALIDATED): Stage.VALIDATING,
-    (Stage.VALIDATING, Event.VALIDATED): Stage.FETCHING,
-    (Stage.VALIDATING, Event.TRUNCATED): Stage.FETCHING,
-    (Stage.VALIDATING, Event.OUT_OF_RANGE): Stage.RESETTING,
-    (Stage.VALIDATING, Event.NO_POLICY): Stage.NO_OFFSET,
-    **{(stage, Event.SEEK): Stage.FETCHING for stage in Stage},
-    **{(stage, Event.RESET_REQUESTED): Stage.RESETTING for stage in Stage},
-    **{(stage, Event.REWOUND): Stage.UNPOSITIONED for stage in Stage},
+    (PositionStage.UNPOSITIONED, PositionEvent.COMMITTED): PositionStage.FETCHING,
+    (PositionStage.UNPOSITIONED, PositionEvent.UNCOMMITTED): PositionStage.RESETTING,
+    (PositionStage.UNPOSITIONED, PositionEvent.NO_POLICY): PositionStage.NO_OFFSET,
+    (PositionStage.RESETTING, PositionEvent.FOUND): PositionStage.FETCHING,
+    (PositionStage.FETCHING, PositionEvent.OUT_OF_RANGE): PositionStage.RESETTING,
+    (PositionStage.FETCHING, PositionEvent.NO_POLICY): PositionStage.NO_OFFSET,
+    (PositionStage.FETCHING, PositionEvent.UNVALIDATED): PositionStage.VALIDATING,
+    (PositionStage.VALIDATING, PositionEvent.VALIDATED): PositionStage.FETCHING,
+    (PositionStage.VALIDATING, PositionEvent.TRUNCATED): PositionStage.FETCHING,
+    (PositionStage.VALIDATING, PositionEvent.OUT_OF_RANGE): PositionStage.RESETTING,
+    (PositionStage.VALIDATING, PositionEvent.NO_POLICY): PositionStage.NO_OFFSET,
+    **{(stage, PositionEvent.SEEK): PositionStage.FETCHING for stage in PositionStage},
+    **{
+        (stage, PositionEvent.RESET_REQUESTED): PositionStage.RESETTING
+        for stage in PositionStage
+    },
+    **{
+        (stage, PositionEvent.REWOUND): PositionStage.UNPOSITIONED
+        for stage in PositionStage
+    },
 }
 
 
 #: Stages that wait for a look-up.
-LOOKING_UP: Final = (Stage.UNPOSITIONED, Stage.RESETTING, Stage.VALIDATING)
+LOOKING_UP: Final = (
+    PositionStage.UNPOSITIONED,
+    PositionStage.RESETTING,
+    PositionStage.VALIDATING,
+)
 
 
 class ResetTo(Enum):
@@ -93,7 +103,7 @@ class Reset:
         return cls(resets[kind]) if kind in resets else None
 
 
-class Token(NamedTuple):
+class PositionToken(NamedTuple):
     """The assignment and the era in which a look-up or a fetch began."""
 
     number: int
@@ -105,13 +115,13 @@ class FetchPoint(NamedTuple):
 
     tp: TopicPartition
     offset: int
-    token: Token
+    token: PositionToken
 
 
 class Unvalidated(NamedTuple):
     """A position to validate, and the leader epoch of the record before it."""
 
-    token: Token
+    token: PositionToken
     offset: int
     epoch: int
 
@@ -134,7 +144,7 @@ class PartitionPosition:
 
     number: int
     reset: Reset | None
-    stage: Stage = Stage.UNPOSITIONED
+    stage: PositionStage = PositionStage.UNPOSITIONED
     era: int = 0
     position: int = -1
     position_epoch: int = -1
@@ -151,9 +161,9 @@ class PartitionPosition:
     point: FetchPoint | None = None
 
     @property
-    def token(self) -> Token:
+    def token(self) -> PositionToken:
         """The token of a look-up or a fetch that begins now."""
-        return Token(self.number, self.era)
+        return PositionToken(self.number, self.era)
 
     def fetch_point(self, tp: TopicPartition) -> FetchPoint:
         """Where a fetch that begins now reads.

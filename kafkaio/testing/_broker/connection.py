@@ -1,7 +1,7 @@
 """The server side of one client connection.
 
 Requests of a connection are served one at a time and answered in the order in which
-they came, as Kafka does. A connection sees its node through the `Server` protocol
+they came, as Kafka does. A connection sees its node through the `NodePort` protocol
 alone; the handlers of the APIs are reached through it.
 
 The faults that apply to a request (see ``kafkaio.testing._broker.faults``) take effect
@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from kafkaio._net.transport import Transport
+from kafkaio._net.transport import TransportPort
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.wakeup import Wakeup
 from kafkaio.errors import KafkaError
@@ -42,7 +42,7 @@ MAX_REQUEST_BYTES: Final = 104_857_600
 _ANONYMOUS: Final = "User:ANONYMOUS"
 
 
-class Api(Protocol):
+class ApiPort(Protocol):
     """What a connection asks of an API before it serves a request."""
 
     @property
@@ -53,13 +53,13 @@ class Api(Protocol):
         """Whether a version of the API is served."""
 
 
-class Server(Protocol):
+class NodePort(Protocol):
     """What a connection needs of the node that accepted it."""
 
     is_paused: bool
 
     @property
-    def handlers(self) -> Mapping[int, Api]:
+    def apis(self) -> Mapping[int, ApiPort]:
         """The APIs of this release of Kafka, by Kafka's number."""
 
     def advertised(self, only: ApiKey | None = None) -> list[ApiVersion]:
@@ -149,8 +149,8 @@ class _Exchange:
             rule.count += 1
 
 
-def _refused(kind: type[Request[Response]], code: ErrorCode) -> Response:
-    """An answer with nothing but an error, where it has a place for one."""
+def response_with(kind: type[Request[Response]], code: ErrorCode) -> Response:
+    """A response to a kind of request, with an error code if it has that field."""
     response = kind.response_type()()
     if hasattr(response, "error_code"):
         response.error_code = code
@@ -158,7 +158,7 @@ def _refused(kind: type[Request[Response]], code: ErrorCode) -> Response:
 
 
 class ServerConnection:
-    """Serves one connection; a FrameSink.
+    """Serves one connection; a FrameSinkPort.
 
     Handlers get it to read ``client_host`` and ``is_open``, to look for the error of a
     fault (`check`, `error_for`), and to `abort` it.
@@ -169,7 +169,7 @@ class ServerConnection:
         sasl: the client's authentication; None if the listener has no SASL.
     """
 
-    def __init__(self, server: Server, transport: Transport, peer: Peer) -> None:
+    def __init__(self, server: NodePort, transport: TransportPort, peer: Peer) -> None:
         self.client_host: str = peer.host
         self.peer = peer
         self.sasl: SaslSession | None = peer.sasl
@@ -311,7 +311,7 @@ class ServerConnection:
             return await self._serve_token(self.sasl, frame)
         try:
             header, position = decode_request_header(frame)
-            api = self._server.handlers.get(header.request_api_key)
+            api = self._server.apis.get(header.request_api_key)
             version = header.request_api_version
             if api is None or not api.speaks(version):
                 self._refuse_version(header)
@@ -327,7 +327,7 @@ class ServerConnection:
             # As Kafka, which closes the connection if a request cannot be parsed.
             raise _CloseConnection from None
         if code:
-            return [_Exchange(header, response=_refused(kind, code))]
+            return [_Exchange(header, response=response_with(kind, code))]
         exchange = _Exchange(header, self._server.begin(header, request))
         overtaking: list[_Exchange] = []
         if exchange.rules:
@@ -385,7 +385,7 @@ class ServerConnection:
         return await self._serve(self._frames.popleft()) if self._frames else []
 
     async def _handle(
-        self, api: Api, exchange: _Exchange, request: Request[Response]
+        self, api: ApiPort, exchange: _Exchange, request: Request[Response]
     ) -> Response | None:
         if exchange.rules:
             refused = self._top_level_error(api, exchange, request)
@@ -418,7 +418,7 @@ class ServerConnection:
         Raises:
             _CloseConnection: for any other API, as in Kafka.
         """
-        is_served = ApiKey.API_VERSIONS in self._server.handlers
+        is_served = ApiKey.API_VERSIONS in self._server.apis
         if header.request_api_key != ApiKey.API_VERSIONS or not is_served:
             raise _CloseConnection
         answer = ApiVersionsRequest.response_type()(
@@ -428,7 +428,7 @@ class ServerConnection:
         self._write(encode_response_parts(answer, 0, header.correlation_id))
 
     def _top_level_error(
-        self, api: Api, exchange: _Exchange, request: Request[Response]
+        self, api: ApiPort, exchange: _Exchange, request: Request[Response]
     ) -> Response | None:
         """The answer that a fault replaces by an error; None where none does so."""
         kind = request.response_type()
@@ -439,7 +439,7 @@ class ServerConnection:
         for rule in exchange.rules:
             if rule.fault.action is Action.ERROR:
                 exchange.count(rule)
-                return _refused(type(request), rule.fault.code)
+                return response_with(type(request), rule.fault.code)
         return None
 
     # ---- answering ---------------------------------------------------------------

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from kafkaio._public import public
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 
@@ -26,6 +27,7 @@ from kafkaio.protocol._error_codes import ErrorCode
 Concerns = Callable[[str, int], bool]
 
 
+@public("kafkaio.testing")
 class Action(Enum):
     """What a fault does."""
 
@@ -60,6 +62,7 @@ LIES: Final = frozenset(
 )
 
 
+@public("kafkaio.testing")
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One way to fail.
@@ -85,6 +88,7 @@ class Fault:
     data: bytes = b""
 
 
+@public("kafkaio.testing")
 def error(
     code: ErrorCode, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -105,6 +109,7 @@ def error(
     return Fault(Action.ERROR, times, rate, seed, code=ErrorCode(code))
 
 
+@public("kafkaio.testing")
 def delay(
     seconds: float, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -115,6 +120,7 @@ def delay(
     return Fault(Action.DELAY, times, rate, seed, seconds=seconds)
 
 
+@public("kafkaio.testing")
 def throttle(
     seconds: float, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -126,6 +132,7 @@ def throttle(
     return Fault(Action.THROTTLE, times, rate, seed, seconds=seconds)
 
 
+@public("kafkaio.testing")
 def disconnect_before_write(
     times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -136,6 +143,7 @@ def disconnect_before_write(
     return Fault(Action.DISCONNECT_BEFORE, times, rate, seed)
 
 
+@public("kafkaio.testing")
 def disconnect_after_write(
     times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -146,6 +154,7 @@ def disconnect_after_write(
     return Fault(Action.DISCONNECT_AFTER, times, rate, seed)
 
 
+@public("kafkaio.testing")
 def drop(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
     """Serve the request, but answer neither it nor any later one on the connection.
 
@@ -154,6 +163,7 @@ def drop(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
     return Fault(Action.DROP, times, rate, seed)
 
 
+@public("kafkaio.testing")
 def half_frame(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
     """Serve the request, send half of the answer, then close the connection.
 
@@ -162,6 +172,7 @@ def half_frame(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fa
     return Fault(Action.HALF_FRAME, times, rate, seed)
 
 
+@public("kafkaio.testing")
 def corrupt_bytes(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
     """Serve the request, and invert a byte in the middle of the answer.
 
@@ -170,6 +181,7 @@ def corrupt_bytes(times: int | None = None, rate: float = 1.0, seed: int = 0) ->
     return Fault(Action.CORRUPT, times, rate, seed)
 
 
+@public("kafkaio.testing")
 def duplicate(
     times: int | None = None,
     rate: float = 1.0,
@@ -186,6 +198,7 @@ def duplicate(
     return Fault(Action.DUPLICATE, times, rate, seed, seconds=seconds)
 
 
+@public("kafkaio.testing")
 def reorder(
     times: int | None = None, rate: float = 1.0, seed: int = 0, *, seconds: float = 0.1
 ) -> Fault:
@@ -197,6 +210,7 @@ def reorder(
     return Fault(Action.REORDER, times, rate, seed, seconds=seconds)
 
 
+@public("kafkaio.testing")
 def metadata_lag(
     seconds: float, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -209,6 +223,7 @@ def metadata_lag(
     return Fault(Action.METADATA_LAG, times, rate, seed, seconds=seconds)
 
 
+@public("kafkaio.testing")
 def close_at(
     position: int, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -221,6 +236,7 @@ def close_at(
     return Fault(Action.CLOSE_AT, times, rate, seed, position=position)
 
 
+@public("kafkaio.testing")
 def stall_at(
     position: int, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -231,6 +247,7 @@ def stall_at(
     return Fault(Action.STALL_AT, times, rate, seed, position=position)
 
 
+@public("kafkaio.testing")
 def invert_at(
     position: int, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -241,6 +258,7 @@ def invert_at(
     return Fault(Action.INVERT_AT, times, rate, seed, position=position)
 
 
+@public("kafkaio.testing")
 def wrong_correlation_id(
     times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -251,6 +269,7 @@ def wrong_correlation_id(
     return Fault(Action.CORRELATION_ID, times, rate, seed)
 
 
+@public("kafkaio.testing")
 def garbage(
     data: bytes, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -261,6 +280,7 @@ def garbage(
     return Fault(Action.GARBAGE, times, rate, seed, data=data)
 
 
+@public("kafkaio.testing")
 def wrong_signature(
     times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -272,6 +292,7 @@ def wrong_signature(
     return Fault(Action.SIGNATURE, times, rate, seed)
 
 
+@public("kafkaio.testing")
 def foreign_nonce(times: int | None = None, rate: float = 1.0, seed: int = 0) -> Fault:
     """Answer SCRAM's first message with a nonce that does not begin with the client's.
 
@@ -280,6 +301,7 @@ def foreign_nonce(times: int | None = None, rate: float = 1.0, seed: int = 0) ->
     return Fault(Action.NONCE, times, rate, seed)
 
 
+@public("kafkaio.testing")
 def iteration_count(
     count: int, times: int | None = None, rate: float = 1.0, seed: int = 0
 ) -> Fault:
@@ -290,6 +312,7 @@ def iteration_count(
     return Fault(Action.ITERATIONS, times, rate, seed, position=count)
 
 
+@public("kafkaio.testing")
 def endless_challenges(
     data: bytes = b'{"status":"invalid_token"}',
     times: int | None = None,
@@ -303,6 +326,7 @@ def endless_challenges(
     return Fault(Action.ENDLESS, times, rate, seed, data=data)
 
 
+@public("kafkaio.testing")
 @dataclass(slots=True)
 class Rule:
     """A fault, and the requests that it applies to. None matches everything.
@@ -357,6 +381,7 @@ class Rule:
 _NAMES: Final = {key.name.replace("_", "").lower(): key for key in ApiKey}
 
 
+@public("kafkaio.testing")
 class Faults:
     """The rules of one broker.
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
+from kafkaio._public import public
+
 #: Which groups can change their protocol while they have members (KIP-848).
 MigrationPolicy: TypeAlias = Literal[
     "bidirectional", "upgrade", "downgrade", "disabled"
@@ -35,6 +37,7 @@ _OF_A_GROUP: Final[Mapping[str, str]] = {
 }
 
 
+@public("kafkaio.testing")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
     """The group settings of a ``Broker``. Durations are in seconds.

@@ -1,31 +1,34 @@
 """One node of the cluster: a listener, its connections, and what handlers need.
 
-A node knows which handler serves which API (`Handler`), the faults to apply, and its
-clients' fetch sessions. What all nodes have in common is in its `Cluster`.
+A node knows which handler serves which API (`ServedApi`), the faults to apply, and its
+clients' fetch sessions. What all nodes have in common is in its `EmbeddedCluster`.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
-from kafkaio._net.transport import FrameSink, Transport
+from kafkaio._net.transport import FrameSinkPort, TransportPort
+from kafkaio._public import public
 from kafkaio._runtime.supervisor import Supervisor
 from kafkaio.protocol._api_keys import ApiKey, request_type
 from kafkaio.protocol._message import Request, Response, Struct
 from kafkaio.protocol.messages.api_versions import ApiVersion
 from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.clock import Clock
-from kafkaio.testing._broker.cluster import Cluster
+from kafkaio.testing._broker.cluster import EmbeddedCluster
 from kafkaio.testing._broker.connection import Peer, ServerConnection
 from kafkaio.testing._broker.faults import Fault, Faults, Rule
-from kafkaio.testing._broker.listener import Client, Listener
+from kafkaio.testing._broker.listener import AcceptedClient, ListenerPort
 from kafkaio.testing._broker.sessions import FetchSessions
-from kafkaio.testing._broker.telemetry import Telemetry
+from kafkaio.testing._broker.telemetry import PushedTelemetry
+from kafkaio.testing._broker.versions import ServedVersions
 from kafkaio.testing._security.security import Security
 
 # The names that the schemas of requests have for a topic, and for a partition's number.
@@ -33,12 +36,16 @@ _TOPIC_FIELDS: Final = ("name", "topic", "topic_name", "topic_id")
 _INDEX_FIELDS: Final = ("partition_index", "index", "partition")
 
 
-class Handle(Protocol):
+class HandlerPort(Protocol):
     """Serves the requests of one API."""
+
+    @property
+    def by_partition(self) -> bool:
+        """Whether a response has an error code for each partition or other part."""
 
     async def __call__(
         self,
-        node: Node,
+        node: BrokerNode,
         header: RequestHeader,
         request: Request[Response],
         connection: ServerConnection,
@@ -47,30 +54,28 @@ class Handle(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Handler:
+class ServedApi:
     """One API in one release of Kafka.
 
     Attributes:
         api: the API.
-        lowest: the oldest version that is served.
-        highest: the newest version that is served.
-        load: imports the function that serves a request.
-        by_partition: whether an answer has an error code for each partition, or for
-            each other part: an error fault goes there, not to the answer as a whole.
-        advertised_lowest: the oldest version that ApiVersions reports.
+        versions: the versions of it.
+        load: imports the handler of an API.
     """
 
     api: ApiKey
-    lowest: int
-    highest: int
-    load: Callable[[ApiKey], Handle]
-    by_partition: bool = False
-    advertised_lowest: int = 0
+    versions: ServedVersions
+    load: Callable[[ApiKey], HandlerPort]
 
     @property
-    def handle(self) -> Handle:
-        """The function that serves a request."""
+    def handler(self) -> HandlerPort:
+        """Serves its requests; imported on first use."""
         return self.load(self.api)
+
+    @property
+    def by_partition(self) -> bool:
+        """Whether a response has an error code for each partition or other part."""
+        return self.handler.by_partition
 
     @property
     def can_refuse(self) -> bool:
@@ -82,9 +87,10 @@ class Handler:
 
     def speaks(self, version: int) -> bool:
         """Whether a version of the API is served."""
-        return self.lowest <= version <= self.highest
+        return self.versions.lowest <= version <= self.versions.highest
 
 
+@public("kafkaio.testing")
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
     """A request that a node received.
@@ -107,7 +113,7 @@ class LoggedRequest:
 
 
 @dataclass(slots=True)
-class Endpoint:
+class ListenerEndpoint:
     """One of a node's listeners.
 
     Attributes:
@@ -127,7 +133,7 @@ class Endpoint:
     name: str
     protocol: str
     host: str
-    listener: Listener
+    listener: ListenerPort
     bound_host: str
     advertised_port: int | None = None
     follows_client: bool = False
@@ -154,7 +160,7 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-class Peers(Protocol):
+class BrokerPort(Protocol):
     """What a node needs of the `Broker` that it belongs to."""
 
     @property
@@ -170,7 +176,7 @@ class Peers(Protocol):
         """Replication factor of a topic created without one."""
 
     @property
-    def nodes(self) -> Mapping[int, Node]:
+    def nodes(self) -> Mapping[int, BrokerNode]:
         """Every node, up or not."""
 
     @property
@@ -182,14 +188,15 @@ class Peers(Protocol):
         """The users and tokens of the cluster."""
 
     @property
-    def telemetry(self) -> Telemetry:
+    def telemetry(self) -> PushedTelemetry:
         """The metrics that clients have pushed."""
 
-    def record(self, request: LoggedRequest) -> None:
-        """Add to the request log."""
+    @property
+    def requests(self) -> deque[LoggedRequest]:
+        """The log of requests."""
 
 
-class Node:
+class BrokerNode:
     """One node.
 
     Attributes:
@@ -200,7 +207,7 @@ class Node:
         clock: the clock of the cluster.
         broker: the broker that the node belongs to, with the other nodes.
         faults: the faults to apply to requests.
-        handlers: the APIs that are served, by Kafka's number.
+        apis: the APIs that are served, by Kafka's number.
         fetch_sessions: its clients' fetch sessions.
         connections: the open ones, oldest first.
         is_paused: whether it serves and answers nothing for now.
@@ -209,18 +216,20 @@ class Node:
     def __init__(
         self,
         node_id: int,
-        endpoints: Sequence[Endpoint],
-        cluster: Cluster,
-        broker: Peers,
+        endpoints: Sequence[ListenerEndpoint],
+        cluster: EmbeddedCluster,
+        broker: BrokerPort,
     ) -> None:
         self.node_id = node_id
-        self.endpoints: dict[str, Endpoint] = {one.name: one for one in endpoints}
+        self.endpoints: dict[str, ListenerEndpoint] = {
+            one.name: one for one in endpoints
+        }
         self._main = endpoints[0]
         self.rack: str | None = None
         self.cluster = cluster
         self.broker = broker
         self.faults: Faults = Faults()
-        self.handlers: Mapping[int, Handler] = {}
+        self.apis: Mapping[int, ServedApi] = {}
         self.fetch_sessions: FetchSessions = FetchSessions()
         self.is_paused: bool = False
         self.connections: dict[ServerConnection, None] = {}
@@ -314,8 +323,11 @@ class Node:
             await supervisor.aclose()
 
     def _accept(
-        self, endpoint: Endpoint, transport: Transport, client: Client
-    ) -> FrameSink:
+        self,
+        endpoint: ListenerEndpoint,
+        transport: TransportPort,
+        client: AcceptedClient,
+    ) -> FrameSinkPort:
         connection = ServerConnection(self, transport, self._peer(endpoint, client))
         if self._supervisor is None:
             transport.abort()
@@ -324,7 +336,7 @@ class Node:
         self._supervisor.start_soon(connection.run, "connection")
         return connection
 
-    def _peer(self, endpoint: Endpoint, client: Client) -> Peer:
+    def _peer(self, endpoint: ListenerEndpoint, client: AcceptedClient) -> Peer:
         peer = Peer(client.host, endpoint.name, endpoint.protocol, client.principal)
         peer.reached = client.reached
         if endpoint.has_sasl:
@@ -334,7 +346,7 @@ class Node:
             peer.max_receive_bytes = security.config.max_receive_bytes
         return peer
 
-    def _stream_fault(self, endpoint: Endpoint) -> Fault | None:
+    def _stream_fault(self, endpoint: ListenerEndpoint) -> Fault | None:
         return self.faults.of_stream(self.node_id, endpoint.name)
 
     def report(self, cause: BaseException) -> None:
@@ -373,17 +385,17 @@ class Node:
         """The APIs and versions that ApiVersions reports, in the order of the keys."""
         return [
             ApiVersion(
-                api_key=handler.api,
-                min_version=handler.advertised_lowest,
-                max_version=handler.highest,
+                api_key=served.api,
+                min_version=served.versions.advertised_lowest,
+                max_version=served.versions.highest,
             )
-            for _, handler in sorted(self.handlers.items())
-            if only is None or handler.api == only
+            for _, served in sorted(self.apis.items())
+            if only is None or served.api == only
         ]
 
     def begin(self, header: RequestHeader, request: Request[Response]) -> list[Rule]:
         """Add a request to the broker's log; return the faults that apply to it."""
-        self.broker.record(
+        self.broker.requests.append(
             LoggedRequest(
                 self.clock.now(),
                 self.node_id,
@@ -407,8 +419,8 @@ class Node:
         connection: ServerConnection,
     ) -> Response | None:
         """Serve a request; None if it has no answer."""
-        handler = self.handlers[header.request_api_key]
-        return await handler.handle(self, header, request, connection)
+        served = self.apis[header.request_api_key]
+        return await served.handler(self, header, request, connection)
 
     def in_background(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         """Run something until it ends, or until the node stops."""

@@ -1,11 +1,32 @@
-"""The API versions of each release of Kafka, as its ApiVersions response has them."""
+"""The versions of each API that the broker serves, by release of Kafka.
+
+The highest are those of the ApiVersions response of that release. They are known here
+because ApiVersions is answered before any other handler is imported.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from kafkaio.protocol._api_keys import ApiKey
+
+
+@dataclass(frozen=True, slots=True)
+class ServedVersions:
+    """The versions of an API in one release.
+
+    Attributes:
+        lowest: the oldest version that is served.
+        highest: the newest version that is served.
+        advertised_lowest: the oldest version that ApiVersions reports.
+    """
+
+    lowest: int
+    highest: int
+    advertised_lowest: int
+
 
 #: The releases whose API versions a broker can serve, oldest first.
 RELEASES: Final = ("2.1", "2.8", "3.9", "4.0", "4.3")
@@ -75,9 +96,35 @@ _HIGHEST: Final[Mapping[ApiKey, tuple[int | None, ...]]] = {
     ApiKey.PUSH_TELEMETRY: (None, None, 0, 0, 0),
 }
 
+#: The oldest version that is served, where it is not 0: Kafka 4 has none before it.
+_LOWEST: Final[Mapping[ApiKey, int]] = {
+    ApiKey.PRODUCE: 3,
+    ApiKey.FETCH: 4,
+    ApiKey.LIST_OFFSETS: 1,
+    ApiKey.OFFSET_COMMIT: 2,
+    ApiKey.OFFSET_FETCH: 1,
+    ApiKey.CREATE_TOPICS: 2,
+    ApiKey.DELETE_TOPICS: 1,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: 2,
+    ApiKey.WRITE_TXN_MARKERS: 1,
+    ApiKey.DESCRIBE_ACLS: 1,
+    ApiKey.CREATE_ACLS: 1,
+    ApiKey.DELETE_ACLS: 1,
+    ApiKey.DESCRIBE_CONFIGS: 1,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: 1,
+    ApiKey.DESCRIBE_LOG_DIRS: 1,
+    ApiKey.CREATE_DELEGATION_TOKEN: 1,
+    ApiKey.RENEW_DELEGATION_TOKEN: 1,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: 1,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: 1,
+}
+#: The oldest version that ApiVersions reports, where it is older than the oldest that
+#: is served. Kafka does the same for Produce, because old librdkafka versions need it.
+_ADVERTISED_LOWEST: Final[Mapping[ApiKey, int]] = {ApiKey.PRODUCE: 0}
 
-def highest_versions(release: str) -> dict[ApiKey, int]:
-    """The highest version of every API that a release has.
+
+def versions_of(release: str) -> dict[ApiKey, ServedVersions]:
+    """The versions of every API that a release has and the broker serves.
 
     Raises:
         ValueError: the release is not one of ``RELEASES``.
@@ -86,5 +133,10 @@ def highest_versions(release: str) -> dict[ApiKey, int]:
         known = ", ".join(RELEASES)
         raise ValueError(f"as_version={release!r}: must be one of {known}")
     column = RELEASES.index(release)
-    found = ((key, row[column]) for key, row in _HIGHEST.items())
-    return {key: version for key, version in found if version is not None}
+    found = {}
+    for api, row in _HIGHEST.items():
+        lowest, highest = _LOWEST.get(api, 0), row[column]
+        if highest is not None and highest >= lowest:
+            advertised = _ADVERTISED_LOWEST.get(api, lowest)
+            found[api] = ServedVersions(lowest, highest, advertised)
+    return found

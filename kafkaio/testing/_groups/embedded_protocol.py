@@ -12,8 +12,6 @@ from kafkaio.errors import ProtocolError
 from kafkaio.protocol._codec import decode, encode
 from kafkaio.protocol.messages.consumer_protocol_assignment import (
     ConsumerProtocolAssignment,
-)
-from kafkaio.protocol.messages.consumer_protocol_assignment import (
     TopicPartition as AssignedTopic,
 )
 from kafkaio.protocol.messages.consumer_protocol_subscription import (

@@ -6,13 +6,12 @@ from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.protocol._message import Request, Response
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext
 from kafkaio.testing._security.acls import (
     AclFilter,
-    Acls,
+    AclStore,
     Operation,
     PatternType,
     Permission,
@@ -23,7 +22,7 @@ _UNKNOWN: Final = 0
 _Numbered = TypeVar("_Numbered", bound=IntEnum)
 
 
-class _Filter(Protocol):
+class _AclFilterPort(Protocol):
     @property
     def resource_type_filter(self) -> int: ...
     @property
@@ -46,7 +45,7 @@ def enum_of(kind: type[_Numbered], number: int) -> _Numbered:
     return kind(number if known else _UNKNOWN)
 
 
-def filter_of(asked: _Filter) -> AclFilter:
+def filter_of(asked: _AclFilterPort) -> AclFilter:
     """The filter of a request; an UNKNOWN in it chooses nothing."""
     return AclFilter(
         resource_type=enum_of(ResourceType, asked.resource_type_filter),
@@ -59,15 +58,17 @@ def filter_of(asked: _Filter) -> AclFilter:
     )
 
 
-def acls_for(node: Node, connection: ServerConnection, operation: Operation) -> Acls:
+def acls_for(
+    context: RequestContext[Request[Response]], operation: Operation
+) -> AclStore:
     """The ACLs, for a client with a right on the cluster.
 
     Raises:
         Refusal: SECURITY_DISABLED if there are none, CLUSTER_AUTHORIZATION_FAILED.
     """
-    acls = node.broker.security.acls
+    acls = context.node.broker.security.acls
     if acls is None:
         text = "No Authorizer is configured."
         raise Refusal(ErrorCode.SECURITY_DISABLED, text)
-    rights_of(node, connection).require(operation, ResourceType.CLUSTER)
+    context.rights.require(operation, ResourceType.CLUSTER)
     return acls

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from kafkaio.protocol._error_codes import ErrorCode
+from kafkaio.protocol._message import Request, Response
 from kafkaio.testing._broker.configs import (
     BROKER,
     CLIENT_METRICS,
@@ -18,8 +19,7 @@ from kafkaio.testing._broker.configs import (
     base_name,
     facts,
 )
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import (
     TOPIC_DEFAULTS,
@@ -28,7 +28,7 @@ from kafkaio.testing._broker.settings import (
     validate,
 )
 from kafkaio.testing._broker.telemetry import SUBSCRIPTION_CONFIGS, check_subscription
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _MIN_ISR: Final = "min.insync.replicas"
@@ -59,21 +59,21 @@ _STANDBYS: Final = {
 }
 
 
-class _Config(Protocol):
+class _ConfigPort(Protocol):
     name: str
     value: str | None
 
 
-class _Named(Protocol):
+class _ResourceNamePort(Protocol):
     @property
     def resource_type(self) -> int: ...
     @property
     def resource_name(self) -> str: ...
 
 
-class _Resource(_Named, Protocol):
+class _ResourcePort(_ResourceNamePort, Protocol):
     @property
-    def configs(self) -> Sequence[_Config]: ...
+    def configs(self) -> Sequence[_ConfigPort]: ...
 
 
 def known(resource_type: int) -> Mapping[str, Setting]:
@@ -96,7 +96,9 @@ def known(resource_type: int) -> Mapping[str, Setting]:
 
 
 def check_right(
-    node: Node, connection: ServerConnection, asked: _Named, operation: Operation
+    context: RequestContext[Request[Response]],
+    asked: _ResourceNamePort,
+    operation: Operation,
 ) -> None:
     """Check that a client may see or change the configs of a resource.
 
@@ -104,17 +106,16 @@ def check_right(
         Refusal: TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, or
             CLUSTER_AUTHORIZATION_FAILED for a broker or a subscription of metrics.
     """
-    rights = rights_of(node, connection)
     if asked.resource_type in {BROKER, CLIENT_METRICS}:
-        rights.require(operation, ResourceType.CLUSTER)
+        context.rights.require(operation, ResourceType.CLUSTER)
     else:
         kind = ResourceType.TOPIC
         if asked.resource_type == GROUP:
             kind = ResourceType.GROUP
-        rights.require(operation, kind, asked.resource_name)
+        context.rights.require(operation, kind, asked.resource_name)
 
 
-def check_name(node: Node, resource_type: int, name: str) -> None:
+def check_name(node: BrokerNode, resource_type: int, name: str) -> None:
     """Check the name of a resource.
 
     Raises:
@@ -133,7 +134,7 @@ def check_name(node: Node, resource_type: int, name: str) -> None:
         raise Refusal(ErrorCode.INVALID_REQUEST, "the name of a subscription is empty")
 
 
-def configured(node: Node, resource_type: int, name: str) -> Mapping[str, str]:
+def configured(node: BrokerNode, resource_type: int, name: str) -> Mapping[str, str]:
     """The configs that are set for a resource.
 
     Raises:
@@ -149,7 +150,10 @@ def configured(node: Node, resource_type: int, name: str) -> Mapping[str, str]:
 
 
 def check_asked(
-    node: Node, asked: _Resource, among: Sequence[_Resource], needs_value: set[str]
+    node: BrokerNode,
+    asked: _ResourcePort,
+    among: Sequence[_ResourcePort],
+    needs_value: set[str],
 ) -> None:
     """Check what a broker checks before it forwards a change to the controller.
 
@@ -179,7 +183,11 @@ def check_asked(
 
 
 def change(
-    node: Node, asked: _Resource, values: Mapping[str, str], *, validate_only: bool
+    node: BrokerNode,
+    asked: _ResourcePort,
+    values: Mapping[str, str],
+    *,
+    validate_only: bool,
 ) -> None:
     """Do what the controller does: check all configs of a resource and set them.
 
@@ -213,7 +221,7 @@ def change(
         node.cluster.set_configs(kind, name, values)
 
 
-def check_broker(node: Node, name: str, values: Mapping[str, str]) -> None:
+def check_broker(node: BrokerNode, name: str, values: Mapping[str, str]) -> None:
     """Check all dynamic configs of a broker, or of the cluster, by Kafka's rules.
 
     Configs that Kafka does not know are allowed, because plugins have their own.
@@ -256,7 +264,7 @@ def _refuse_all(reason: str, configs: Sequence[str]) -> None:
         raise Refusal(ErrorCode.INVALID_REQUEST, text)
 
 
-def _check_threads(node: Node, values: Mapping[str, str]) -> None:
+def _check_threads(node: BrokerNode, values: Mapping[str, str]) -> None:
     """Check the limits of the numbers of threads, and of the buffer that they share."""
     for config in _THREADS.intersection(values):
         now = int(node.cluster.configs.in_force(config) or 0)
@@ -277,7 +285,7 @@ def _check_threads(node: Node, values: Mapping[str, str]) -> None:
             )
 
 
-def _check_min_isr(node: Node, name: str, values: Mapping[str, str]) -> None:
+def _check_min_isr(node: BrokerNode, name: str, values: Mapping[str, str]) -> None:
     """Refuse changes that eligible leader replicas (KIP-966) do not allow."""
     if not node.cluster.has_eligible_replicas:
         return
@@ -290,7 +298,7 @@ def _check_min_isr(node: Node, name: str, values: Mapping[str, str]) -> None:
         raise Refusal(ErrorCode.INVALID_CONFIG, text)
 
 
-def _check_group(node: Node, name: str, values: Mapping[str, str]) -> None:
+def _check_group(node: BrokerNode, name: str, values: Mapping[str, str]) -> None:
     """Check all configs of a group by Kafka's rules.
 
     Raises:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
+from kafkaio.protocol._message import Request, Response
 from kafkaio.testing._broker.telemetry import TelemetryClient
+from kafkaio.testing._handlers._handler import RequestContext
 
 
-def client_of(header: RequestHeader, connection: ServerConnection) -> TelemetryClient:
+def client_of(context: RequestContext[Request[Response]]) -> TelemetryClient:
     """The client that sent a request, by what a subscription can match."""
-    return TelemetryClient(header.client_id or "", address=connection.peer.host)
+    client_id = context.header.client_id or ""
+    return TelemetryClient(client_id, address=context.connection.peer.host)

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.protocol._message import Request, Response
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import RequestContext
 from kafkaio.testing._security.tokens import Principal
 
 
-def principal_of(connection: ServerConnection) -> Principal:
-    """The type and the name of who has connected."""
-    kind, _, name = connection.principal.partition(":")
+def principal_of(context: RequestContext[Request[Response]]) -> Principal:
+    """The type and the name of the client's principal."""
+    kind, _, name = context.connection.principal.partition(":")
     return kind, name
 
 
-def refusal_of(node: Node, connection: ServerConnection) -> ErrorCode:
-    """The error for a connection that may not ask about tokens; NONE if it may.
+def check_tokens(context: RequestContext[Request[Response]]) -> None:
+    """Check that the client may ask about tokens.
 
     It has to have authenticated, and not by a token.
+
+    Raises:
+        Refusal: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, DELEGATION_TOKEN_AUTH_DISABLED.
     """
-    sasl = connection.sasl
+    sasl, peer = context.connection.sasl, context.connection.peer
     by_token = (
         sasl is not None and sasl.identity is not None and sasl.identity.is_by_token
     )
-    is_anonymous = sasl is None and connection.peer.subject is None
+    is_anonymous = sasl is None and peer.subject is None
     if by_token or is_anonymous:
-        return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    if not node.broker.security.config.delegation_tokens:
-        return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
-    return ErrorCode.NONE
+        raise Refusal(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    if not context.node.broker.security.config.delegation_tokens:
+        raise Refusal(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)

@@ -19,10 +19,7 @@ from kafkaio.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._handlers._transactions import fencing_code
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._transactions.coordinator import coordinator_of
@@ -31,27 +28,27 @@ from kafkaio.testing._transactions.transaction import BUMPING, TopicPartition
 _FIRST_WITH_FENCED: Final = 2
 _FIRST_OF_BROKERS: Final = 4
 _FIRST_WITH_BUMP: Final = 5
+_is_broker = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 
 
+def _check_right(context: RequestContext[AddPartitionsToTxnRequest]) -> None:
+    """Check that the client is a broker, in the versions that are for brokers."""
+    if context.version >= _FIRST_OF_BROKERS:
+        _is_broker(context)
+
+
+@handler(AddPartitionsToTxnRequest, _check_right, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: AddPartitionsToTxnRequest,
-    connection: ServerConnection,
+    context: RequestContext[AddPartitionsToTxnRequest],
 ) -> AddPartitionsToTxnResponse:
     """Add partitions: all of a transaction's or, if one is refused, none."""
-    version = header.request_api_version
-    if version >= _FIRST_OF_BROKERS:
-        denied = rights_of(node, connection).denied(
-            Operation.CLUSTER_ACTION, ResourceType.CLUSTER
-        )
-        if denied:
-            return AddPartitionsToTxnResponse(error_code=denied)
+    request = context.request
+    if context.version >= _FIRST_OF_BROKERS:
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
                 AddPartitionsToTxnResult(
                     transactional_id=one.transactional_id,
-                    topic_results=_results(node, header, one, connection),
+                    topic_results=_results(context, one),
                 )
                 for one in request.transactions
             ]
@@ -62,23 +59,21 @@ async def handle(
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    results = _results(node, header, asked, connection)
-    await coordinator_of(node.cluster).written(asked.transactional_id)
+    results = _results(context, asked)
+    await coordinator_of(context.cluster).written(asked.transactional_id)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
 
 
 def _results(
-    node: Node,
-    header: RequestHeader,
+    context: RequestContext[AddPartitionsToTxnRequest],
     asked: AddPartitionsToTxnTransaction,
-    connection: ServerConnection,
 ) -> list[AddPartitionsToTxnTopicResult]:
     places = _places(asked.topics)
     codes: dict[TopicPartition, ErrorCode] = {}
-    denied = _denied(node, header, asked, connection)
+    denied = _denied(context, asked)
     for place in places:
-        code = denied.get(place[0]) or connection.error_for(*place)
-        if code is None and node.cluster.partition(*place) is None:
+        code = denied.get(place[0]) or context.connection.error_for(*place)
+        if code is None and context.cluster.partition(*place) is None:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if code is not None:
             codes[place] = code
@@ -86,7 +81,7 @@ def _results(
         refused = dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED)
         codes = refused | codes
     else:
-        codes = _ask(node, header, asked, places)
+        codes = _ask(context, asked, places)
     return [
         AddPartitionsToTxnTopicResult(
             name=topic.name,
@@ -94,7 +89,7 @@ def _results(
                 AddPartitionsToTxnPartitionResult(
                     partition_index=index,
                     partition_error_code=fencing_code(
-                        codes[topic.name, index], header, _FIRST_WITH_FENCED
+                        codes[topic.name, index], context.version, _FIRST_WITH_FENCED
                     ),
                 )
                 for index in topic.partitions
@@ -105,18 +100,16 @@ def _results(
 
 
 def _denied(
-    node: Node,
-    header: RequestHeader,
+    context: RequestContext[AddPartitionsToTxnRequest],
     asked: AddPartitionsToTxnTransaction,
-    connection: ServerConnection,
 ) -> dict[str, ErrorCode]:
     """The errors for a client that may not write, by topic.
 
     Brokers, which the later versions are for, write in the name of their clients.
     """
-    if header.request_api_version >= _FIRST_OF_BROKERS:
+    if context.version >= _FIRST_OF_BROKERS:
         return {}
-    rights = rights_of(node, connection)
+    rights = context.rights
     code = rights.denied(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, asked.transactional_id
     )
@@ -132,18 +125,17 @@ def _places(topics: Sequence[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
 
 
 def _ask(
-    node: Node,
-    header: RequestHeader,
+    context: RequestContext[AddPartitionsToTxnRequest],
     asked: AddPartitionsToTxnTransaction,
     places: Sequence[TopicPartition],
 ) -> dict[TopicPartition, ErrorCode]:
-    coordinator = coordinator_of(node.cluster)
+    coordinator = coordinator_of(context.cluster)
     name = asked.transactional_id
     producer = (asked.producer_id, asked.producer_epoch)
-    code = coordinator.refuse(node.node_id, name)
+    code = coordinator.refuse(context.node.node_id, name)
     if not code and asked.verify_only:
         return {place: coordinator.verify(name, producer, place) for place in places}
     if not code:
-        bumps = header.request_api_version >= _FIRST_WITH_BUMP
+        bumps = context.version >= _FIRST_WITH_BUMP
         code = coordinator.add(name, producer, places, BUMPING if bumps else 0)
     return dict.fromkeys(places, code)

@@ -9,27 +9,21 @@ from kafkaio.protocol.messages.alter_client_quotas import (
     AlterClientQuotasResponseEntityData,
     AlterClientQuotasResponseEntryData,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.quotas import Entity
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
+@handler(AlterClientQuotasRequest, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: AlterClientQuotasRequest,
-    connection: ServerConnection,
+    context: RequestContext[AlterClientQuotasRequest],
 ) -> AlterClientQuotasResponse:
     """Set and remove quotas of entities; each succeeds or fails for itself."""
-    del header
-    cluster = node.cluster
-    rights = rights_of(node, connection)
+    cluster = context.cluster
+    rights = context.rights
     results: dict[Entity, AlterClientQuotasResponseEntryData] = {}
-    for entry in request.entries:
+    for entry in context.request.entries:
         names = {one.entity_type: one.entity_name for one in entry.entity}
         entity = cluster.quotas.entity(names)
         changes = {op.key: None if op.remove else op.value for op in entry.ops}
@@ -38,7 +32,9 @@ async def handle(
             rights.require(Operation.ALTER_CONFIGS, ResourceType.CLUSTER)
             if entity in results or len(changes) < len(entry.ops):
                 raise _duplicate(entity)
-            cluster.quotas.alter(entity, changes, validate_only=request.validate_only)
+            cluster.quotas.alter(
+                entity, changes, validate_only=context.request.validate_only
+            )
         except Refusal as refusal:
             result.error_code = refusal.code
             result.error_message = refusal.message

@@ -7,22 +7,16 @@ from kafkaio.protocol.messages.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._configs import change, check_asked, check_right
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: AlterConfigsRequest,
-    connection: ServerConnection,
-) -> AlterConfigsResponse:
+@handler(AlterConfigsRequest, by_partition=True)
+async def handle(context: RequestContext[AlterConfigsRequest]) -> AlterConfigsResponse:
     """Replace the configs of resources; a config not named returns to its default."""
-    del header
+    request, node = context.request, context.node
     response = AlterConfigsResponse()
     for asked in request.resources:
         result = AlterConfigsResourceResponse(
@@ -31,10 +25,10 @@ async def handle(
             error_message=None,
         )
         try:
-            connection.check(asked.resource_name)
+            context.connection.check(asked.resource_name)
             names = {config.name for config in asked.configs}
             check_asked(node, asked, request.resources, names)
-            check_right(node, connection, asked, Operation.ALTER_CONFIGS)
+            check_right(context, asked, Operation.ALTER_CONFIGS)
             values = {one.name: one.value or "" for one in asked.configs}
             change(node, asked, values, validate_only=request.validate_only)
         except Refusal as refusal:

@@ -16,45 +16,40 @@ from kafkaio.protocol.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.partition import Partition
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._broker.partition import EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
+@handler(
+    AlterPartitionReassignmentsRequest,
+    right(Operation.ALTER, ResourceType.CLUSTER),
+    by_partition=True,
+)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: AlterPartitionReassignmentsRequest,
-    connection: ServerConnection,
+    context: RequestContext[AlterPartitionReassignmentsRequest],
 ) -> AlterPartitionReassignmentsResponse:
     """Move the replicas of partitions."""
-    denied = rights_of(node, connection).denied(Operation.ALTER, ResourceType.CLUSTER)
-    if denied:
-        return AlterPartitionReassignmentsResponse(error_code=denied)
-    may_change = (
-        header.request_api_version == 0 or request.allow_replication_factor_change
-    )
+    may_change = context.version == 0 or context.request.allow_replication_factor_change
     return AlterPartitionReassignmentsResponse(
         error_message=None,
         responses=[
             ReassignableTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _one(node, topic.name, asked, may_change=may_change)
+                    _one(context.node, topic.name, asked, may_change=may_change)
                     for asked in topic.partitions
                 ],
             )
-            for topic in request.topics
+            for topic in context.request.topics
         ],
     )
 
 
 def _one(
-    node: Node, name: str, asked: ReassignablePartition, *, may_change: bool
+    node: BrokerNode, name: str, asked: ReassignablePartition, *, may_change: bool
 ) -> ReassignablePartitionResponse:
     result = ReassignablePartitionResponse(
         partition_index=asked.partition_index, error_message=None
@@ -68,7 +63,7 @@ def _one(
     return result
 
 
-def _partition(node: Node, name: str, number: int) -> Partition:
+def _partition(node: BrokerNode, name: str, number: int) -> EmbeddedPartition:
     topic = node.cluster.topics.get(name)
     if topic is None:
         raise Refusal(
@@ -84,8 +79,8 @@ def _partition(node: Node, name: str, number: int) -> Partition:
 
 
 def _checked(
-    node: Node,
-    partition: Partition,
+    node: BrokerNode,
+    partition: EmbeddedPartition,
     replicas: Sequence[int] | None,
     *,
     may_change: bool,
@@ -107,7 +102,7 @@ def _checked(
     return replicas
 
 
-def _problem(node: Node, replicas: Sequence[int]) -> str | None:
+def _problem(node: BrokerNode, replicas: Sequence[int]) -> str | None:
     if not replicas:
         return "an empty replica list"
     for node_id in sorted(replicas):

@@ -14,31 +14,26 @@ from kafkaio.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
+@handler(AlterReplicaLogDirsRequest, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: AlterReplicaLogDirsRequest,
-    connection: ServerConnection,
+    context: RequestContext[AlterReplicaLogDirsRequest],
 ) -> AlterReplicaLogDirsResponse:
     """Say of each replica whether it could be moved to a directory."""
-    del header
-    denied = rights_of(node, connection).denied(Operation.ALTER, ResourceType.CLUSTER)
+    denied = context.rights.denied(Operation.ALTER, ResourceType.CLUSTER)
     paths = {
         (topic.name, index): directory.path
-        for directory in request.dirs
+        for directory in context.request.dirs
         for topic in directory.topics
         for index in topic.partitions
     }
     codes: dict[str, dict[int, ErrorCode]] = defaultdict(dict)
     for (topic, index), path in paths.items():
-        codes[topic][index] = denied or _code(node, topic, index, path)
+        codes[topic][index] = denied or _code(context.node, topic, index, path)
     return AlterReplicaLogDirsResponse(
         results=[
             AlterReplicaLogDirTopicResult(
@@ -55,7 +50,7 @@ async def handle(
     )
 
 
-def _code(node: Node, topic: str, index: int, path: str) -> ErrorCode:
+def _code(node: BrokerNode, topic: str, index: int, path: str) -> ErrorCode:
     if path != node.log_dir:
         return ErrorCode.LOG_DIR_NOT_FOUND
     partition = node.cluster.partition(topic, index)

@@ -13,16 +13,13 @@ from kafkaio.protocol.messages.alter_user_scram_credentials import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._security.credentials import (
     MECHANISM_NUMBERS,
     Credentials,
-    ScramCredential,
+    StoredScramCredential,
 )
 
 _Change: TypeAlias = ScramCredentialDeletion | ScramCredentialUpsertion
@@ -31,18 +28,15 @@ _LEAST_ITERATIONS: Final = 4096
 _MOST_ITERATIONS: Final = 16384
 
 
+@handler(AlterUserScramCredentialsRequest)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: AlterUserScramCredentialsRequest,
-    connection: ServerConnection,
+    context: RequestContext[AlterUserScramCredentialsRequest],
 ) -> AlterUserScramCredentialsResponse:
     """Delete and set what verifies users by SCRAM."""
-    del header
-    rights = rights_of(node, connection)
-    changes: list[_Change] = [*request.deletions, *request.upsertions]
+    rights = context.rights
+    changes: list[_Change] = [*context.request.deletions, *context.request.upsertions]
     counts = Counter(change.name for change in changes)
-    credentials = node.broker.security.credentials
+    credentials = context.node.broker.security.credentials
     results = {}
     for change in changes:
         result = AlterUserScramCredentialsResult(user=change.name, error_message=None)
@@ -83,7 +77,7 @@ def _change(
             raise Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
         if not change.salted_password:
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-        credential = ScramCredential.of_salted(
+        credential = StoredScramCredential.of_salted(
             mechanism, change.salt, change.iterations, change.salted_password
         )
         credentials.put(change.name, mechanism, credential)

@@ -12,40 +12,34 @@ from kafkaio.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.cluster import FEATURES
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import RequestContext, handler
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_WITH_SOFTWARE: Final = 3
 _FIRST_WITH_FROM_ZERO: Final = 4
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: ApiVersionsRequest,
-    connection: ServerConnection,
-) -> ApiVersionsResponse:
+@handler(ApiVersionsRequest)
+async def handle(context: RequestContext[ApiVersionsRequest]) -> ApiVersionsResponse:
     """Report the APIs, their versions and the features of the release."""
-    del connection
-    version = header.request_api_version
+    version = context.version
     if version >= _FIRST_WITH_SOFTWARE and not (
-        _SOFTWARE.fullmatch(request.client_software_name)
-        and _SOFTWARE.fullmatch(request.client_software_version)
+        _SOFTWARE.fullmatch(context.request.client_software_name)
+        and _SOFTWARE.fullmatch(context.request.client_software_version)
     ):
-        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    response = ApiVersionsResponse(api_keys=node.advertised())
-    if node.broker.release >= "4.0" and version >= _FIRST_WITH_SOFTWARE:
+        raise Refusal(ErrorCode.INVALID_REQUEST)
+    response = ApiVersionsResponse(api_keys=context.node.advertised())
+    if context.node.broker.release >= "4.0" and version >= _FIRST_WITH_SOFTWARE:
         # Version 3 cannot express a feature whose lowest level is 0.
         response.supported_features = [
             SupportedFeatureKey(name=name, min_version=0, max_version=highest)
             for name, highest in FEATURES.items()
             if version >= _FIRST_WITH_FROM_ZERO
         ]
-        levels = {name: node.cluster.level_of(name) for name in FEATURES}
-        response.finalized_features_epoch = node.cluster.features_epoch
+        levels = {name: context.cluster.level_of(name) for name in FEATURES}
+        response.finalized_features_epoch = context.cluster.features_epoch
         response.finalized_features = [
             FinalizedFeatureKey(
                 name=name, min_version_level=level, max_version_level=level

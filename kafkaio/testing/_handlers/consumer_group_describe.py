@@ -6,38 +6,32 @@ from collections.abc import Sequence
 from typing import Final
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
     Member,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._groups.coordinator import coordinator_of
 from kafkaio.testing._groups.describe import describe_kip848_member
 from kafkaio.testing._groups.kip848 import Kip848Group
-from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._rights import Rights
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _UNSEEN: Final = "The group has topics that the client is not authorized to describe."
 
 
+@handler(ConsumerGroupDescribeRequest)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
+    context: RequestContext[ConsumerGroupDescribeRequest],
 ) -> ConsumerGroupDescribeResponse:
-    """Serve one request."""
-    del header
-    assert isinstance(request, ConsumerGroupDescribeRequest)
-    coordinator = coordinator_of(node.cluster)
-    rights = rights_of(node, connection)
+    """Describe groups and their members."""
+    request = context.request
+    coordinator = coordinator_of(context.cluster)
+    rights = context.rights
     answer = ConsumerGroupDescribeResponse()
-    if not node.cluster.has_consumer_groups:
+    if not context.cluster.has_consumer_groups:
         code = ErrorCode.UNSUPPORTED_VERSION
         answer.groups = [
             DescribedGroup(group_id=name, error_code=code) for name in request.group_ids
@@ -46,7 +40,7 @@ async def handle(
     for group_id in request.group_ids:
         error = rights.denied(
             Operation.DESCRIBE, ResourceType.GROUP, group_id
-        ) or coordinator.refuse(node.node_id, group_id)
+        ) or coordinator.refuse(context.node.node_id, group_id)
         group = coordinator.find(group_id)
         found = DescribedGroup(group_id=group_id, error_code=error)
         answer.groups.append(found)

@@ -6,80 +6,44 @@ from functools import partial
 
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatResponseTopicPartitions,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.assignors import ASSIGNORS, Slot
 from kafkaio.testing._groups.coordinator import coordinator_of
 from kafkaio.testing._groups.describe import by_topic
 from kafkaio.testing._groups.kip848_member import LEAVE_STATIC, Kip848Heartbeat
-from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._handlers._handler import (
+    RequestContext,
+    coordinated,
+    handler,
+    right,
+    with_message,
+)
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
-) -> ConsumerGroupHeartbeatResponse:
-    """Serve one request; the answer comes at once."""
-    assert isinstance(request, ConsumerGroupHeartbeatRequest)
-    if not node.cluster.has_consumer_groups:
-        return _failed(ErrorCode.UNSUPPORTED_VERSION)
-    coordinator = coordinator_of(node.cluster)
-    rights = rights_of(node, connection)
-    denied = _denied(rights, request)
-    if denied:
-        return _failed(denied)
-    invalid = _invalid(request, header.request_api_version)
+def _check_protocol(context: RequestContext[ConsumerGroupHeartbeatRequest]) -> None:
+    if not context.cluster.has_consumer_groups:
+        raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def _check_topics(context: RequestContext[ConsumerGroupHeartbeatRequest]) -> None:
+    """Check that the client may see each topic that it subscribes to by name."""
+    for name in context.request.subscribed_topic_names or ():
+        if code := context.rights.denied(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            raise Refusal(code)
+
+
+def _check_fields(context: RequestContext[ConsumerGroupHeartbeatRequest]) -> None:
+    """Check that the fields of the request agree with one another."""
+    invalid = _invalid(context.request, context.version)
     if invalid is not None:
-        return _failed(ErrorCode.INVALID_REQUEST, invalid)
-    if request.server_assignor is not None and request.server_assignor not in ASSIGNORS:
-        known = ", ".join(sorted(ASSIGNORS))
-        return _failed(
-            ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {request.server_assignor} is not supported."
-            f" Supported assignors: {known}.",
-        )
-    error = coordinator.refuse(node.node_id, request.group_id)
-    if error:
-        return _failed(error)
-    beat = _beat(request, header, connection, rights)
-    reply = coordinator.kip848_heartbeat(request.group_id, beat)
-    if reply.error:
-        return _failed(reply.error, reply.message)
-    answer = ConsumerGroupHeartbeatResponse(
-        member_id=beat.member_id, member_epoch=reply.epoch
-    )
-    if reply.epoch >= 0:
-        config = coordinator.config_of(request.group_id)
-        interval = config.consumer_heartbeat_interval
-        answer.heartbeat_interval_ms = round(interval * 1000)
-    if reply.assignment is not None:
-        answer.assignment = _assignment(reply.assignment)
-    return answer
-
-
-def _denied(rights: Rights, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
-    """The error for a client that may not use the group or see a topic of it."""
-    denied = rights.denied(Operation.READ, ResourceType.GROUP, request.group_id)
-    for name in request.subscribed_topic_names or ():
-        denied = denied or rights.denied(Operation.DESCRIBE, ResourceType.TOPIC, name)
-    return denied
-
-
-def _failed(
-    error: ErrorCode, message: str | None = None
-) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
+        raise Refusal(ErrorCode.INVALID_REQUEST, invalid)
 
 
 def _invalid(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
@@ -99,6 +63,48 @@ def _invalid(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None
     return _invalid_join(request) if request.member_epoch == 0 else None
 
 
+def _check_assignor(context: RequestContext[ConsumerGroupHeartbeatRequest]) -> None:
+    assignor = context.request.server_assignor
+    if assignor is not None and assignor not in ASSIGNORS:
+        known = ", ".join(sorted(ASSIGNORS))
+        raise Refusal(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {assignor} is not supported."
+            f" Supported assignors: {known}.",
+        )
+
+
+@handler(
+    ConsumerGroupHeartbeatRequest,
+    _check_protocol,
+    right(Operation.READ, ResourceType.GROUP, "group_id"),
+    _check_topics,
+    _check_fields,
+    _check_assignor,
+    coordinated(coordinator_of, "group_id"),
+    refused=with_message,
+)
+async def handle(
+    context: RequestContext[ConsumerGroupHeartbeatRequest],
+) -> ConsumerGroupHeartbeatResponse:
+    """Serve a heartbeat: of a member that joins, stays or leaves. Never waits."""
+    group_id = context.request.group_id
+    coordinator = coordinator_of(context.cluster)
+    beat = _beat(context)
+    reply = coordinator.kip848_heartbeat(group_id, beat)
+    if reply.error:
+        raise Refusal(reply.error, reply.message)
+    answer = ConsumerGroupHeartbeatResponse(
+        member_id=beat.member_id, member_epoch=reply.epoch
+    )
+    if reply.epoch >= 0:
+        interval = coordinator.config_of(group_id).consumer_heartbeat_interval
+        answer.heartbeat_interval_ms = round(interval * 1000)
+    if reply.assignment is not None:
+        answer.assignment = _assignment(reply.assignment)
+    return answer
+
+
 def _invalid_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
     if request.rebalance_timeout_ms == -1:
         return "RebalanceTimeoutMs must be provided in first request."
@@ -114,11 +120,9 @@ def _invalid_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
 
 
 def _beat(
-    request: ConsumerGroupHeartbeatRequest,
-    header: RequestHeader,
-    connection: ServerConnection,
-    rights: Rights,
+    context: RequestContext[ConsumerGroupHeartbeatRequest],
 ) -> Kip848Heartbeat:
+    request = context.request
     owned: frozenset[Slot] | None = None
     if request.topic_partitions is not None:
         owned = frozenset(
@@ -126,7 +130,10 @@ def _beat(
             for topic in request.topic_partitions
             for partition in topic.partitions
         )
-    timeout, names = request.rebalance_timeout_ms, request.subscribed_topic_names
+    timeout, names = (
+        request.rebalance_timeout_ms,
+        request.subscribed_topic_names,
+    )
     return Kip848Heartbeat(
         member_id=request.member_id or str(random_uuid()),
         epoch=request.member_epoch,
@@ -137,9 +144,9 @@ def _beat(
         regex=request.subscribed_topic_regex,
         assignor=request.server_assignor,
         owned=owned,
-        client_id=header.client_id or "",
-        client_host=f"/{connection.client_host}",
-        sees=partial(rights.may, Operation.DESCRIBE, ResourceType.TOPIC),
+        client_id=context.header.client_id or "",
+        client_host=f"/{context.connection.client_host}",
+        sees=partial(context.rights.may, Operation.DESCRIBE, ResourceType.TOPIC),
     )
 
 

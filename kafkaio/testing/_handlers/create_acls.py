@@ -9,14 +9,12 @@ from kafkaio.protocol.messages.create_acls import (
     CreateAclsRequest,
     CreateAclsResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._acls import acls_for, enum_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import (
     Acl,
-    Acls,
+    AclStore,
     InvalidAcl,
     Operation,
     PatternType,
@@ -25,27 +23,24 @@ from kafkaio.testing._security.acls import (
 )
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: CreateAclsRequest,
-    connection: ServerConnection,
+def _refused(
+    context: RequestContext[CreateAclsRequest], refusal: Refusal
 ) -> CreateAclsResponse:
+    failed = _failed(refusal.code, refusal.message)
+    return CreateAclsResponse(results=[failed] * len(context.request.creations))
+
+
+@handler(CreateAclsRequest, refused=_refused, by_partition=True)
+async def handle(context: RequestContext[CreateAclsRequest]) -> CreateAclsResponse:
     """Add ACLs, each by itself. All nodes apply them when this is answered.
 
     As in Kafka, what only a filter can have fails the whole request.
     """
-    del header
-    wanted = [_acl(asked) for asked in request.creations]
-    try:
-        acls = acls_for(node, connection, Operation.ALTER)
-    except Refusal as refusal:
-        results = [_refused(refusal.code, refusal.message) for _ in wanted]
-        return CreateAclsResponse(results=results)
+    wanted = [_acl(asked) for asked in context.request.creations]
+    acls = acls_for(context, Operation.ALTER)
     if any(_is_for_filters(acl) for acl in wanted):
-        results = [_refused(ErrorCode.UNKNOWN_SERVER_ERROR, None) for _ in wanted]
-        return CreateAclsResponse(results=results)
-    return CreateAclsResponse(results=[_add(acls, acl, connection) for acl in wanted])
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return CreateAclsResponse(results=[_add(context, acls, acl) for acl in wanted])
 
 
 def _acl(asked: AclCreation) -> Acl:
@@ -69,16 +64,18 @@ def _is_for_filters(acl: Acl) -> bool:
     )
 
 
-def _add(acls: Acls, acl: Acl, connection: ServerConnection) -> AclCreationResult:
+def _add(
+    context: RequestContext[CreateAclsRequest], acls: AclStore, acl: Acl
+) -> AclCreationResult:
     try:
-        connection.check(acl.name)
+        context.connection.check(acl.name)
         acls.add(acl)
     except Refusal as refusal:
-        return _refused(refusal.code, refusal.message)
+        return _failed(refusal.code, refusal.message)
     except InvalidAcl as invalid:
-        return _refused(ErrorCode.INVALID_REQUEST, str(invalid))
+        return _failed(ErrorCode.INVALID_REQUEST, str(invalid))
     return AclCreationResult(error_message="")
 
 
-def _refused(code: ErrorCode, message: str | None) -> AclCreationResult:
+def _failed(code: ErrorCode, message: str | None) -> AclCreationResult:
     return AclCreationResult(error_code=code, error_message=message)

@@ -9,59 +9,51 @@ from kafkaio.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.cluster import Topic
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._handlers.create_topics import check_replicas
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
+@handler(CreatePartitionsRequest, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: CreatePartitionsRequest,
-    connection: ServerConnection,
+    context: RequestContext[CreatePartitionsRequest],
 ) -> CreatePartitionsResponse:
     """Add partitions to topics."""
-    del header
     return CreatePartitionsResponse(
         results=[
-            _one(node, asked, connection, validate_only=request.validate_only)
-            for asked in request.topics
+            _one(context, asked, validate_only=context.request.validate_only)
+            for asked in context.request.topics
         ]
     )
 
 
 def _one(
-    node: Node,
+    context: RequestContext[CreatePartitionsRequest],
     asked: CreatePartitionsTopic,
-    connection: ServerConnection,
     *,
     validate_only: bool,
 ) -> CreatePartitionsTopicResult:
     result = CreatePartitionsTopicResult(name=asked.name)
-    denied = rights_of(node, connection).denied(
-        Operation.ALTER, ResourceType.TOPIC, asked.name
-    )
+    denied = context.rights.denied(Operation.ALTER, ResourceType.TOPIC, asked.name)
     if denied:
         result.error_code, result.error_message = denied, None
         return result
     try:
-        connection.check(asked.name)
-        topic = node.cluster.require_topic(asked.name)
-        assignment = _assignment(node, asked, topic)
+        context.connection.check(asked.name)
+        topic = context.cluster.require_topic(asked.name)
+        assignment = _assignment(context.node, asked, topic)
         if not validate_only:
-            node.cluster.add_partitions(topic, assignment)
+            context.cluster.add_partitions(topic, assignment)
     except Refusal as refusal:
         refusal.write_to(result)
     return result
 
 
 def _assignment(
-    node: Node, asked: CreatePartitionsTopic, topic: Topic
+    node: BrokerNode, asked: CreatePartitionsTopic, topic: Topic
 ) -> list[list[int]] | int:
     more = asked.count - len(topic.partitions)
     if more <= 0:

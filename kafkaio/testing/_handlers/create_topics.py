@@ -13,36 +13,31 @@ from kafkaio.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.cluster import AT_ONCE
-from kafkaio.testing._broker.configs import Source
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.configs import ConfigSource
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, TopicSettings
-from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._rights import Rights
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: CreateTopicsRequest,
-    connection: ServerConnection,
-) -> CreateTopicsResponse:
+@handler(CreateTopicsRequest, by_partition=True)
+async def handle(context: RequestContext[CreateTopicsRequest]) -> CreateTopicsResponse:
     """Create topics. All nodes know them when this is answered.
 
     The fault ``metadata_lag`` delays that.
     """
-    del header
-    rights = rights_of(node, connection)
+    request = context.request
+    rights = context.rights
     names = [asked.name for asked in request.topics]
     twice = {name for name in names if names.count(name) > 1}
     return CreateTopicsResponse(
         topics=[
             _denied(rights, asked.name)
             or _with_rights(
-                _one(node, asked, connection, validate_only=request.validate_only),
+                _one(context, asked, validate_only=request.validate_only),
                 rights,
             )
             for asked in request.topics
@@ -83,17 +78,17 @@ def _with_rights(result: CreatableTopicResult, rights: Rights) -> CreatableTopic
 
 
 def _one(
-    node: Node,
+    context: RequestContext[CreateTopicsRequest],
     asked: CreatableTopic,
-    connection: ServerConnection,
     *,
     validate_only: bool,
 ) -> CreatableTopicResult:
+    node = context.node
     result = CreatableTopicResult(name=asked.name, error_message=None)
     configs = {config.name: config.value for config in asked.configs}
-    cluster = node.cluster
+    cluster = context.cluster
     try:
-        connection.check(asked.name)
+        context.connection.check(asked.name)
         cluster.check_absent(asked.name)
         cluster.check_configs(configs)
         assignment = _assignment(node, asked)
@@ -110,7 +105,7 @@ def _one(
             # As Kafka, which answers with a random id even if nothing is created.
             result.topic_id = random_uuid()
         else:
-            lag = connection.metadata_lag()
+            lag = context.connection.metadata_lag()
             visible_at = cluster.clock.now() + lag if lag else AT_ONCE
             replicas = assignment or cluster.choose_replicas(count, factor)
             made = cluster.add_topic(asked.name, replicas, values, visible_at)
@@ -124,7 +119,7 @@ def _one(
     return result
 
 
-def _assignment(node: Node, asked: CreatableTopic) -> list[list[int]]:
+def _assignment(node: BrokerNode, asked: CreatableTopic) -> list[list[int]]:
     """The replicas that the client chose, by partition; empty if it chose none."""
     if not asked.assignments:
         return []
@@ -145,7 +140,7 @@ def _assignment(node: Node, asked: CreatableTopic) -> list[list[int]]:
     return [list(chosen[index]) for index in sorted(chosen)]
 
 
-def check_replicas(node: Node, replicas: list[int], factor: int) -> None:
+def check_replicas(node: BrokerNode, replicas: list[int], factor: int) -> None:
     """Check the replicas that a client chose for a partition.
 
     Raises:
@@ -162,13 +157,15 @@ def check_replicas(node: Node, replicas: list[int], factor: int) -> None:
         )
 
 
-def _configs(node: Node, values: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+def _configs(
+    node: BrokerNode, values: Mapping[str, str]
+) -> list[CreatableTopicConfigs]:
     configs = node.cluster.configs
     settings = TopicSettings(values, configs.topic_defaults)
     found = []
     for name in TOPIC_DEFAULTS:
         synonyms = configs.topic_synonyms(name, values, node.node_id)
-        source = synonyms[0].source if synonyms else Source.DEFAULT
+        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
         value = settings.get(name)
         found.append(
             CreatableTopicConfigs(name=name, value=value, config_source=source)

@@ -8,38 +8,32 @@ from kafkaio.protocol.messages.delete_acls import (
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._acls import acls_for, filter_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Acl, Operation
 
 
+def _refused(
+    context: RequestContext[DeleteAclsRequest], refusal: Refusal
+) -> DeleteAclsResponse:
+    failed = DeleteAclsFilterResult(
+        error_code=refusal.code, error_message=refusal.message
+    )
+    return DeleteAclsResponse(filter_results=[failed] * len(context.request.filters))
+
+
+@handler(DeleteAclsRequest, refused=_refused, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DeleteAclsRequest,
-    connection: ServerConnection,
+    context: RequestContext[DeleteAclsRequest],
 ) -> DeleteAclsResponse | None:
     """Delete what the filters choose. Unknown numbers close the connection."""
-    del header
-    filters = [filter_of(asked) for asked in request.filters]
+    filters = [filter_of(asked) for asked in context.request.filters]
     if any(chosen.is_unknown for chosen in filters):
-        connection.abort()
+        context.connection.abort()
         return None
-    try:
-        acls = acls_for(node, connection, Operation.ALTER)
-    except Refusal as refusal:
-        return DeleteAclsResponse(
-            filter_results=[
-                DeleteAclsFilterResult(
-                    error_code=refusal.code, error_message=refusal.message
-                )
-                for _ in filters
-            ]
-        )
-    faults = [connection.error_for(one.name or "") for one in filters]
+    acls = acls_for(context, Operation.ALTER)
+    faults = [context.connection.error_for(one.name or "") for one in filters]
     passed = [one for one, fault in zip(filters, faults, strict=True) if fault is None]
     deleted = iter(acls.remove(passed))
     return DeleteAclsResponse(

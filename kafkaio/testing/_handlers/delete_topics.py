@@ -11,35 +11,27 @@ from kafkaio.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.cluster import Topic
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._rights import Rights
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _FIRST_WITH_IDS: Final = 6
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DeleteTopicsRequest,
-    connection: ServerConnection,
-) -> DeleteTopicsResponse:
+@handler(DeleteTopicsRequest, by_partition=True)
+async def handle(context: RequestContext[DeleteTopicsRequest]) -> DeleteTopicsResponse:
     """Delete topics, by name or by id."""
-    asked = request.topics
-    if header.request_api_version < _FIRST_WITH_IDS:
-        asked = [DeleteTopicState(name=name) for name in request.topic_names]
-    return DeleteTopicsResponse(
-        responses=[_one(node, topic, connection) for topic in asked]
-    )
+    asked = context.request.topics
+    if context.version < _FIRST_WITH_IDS:
+        asked = [DeleteTopicState(name=name) for name in context.request.topic_names]
+    return DeleteTopicsResponse(responses=[_one(context, topic) for topic in asked])
 
 
 def _one(
-    node: Node, asked: DeleteTopicState, connection: ServerConnection
+    context: RequestContext[DeleteTopicsRequest], asked: DeleteTopicState
 ) -> DeletableTopicResult:
-    cluster = node.cluster
+    cluster = context.cluster
     if asked.name is None:
         topic = cluster.known_by_id(asked.topic_id)
         absent = ErrorCode.UNKNOWN_TOPIC_ID
@@ -48,7 +40,7 @@ def _one(
     else:
         topic = cluster.known(asked.name)
         absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    denied = _denied(rights_of(node, connection), asked, topic)
+    denied = _denied(context.rights, asked, topic)
     if denied is not None:
         return denied
     if topic is None:
@@ -58,7 +50,7 @@ def _one(
             error_code=absent,
             error_message=f"there is no topic {asked.name or asked.topic_id}",
         )
-    code = connection.error_for(topic.name)
+    code = context.connection.error_for(topic.name)
     if code is not None:
         return DeletableTopicResult(
             name=topic.name,

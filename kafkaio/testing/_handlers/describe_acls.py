@@ -8,29 +8,17 @@ from kafkaio.protocol.messages.describe_acls import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._handlers._acls import acls_for, filter_of
+from kafkaio.testing._handlers._handler import RequestContext, handler, with_message
 from kafkaio.testing._security.acls import Acl, Operation
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeAclsRequest,
-    connection: ServerConnection,
-) -> DescribeAclsResponse:
+@handler(DescribeAclsRequest, refused=with_message)
+async def handle(context: RequestContext[DescribeAclsRequest]) -> DescribeAclsResponse:
     """List ACLs by resource."""
-    del header
-    try:
-        acls = acls_for(node, connection, Operation.DESCRIBE)
-    except Refusal as refusal:
-        return DescribeAclsResponse(
-            error_code=refusal.code, error_message=refusal.message
-        )
-    return DescribeAclsResponse(resources=_by_resource(acls.find(filter_of(request))))
+    acls = acls_for(context, Operation.DESCRIBE)
+    found = acls.find(filter_of(context.request))
+    return DescribeAclsResponse(resources=_by_resource(found))
 
 
 def _by_resource(acls: list[Acl]) -> list[DescribeAclsResource]:

@@ -9,38 +9,34 @@ from kafkaio.protocol.messages.describe_client_quotas import (
     EntryData,
     ValueData,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
+def _refused(
+    context: RequestContext[DescribeClientQuotasRequest], refusal: Refusal
+) -> DescribeClientQuotasResponse:
+    del context
+    return DescribeClientQuotasResponse(
+        error_code=refusal.code, error_message=refusal.message, entries=None
+    )
+
+
+@handler(
+    DescribeClientQuotasRequest,
+    right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
+    refused=_refused,
+)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeClientQuotasRequest,
-    connection: ServerConnection,
+    context: RequestContext[DescribeClientQuotasRequest],
 ) -> DescribeClientQuotasResponse:
     """List the quotas that a filter matches."""
-    del header
     components = [
-        (one.entity_type, one.match_type, one.match) for one in request.components
+        (one.entity_type, one.match_type, one.match)
+        for one in context.request.components
     ]
-    denied = rights_of(node, connection).denied(
-        Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER
-    )
-    if denied:
-        return DescribeClientQuotasResponse(
-            error_code=denied, error_message=None, entries=None
-        )
-    try:
-        found = node.cluster.quotas.matching(components, strict=request.strict)
-    except Refusal as refusal:
-        return DescribeClientQuotasResponse(
-            error_code=refusal.code, error_message=refusal.message, entries=None
-        )
+    found = context.cluster.quotas.matching(components, strict=context.request.strict)
     return DescribeClientQuotasResponse(
         entries=[
             EntryData(

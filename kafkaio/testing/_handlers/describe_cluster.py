@@ -10,48 +10,47 @@ from kafkaio.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import RequestContext, handler, with_message
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
 
 
+@handler(DescribeClusterRequest, refused=with_message)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeClusterRequest,
-    connection: ServerConnection,
+    context: RequestContext[DescribeClusterRequest],
 ) -> DescribeClusterResponse:
     """Return the nodes that are up; fenced ones, too, if the client asks for them."""
-    del header
-    cluster = node.cluster
+    request = context.request
+    cluster = context.cluster
     if request.endpoint_type != _BROKERS:
         is_known = request.endpoint_type == _CONTROLLERS
-        return DescribeClusterResponse(
-            error_code=(
+        raise Refusal(
+            (
                 ErrorCode.MISMATCHED_ENDPOINT_TYPE
                 if is_known
                 else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
             ),
-            error_message="The request was sent to an endpoint of type BROKER",
+            "The request was sent to an endpoint of type BROKER",
         )
-    known = node.broker.nodes.keys() - cluster.unregistered
+    known = context.node.broker.nodes.keys() - cluster.unregistered
     ids = sorted(known if request.include_fenced_brokers else cluster.live)
     return DescribeClusterResponse(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
-        cluster_authorized_operations=rights_of(node, connection).cluster_operations(
+        cluster_authorized_operations=context.rights.cluster_operations(
             is_asked=request.include_cluster_authorized_operations
         ),
-        brokers=[_broker(node.broker.nodes[one], connection) for one in ids],
+        brokers=[_broker(context, context.node.broker.nodes[one]) for one in ids],
     )
 
 
-def _broker(peer: Node, connection: ServerConnection) -> DescribeClusterBroker:
-    host, port = peer.address(connection)
+def _broker(
+    context: RequestContext[DescribeClusterRequest], peer: BrokerNode
+) -> DescribeClusterBroker:
+    host, port = peer.address(context.connection)
     return DescribeClusterBroker(
         broker_id=peer.node_id,
         host=host,

@@ -14,20 +14,18 @@ from kafkaio.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.configs import (
     BROKER,
     CLIENT_METRICS,
     GROUP,
     TOPIC,
-    Configs,
-    Source,
+    BrokerConfigs,
+    ConfigSource,
     Synonym,
     base_name,
     facts,
 )
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import TOPIC_DEFAULTS, Setting
 from kafkaio.testing._broker.telemetry import SUBSCRIPTION_CONFIGS
@@ -37,6 +35,7 @@ from kafkaio.testing._handlers._configs import (
     configured,
     known,
 )
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation
 
 _UNKNOWN: Final = 0
@@ -46,14 +45,12 @@ _KINDS: Final = {
 }  # fmt: skip
 
 
+@handler(DescribeConfigsRequest, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeConfigsRequest,
-    connection: ServerConnection,
+    context: RequestContext[DescribeConfigsRequest],
 ) -> DescribeConfigsResponse:
     """Describe the configs of topics, brokers and groups."""
-    del header
+    request = context.request
     unknown = None
     try:
         for asked in request.resources:
@@ -62,26 +59,20 @@ async def handle(
         unknown = refusal  # one unknown type fails every resource, as in Kafka
     return DescribeConfigsResponse(
         results=[
-            _one(
-                node,
-                asked,
-                connection,
-                unknown,
-                with_synonyms=request.include_synonyms,
-            )
+            _one(context, asked, unknown, with_synonyms=request.include_synonyms)
             for asked in request.resources
         ]
     )
 
 
 def _one(
-    node: Node,
+    context: RequestContext[DescribeConfigsRequest],
     asked: DescribeConfigsResource,
-    connection: ServerConnection,
     unknown: Refusal | None,
     *,
     with_synonyms: bool,
 ) -> DescribeConfigsResult:
+    node = context.node
     result = DescribeConfigsResult(
         resource_type=asked.resource_type, resource_name=asked.resource_name
     )
@@ -89,8 +80,8 @@ def _one(
         unknown.write_to(result)
         return result
     try:
-        check_right(node, connection, asked, Operation.DESCRIBE_CONFIGS)
-        connection.check(asked.resource_name)
+        check_right(context, asked, Operation.DESCRIBE_CONFIGS)
+        context.connection.check(asked.resource_name)
         check_name(node, asked.resource_type, asked.resource_name)
         configured(node, asked.resource_type, asked.resource_name)
     except Refusal as refusal:
@@ -115,7 +106,7 @@ def _one(
     return result
 
 
-def _of_topic(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
+def _of_topic(node: BrokerNode, name: str) -> Iterable[DescribeConfigsResourceResult]:
     topic, configs = node.cluster.require_topic(name), node.cluster.configs
     for config, setting in TOPIC_DEFAULTS.items():
         synonyms = configs.topic_synonyms(config, topic.settings.values, node.node_id)
@@ -123,24 +114,26 @@ def _of_topic(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
         yield _config(config, setting, synonyms, value)
 
 
-def _of_group(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
+def _of_group(node: BrokerNode, name: str) -> Iterable[DescribeConfigsResourceResult]:
     for config, setting in facts().groups.items():
         synonyms = node.cluster.configs.group_synonyms(config, name, node.node_id)
         yield _config(config, setting, synonyms, synonyms[0].value)
 
 
-def _of_subscription(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
+def _of_subscription(
+    node: BrokerNode, name: str
+) -> Iterable[DescribeConfigsResourceResult]:
     values = node.cluster.configs.of(CLIENT_METRICS, name)
     for config, setting in SUBSCRIPTION_CONFIGS.items():
         default = setting.default or ""
-        synonyms = [Synonym(config, default, Source.DEFAULT)]
+        synonyms = [Synonym(config, default, ConfigSource.DEFAULT)]
         if config in values:
-            own = Synonym(config, values[config], Source.CLIENT_METRICS)
+            own = Synonym(config, values[config], ConfigSource.CLIENT_METRICS)
             synonyms.insert(0, own)
         yield _config(config, setting, synonyms, synonyms[0].value)
 
 
-def _of_brokers(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult]:
+def _of_brokers(node: BrokerNode, name: str) -> Iterable[DescribeConfigsResourceResult]:
     """The configs of a broker; without a name, the dynamic configs of the cluster."""
     configs, known_configs = node.cluster.configs, facts()
     own = node.own_configs()
@@ -148,14 +141,14 @@ def _of_brokers(node: Node, name: str) -> Iterable[DescribeConfigsResourceResult
     for config in always | _set_for(configs, node, own):
         synonyms = configs.broker_synonyms(config, node.node_id, own)
         if not name:
-            synonyms = [one for one in synonyms if one.source == Source.CLUSTER]
+            synonyms = [one for one in synonyms if one.source == ConfigSource.CLUSTER]
             if not synonyms:
                 continue
         value = synonyms[0].value if synonyms else None
         yield _broker_config(config, synonyms, value)
 
 
-def _set_for(configs: Configs, node: Node, own: Iterable[str]) -> set[str]:
+def _set_for(configs: BrokerConfigs, node: BrokerNode, own: Iterable[str]) -> set[str]:
     """The names of all configs that are set, whether or not Kafka knows them."""
     levels = (
         configs.of(BROKER, str(node.node_id)),
@@ -183,7 +176,7 @@ def _config(
     return DescribeConfigsResourceResult(
         name=name,
         value=None if is_secret else value,
-        config_source=synonyms[0].source if synonyms else Source.DEFAULT,
+        config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         is_sensitive=is_secret,
         synonyms=[
             DescribeConfigsSynonym(

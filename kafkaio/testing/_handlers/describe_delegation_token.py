@@ -10,47 +10,41 @@ from kafkaio.protocol.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
-from kafkaio.testing._handlers._tokens import principal_of, refusal_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._tokens import check_tokens, principal_of
 from kafkaio.testing._security.acls import Operation, ResourceType
-from kafkaio.testing._security.tokens import DelegationToken
+from kafkaio.testing._security.tokens import StoredToken
 
 _FIRST_WITH_REQUESTER: Final = 3
 
 
+@handler(DescribeDelegationTokenRequest, check_tokens)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeDelegationTokenRequest,
-    connection: ServerConnection,
+    context: RequestContext[DescribeDelegationTokenRequest],
 ) -> DescribeDelegationTokenResponse:
     """List the tokens of some owners and renewers, or all."""
-    code = refusal_of(node, connection)
-    if code:
-        return DescribeDelegationTokenResponse(error_code=code)
     owners = None
-    if request.owners is not None:
-        owners = [(one.principal_type, one.principal_name) for one in request.owners]
-    rights, requester = rights_of(node, connection), principal_of(connection)
+    if context.request.owners is not None:
+        owners = [
+            (one.principal_type, one.principal_name) for one in context.request.owners
+        ]
+    rights, requester = context.rights, principal_of(context)
     tokens = [
         token
-        for token in node.broker.security.tokens.of(owners)
+        for token in context.node.broker.security.tokens.of(owners)
         if token.belongs_to(requester)
         or rights.may(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
         or rights.may(
             Operation.DESCRIBE_TOKENS, ResourceType.USER, ":".join(token.owner)
         )
     ]
-    version = header.request_api_version
+    version = context.version
     return DescribeDelegationTokenResponse(
         tokens=[_described(token, version) for token in tokens]
     )
 
 
-def _described(token: DelegationToken, version: int) -> DescribedDelegationToken:
+def _described(token: StoredToken, version: int) -> DescribedDelegationToken:
     found = DescribedDelegationToken(
         principal_type=token.owner[0],
         principal_name=token.owner[1],

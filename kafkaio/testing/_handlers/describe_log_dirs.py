@@ -12,38 +12,33 @@ from kafkaio.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.cluster import Topic
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
+@handler(
+    DescribeLogDirsRequest,
+    right(Operation.DESCRIBE, ResourceType.CLUSTER),
+)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeLogDirsRequest,
-    connection: ServerConnection,
+    context: RequestContext[DescribeLogDirsRequest],
 ) -> DescribeLogDirsResponse:
     """Report the sizes of the node's partitions, in bytes."""
-    del header
-    denied = rights_of(node, connection).denied(
-        Operation.DESCRIBE, ResourceType.CLUSTER
-    )
-    if denied:
-        return DescribeLogDirsResponse(error_code=denied)
-    topics = node.cluster.visible()
+    topics = context.cluster.visible()
     wanted: dict[str, set[int]] | None = None
-    if request.topics is not None:
-        wanted = {asked.topic: set(asked.partitions) for asked in request.topics}
+    if context.request.topics is not None:
+        wanted = {
+            asked.topic: set(asked.partitions) for asked in context.request.topics
+        }
         topics = [topic for topic in topics if topic.name in wanted]
     described = [
-        _topic(node, topic, None if wanted is None else wanted[topic.name])
+        _topic(context.node, topic, None if wanted is None else wanted[topic.name])
         for topic in topics
     ]
     result = DescribeLogDirsResult(
-        log_dir=node.log_dir,
+        log_dir=context.node.log_dir,
         topics=[topic for topic in described if topic.partitions],
         total_bytes=-1,
         usable_bytes=-1,
@@ -51,7 +46,9 @@ async def handle(
     return DescribeLogDirsResponse(results=[result])
 
 
-def _topic(node: Node, topic: Topic, wanted: set[int] | None) -> DescribeLogDirsTopic:
+def _topic(
+    node: BrokerNode, topic: Topic, wanted: set[int] | None
+) -> DescribeLogDirsTopic:
     return DescribeLogDirsTopic(
         name=topic.name,
         partitions=[

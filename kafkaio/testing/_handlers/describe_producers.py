@@ -9,46 +9,39 @@ from kafkaio.protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
+@handler(DescribeProducersRequest, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeProducersRequest,
-    connection: ServerConnection,
+    context: RequestContext[DescribeProducersRequest],
 ) -> DescribeProducersResponse:
     """Describe the producers of the partitions that this node leads."""
-    del header
-    rights = rights_of(node, connection)
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
                 name=topic.name,
                 partitions=[
-                    _describe(node, topic.name, index, connection, rights)
+                    _describe(context, topic.name, index)
                     for index in topic.partition_indexes
                 ],
             )
-            for topic in request.topics
+            for topic in context.request.topics
         ]
     )
 
 
 def _describe(
-    node: Node, topic: str, index: int, connection: ServerConnection, rights: Rights
+    context: RequestContext[DescribeProducersRequest], topic: str, index: int
 ) -> PartitionResponse:
     answer = PartitionResponse(partition_index=index)
     try:
-        rights.require(Operation.READ, ResourceType.TOPIC, topic)
-        connection.check(topic, index)
-        partition = node.cluster.require_partition(topic, index)
-        partition.check_leader(node.node_id)
+        context.rights.require(Operation.READ, ResourceType.TOPIC, topic)
+        context.connection.check(topic, index)
+        partition = context.cluster.require_partition(topic, index)
+        partition.check_leader(context.node.node_id)
     except Refusal as refusal:
         refusal.write_to(answer)
         return answer

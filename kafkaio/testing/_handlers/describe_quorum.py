@@ -15,14 +15,17 @@ from kafkaio.protocol.messages.describe_quorum import (
     DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseTopicData,
     Listener,
+    Node as Voter,
     ReplicaState,
 )
-from kafkaio.protocol.messages.describe_quorum import Node as Voter
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.cluster import Cluster
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._broker.cluster import EmbeddedCluster
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._handlers._handler import (
+    RequestContext,
+    handler,
+    right,
+    with_message,
+)
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _METADATA: Final = ("__cluster_metadata", 0)
@@ -31,24 +34,19 @@ _WITH_TIMES, _WITH_NODES = 1, 2
 _LISTENER: Final = "CONTROLLER"
 
 
+@handler(
+    DescribeQuorumRequest,
+    right(Operation.DESCRIBE, ResourceType.CLUSTER, explained=True),
+    refused=with_message,
+)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeQuorumRequest,
-    connection: ServerConnection,
+    context: RequestContext[DescribeQuorumRequest],
 ) -> DescribeQuorumResponse:
     """Tell who keeps the metadata."""
-    version = header.request_api_version
-    denied = rights_of(node, connection).denied(
-        Operation.DESCRIBE, ResourceType.CLUSTER
-    )
-    if denied:
-        return DescribeQuorumResponse(
-            error_code=denied, error_message="Cluster authorization failed."
-        )
+    version = context.version
     asked = [
         (topic.topic_name, partition.partition_index)
-        for topic in request.topics
+        for topic in context.request.topics
         for partition in topic.partitions
     ]
     response = DescribeQuorumResponse(
@@ -57,23 +55,23 @@ async def handle(
                 topic_name=topic.topic_name,
                 partitions=[
                     _partition(
-                        node.cluster, topic.topic_name, one.partition_index, version
+                        context.cluster, topic.topic_name, one.partition_index, version
                     )
                     for one in topic.partitions
                 ],
             )
-            for topic in request.topics
+            for topic in context.request.topics
         ]
     )
     if _METADATA in asked and version >= _WITH_NODES:
         response.nodes = [
-            _voter(peer, connection) for peer in node.broker.nodes.values()
+            _voter(context, peer) for peer in context.node.broker.nodes.values()
         ]
     return response
 
 
 def _partition(
-    cluster: Cluster, topic: str, index: int, version: int
+    cluster: EmbeddedCluster, topic: str, index: int, version: int
 ) -> DescribeQuorumResponsePartitionData:
     if (topic, index) != _METADATA:
         return DescribeQuorumResponsePartitionData(
@@ -101,8 +99,8 @@ def _partition(
     )
 
 
-def _voter(peer: Node, connection: ServerConnection) -> Voter:
-    host, port = peer.address(connection)
+def _voter(context: RequestContext[DescribeQuorumRequest], peer: BrokerNode) -> Voter:
+    host, port = peer.address(context.connection)
     return Voter(
         node_id=peer.node_id,
         listeners=[Listener(name=_LISTENER, host=host, port=port)],

@@ -12,26 +12,23 @@ from kafkaio.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._rights import Rights
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _LARGEST_PAGE: Final = 2000
 
 
+@handler(DescribeTopicPartitionsRequest)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeTopicPartitionsRequest,
-    connection: ServerConnection,
+    context: RequestContext[DescribeTopicPartitionsRequest],
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics in the order of their names, one page per request."""
-    del header
-    rights = rights_of(node, connection)
+    request = context.request
+    rights = context.rights
     cursor = request.cursor
     names = sorted({topic.name for topic in request.topics})
     is_wrong = cursor is not None and (
@@ -48,7 +45,7 @@ async def handle(
         )
     is_for_all = not names
     if is_for_all:
-        names = [topic.name for topic in node.cluster.visible()]
+        names = [topic.name for topic in context.cluster.visible()]
     first = 0
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
@@ -56,7 +53,7 @@ async def handle(
             first = cursor.partition_index
     described, hidden = _allowed(names, rights)
     left = max(1, min(request.response_partition_limit, _LARGEST_PAGE))
-    page = _page(node, described, first, left, rights)
+    page = _page(context, described, first, left)
     if not is_for_all:
         page.topics += hidden
     return page
@@ -79,7 +76,10 @@ def _allowed(
 
 
 def _page(
-    node: Node, names: list[str], first: int, left: int, rights: Rights
+    context: RequestContext[DescribeTopicPartitionsRequest],
+    names: list[str],
+    first: int,
+    left: int,
 ) -> DescribeTopicPartitionsResponse:
     response = DescribeTopicPartitionsResponse()
     for name in names:
@@ -88,8 +88,8 @@ def _page(
                 topic_name=name, partition_index=0
             )
             break
-        described, rest = _topic(node, name, first, left)
-        described.topic_authorized_operations = rights.operations(
+        described, rest = _topic(context.node, name, first, left)
+        described.topic_authorized_operations = context.rights.operations(
             ResourceType.TOPIC, name
         )
         first = 0
@@ -102,7 +102,7 @@ def _page(
 
 
 def _topic(
-    node: Node, name: str, first: int, limit: int
+    node: BrokerNode, name: str, first: int, limit: int
 ) -> tuple[
     DescribeTopicPartitionsResponseTopic, DescribeTopicPartitionsResponseCursor | None
 ]:
@@ -129,7 +129,7 @@ def _topic(
 
 
 def _partition(
-    node: Node, partition: Partition
+    node: BrokerNode, partition: EmbeddedPartition
 ) -> DescribeTopicPartitionsResponsePartition:
     leader, epoch = partition.known_leader
     live = node.cluster.live

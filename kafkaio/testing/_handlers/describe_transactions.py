@@ -9,35 +9,33 @@ from kafkaio.protocol.messages.describe_transactions import (
     TopicData,
     TransactionState,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._transactions.coordinator import coordinator_of
 
 
+@handler(DescribeTransactionsRequest, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeTransactionsRequest,
-    connection: ServerConnection,
+    context: RequestContext[DescribeTransactionsRequest],
 ) -> DescribeTransactionsResponse:
     """Describe the transactions that this node coordinates."""
-    del header
     return DescribeTransactionsResponse(
         transaction_states=[
-            _describe(node, name, connection) for name in request.transactional_ids
+            _describe(context, name) for name in context.request.transactional_ids
         ]
     )
 
 
-def _describe(node: Node, name: str, connection: ServerConnection) -> TransactionState:
-    coordinator = coordinator_of(node.cluster)
-    rights = rights_of(node, connection)
+def _describe(
+    context: RequestContext[DescribeTransactionsRequest], name: str
+) -> TransactionState:
+    coordinator = coordinator_of(context.cluster)
+    rights = context.rights
     denied = rights.denied(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, name)
     code = (
-        denied or connection.error_for(name) or coordinator.refuse(node.node_id, name)
+        denied
+        or context.connection.error_for(name)
+        or coordinator.refuse(context.node.node_id, name)
     )
     found = coordinator.transactions.get(name)
     if not code and found is None:

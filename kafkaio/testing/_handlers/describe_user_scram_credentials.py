@@ -12,40 +12,38 @@ from kafkaio.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._security.credentials import MECHANISM_NUMBERS
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: DescribeUserScramCredentialsRequest,
-    connection: ServerConnection,
+def _refused(
+    context: RequestContext[DescribeUserScramCredentialsRequest], refusal: Refusal
 ) -> DescribeUserScramCredentialsResponse | None:
-    """List the kinds of SCRAM of some users, or of all."""
-    del header
-    denied = rights_of(node, connection).denied(
-        Operation.DESCRIBE, ResourceType.CLUSTER
-    )
-    if denied and request.users is None:
+    users = context.request.users
+    if users is None:
         return None  # Kafka fails as it makes the answer, and sends none
-    if denied:
-        return DescribeUserScramCredentialsResponse(
-            error_code=denied,
-            error_message=None,
-            results=[
-                DescribeUserScramCredentialsResult(
-                    error_code=denied, error_message=None
-                )
-                for _ in request.users or ()
-            ],
-        )
-    known = dict(node.broker.security.credentials.scram_users())
-    asked = Counter(user.name for user in request.users or ()) or Counter(known.keys())
+    failed = DescribeUserScramCredentialsResult(
+        error_code=refusal.code, error_message=None
+    )
+    return DescribeUserScramCredentialsResponse(
+        error_code=refusal.code, error_message=None, results=[failed] * len(users)
+    )
+
+
+@handler(
+    DescribeUserScramCredentialsRequest,
+    right(Operation.DESCRIBE, ResourceType.CLUSTER),
+    refused=_refused,
+)
+async def handle(
+    context: RequestContext[DescribeUserScramCredentialsRequest],
+) -> DescribeUserScramCredentialsResponse:
+    """List the kinds of SCRAM of some users, or of all."""
+    users = context.request.users or ()
+    known = dict(context.node.broker.security.credentials.scram_users())
+    asked = Counter(user.name for user in users) or Counter(known.keys())
     return DescribeUserScramCredentialsResponse(
         error_message="",
         results=[_one(name, count, known) for name, count in asked.items()],

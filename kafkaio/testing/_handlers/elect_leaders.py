@@ -12,12 +12,11 @@ from kafkaio.protocol.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.cluster import Topic
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _PREFERRED: Final = 0
@@ -31,20 +30,17 @@ _TEXTS: Final = {
 }
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: ElectLeadersRequest,
-    connection: ServerConnection,
-) -> ElectLeadersResponse:
+@handler(
+    ElectLeadersRequest,
+    right(Operation.ALTER, ResourceType.CLUSTER),
+    by_partition=True,
+)
+async def handle(context: RequestContext[ElectLeadersRequest]) -> ElectLeadersResponse:
     """Elect the preferred leaders of partitions, or any replicas that are up."""
-    del header
-    denied = rights_of(node, connection).denied(Operation.ALTER, ResourceType.CLUSTER)
-    if denied:
-        return ElectLeadersResponse(error_code=denied)
+    request = context.request
     kind = request.election_type
     if request.topic_partitions is None:
-        return _all(node, kind)
+        return _all(context.node, kind)
     is_known = kind in {_PREFERRED, _UNCLEAN} or not request.topic_partitions
     return ElectLeadersResponse(
         error_code=ErrorCode.NONE if is_known else ErrorCode.INVALID_REQUEST,
@@ -52,7 +48,8 @@ async def handle(
             ReplicaElectionResult(
                 topic=asked.topic,
                 partition_result=[
-                    _one(node, kind, asked.topic, number) for number in asked.partitions
+                    _one(context.node, kind, asked.topic, number)
+                    for number in asked.partitions
                 ],
             )
             for asked in request.topic_partitions
@@ -60,10 +57,10 @@ async def handle(
     )
 
 
-def _all(node: Node, kind: int) -> ElectLeadersResponse:
+def _all(node: BrokerNode, kind: int) -> ElectLeadersResponse:
     """Elect leaders of all partitions; those that need none are not answered for."""
     if kind not in {_PREFERRED, _UNCLEAN}:
-        return ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST)
+        raise Refusal(ErrorCode.INVALID_REQUEST)
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
@@ -74,14 +71,14 @@ def _all(node: Node, kind: int) -> ElectLeadersResponse:
     )
 
 
-def _needed(node: Node, kind: int, topic: Topic) -> Iterable[PartitionResult]:
+def _needed(node: BrokerNode, kind: int, topic: Topic) -> Iterable[PartitionResult]:
     for partition in topic.partitions:
         code = _elect(node, kind, partition)
         if code != ErrorCode.ELECTION_NOT_NEEDED:
             yield _result(partition.index, code)
 
 
-def _one(node: Node, kind: int, name: str, number: int) -> PartitionResult:
+def _one(node: BrokerNode, kind: int, name: str, number: int) -> PartitionResult:
     if kind not in {_PREFERRED, _UNCLEAN}:
         text = f"Unknown election type {kind}"
         return _result(number, ErrorCode.INVALID_REQUEST, text)
@@ -95,7 +92,7 @@ def _one(node: Node, kind: int, name: str, number: int) -> PartitionResult:
     return _result(number, _elect(node, kind, topic.partitions[number]))
 
 
-def _elect(node: Node, kind: int, partition: Partition) -> ErrorCode:
+def _elect(node: BrokerNode, kind: int, partition: EmbeddedPartition) -> ErrorCode:
     cluster = node.cluster
     if kind == _UNCLEAN:
         if partition.leader != NO_LEADER:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 from kafkaio.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import (
+    RequestContext,
+    coordinated,
+    handler,
+    right,
+)
 from kafkaio.testing._handlers._transactions import fencing_code
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._transactions.coordinator import coordinator_of
@@ -21,30 +23,26 @@ _FIRST_WITH_FENCED: Final = 2
 _FIRST_WITH_BUMP: Final = 5
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: EndTxnRequest,
-    connection: ServerConnection,
-) -> EndTxnResponse:
+@handler(
+    EndTxnRequest,
+    right(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id"),
+    coordinated(coordinator_of, "transactional_id"),
+)
+async def handle(context: RequestContext[EndTxnRequest]) -> EndTxnResponse:
     """Commit or abort the open transaction."""
-    bumps = header.request_api_version >= _FIRST_WITH_BUMP
-    coordinator = coordinator_of(node.cluster)
-    code = rights_of(node, connection).denied(
-        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
-    ) or coordinator.refuse(node.node_id, request.transactional_id)
-    found = (-1, -1)
-    if not code:
-        code, found = coordinator.end(
-            request.transactional_id,
-            (request.producer_id, request.producer_epoch),
-            BUMPING if bumps else 0,
-            commit=request.committed,
-        )
+    request = context.request
+    bumps = context.version >= _FIRST_WITH_BUMP
+    coordinator = coordinator_of(context.cluster)
+    code, found = coordinator.end(
+        request.transactional_id,
+        (request.producer_id, request.producer_epoch),
+        BUMPING if bumps else 0,
+        commit=request.committed,
+    )
     if not code:
         await coordinator.written(request.transactional_id)
     return EndTxnResponse(
-        error_code=fencing_code(code, header, _FIRST_WITH_FENCED),
+        error_code=fencing_code(code, context.version, _FIRST_WITH_FENCED),
         producer_id=found[0] if bumps else -1,
         producer_epoch=found[1] if bumps else -1,
     )

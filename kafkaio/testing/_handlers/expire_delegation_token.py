@@ -6,27 +6,30 @@ from kafkaio.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._tokens import principal_of, refusal_of
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._tokens import check_tokens, principal_of
 from kafkaio.testing._security.tokens import TokenRefused
 
 
+def _refused(
+    context: RequestContext[ExpireDelegationTokenRequest], refusal: Refusal
+) -> ExpireDelegationTokenResponse:
+    del context
+    return ExpireDelegationTokenResponse(
+        error_code=refusal.code, expiry_timestamp_ms=-1
+    )
+
+
+@handler(ExpireDelegationTokenRequest, check_tokens, refused=_refused)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: ExpireDelegationTokenRequest,
-    connection: ServerConnection,
+    context: RequestContext[ExpireDelegationTokenRequest],
 ) -> ExpireDelegationTokenResponse:
     """Set when a token ends."""
-    del header
-    code = refusal_of(node, connection)
-    if code:
-        return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
+    request = context.request
     try:
-        ends = node.broker.security.tokens.expire(
-            request.hmac, principal_of(connection), request.expiry_time_period_ms
+        ends = context.node.broker.security.tokens.expire(
+            request.hmac, principal_of(context), request.expiry_time_period_ms
         )
     except TokenRefused as refused:
         return ExpireDelegationTokenResponse(error_code=refused.code)

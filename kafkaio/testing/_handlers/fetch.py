@@ -24,18 +24,15 @@ from kafkaio.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.batches import batches_of
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.sessions import (
-    FetchSession,
     PartitionKey,
+    ServedFetchSession,
     SessionPartition,
 )
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _FIRST_WITH_SESSIONS: Final = 7
@@ -46,28 +43,19 @@ _FIRST_WITH_HINTS: Final = 16
 _HINTED: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: FetchRequest,
-    connection: ServerConnection,
-) -> FetchResponse:
+@handler(FetchRequest, by_partition=True)
+async def handle(context: RequestContext[FetchRequest]) -> FetchResponse:
     """Read; if there are fewer than min_bytes, wait for them or for max_wait_ms."""
-    version = header.request_api_version
-    by_id = version >= _FIRST_WITH_IDS
-    epoch = request.session_epoch if version >= _FIRST_WITH_SESSIONS else -1
-    try:
-        session = node.fetch_sessions.find(
-            request.session_id,
-            epoch,
-            _changed(request, by_id=by_id),
-            _forgotten(request, by_id=by_id),
-            by_id=by_id,
-        )
-    except Refusal as refusal:
-        return FetchResponse(error_code=refusal.code)
-    call = _Call(node, version, request, session, connection)
-    return await call.serve()
+    request, by_id = context.request, context.version >= _FIRST_WITH_IDS
+    has_sessions = context.version >= _FIRST_WITH_SESSIONS
+    session = context.node.fetch_sessions.find(
+        request.session_id,
+        request.session_epoch if has_sessions else -1,
+        _changed(request, by_id=by_id),
+        _forgotten(request, by_id=by_id),
+        by_id=by_id,
+    )
+    return await _Fetch(context, session).serve()
 
 
 def _changed(
@@ -97,13 +85,13 @@ def _forgotten(request: FetchRequest, *, by_id: bool) -> list[PartitionKey]:
 
 
 @dataclass(slots=True)
-class _Answer:
+class _Found:
     """What was read for one partition."""
 
     key: PartitionKey
     asked: SessionPartition
     data: PartitionData
-    partition: Partition | None
+    partition: EmbeddedPartition | None
 
     @property
     def size(self) -> int:
@@ -130,23 +118,18 @@ class _Answer:
         )
 
 
-class _Call:
+class _Fetch:
     """One request while it is served."""
 
     def __init__(
-        self,
-        node: Node,
-        version: int,
-        request: FetchRequest,
-        session: FetchSession,
-        connection: ServerConnection,
+        self, context: RequestContext[FetchRequest], session: ServedFetchSession
     ) -> None:
-        self.node = node
-        self.version = version
-        self.request = request
+        self.node = context.node
+        self.version = context.version
+        self.request = context.request
         self.session = session
-        self.connection = connection
-        self.rights = rights_of(node, connection)
+        self.connection = context.connection
+        self.rights = context.rights
 
     async def serve(self) -> FetchResponse:
         answers = self._read_all()
@@ -156,7 +139,7 @@ class _Call:
             answers = await self._wait(answers, until)
         return self._response(answers)
 
-    async def _wait(self, answers: list[_Answer], until: float) -> list[_Answer]:
+    async def _wait(self, answers: list[_Found], until: float) -> list[_Found]:
         """Read again at every change, until there is enough or the time is up."""
         wakeup = Wakeup()
         watched = [a.partition for a in answers if a.partition is not None]
@@ -172,7 +155,7 @@ class _Call:
                 partition.remove_waiter(wakeup)
         return answers
 
-    def _is_enough(self, answers: list[_Answer]) -> bool:
+    def _is_enough(self, answers: list[_Found]) -> bool:
         if not answers or self.request.max_wait_ms <= 0:
             return True
         size = sum(answer.size for answer in answers)
@@ -180,7 +163,7 @@ class _Call:
 
     # ---- reading -----------------------------------------------------------------
 
-    def _read_all(self) -> list[_Answer]:
+    def _read_all(self) -> list[_Found]:
         left = self.request.max_bytes
         # The first batch is read whatever its size, or a client could not get past it.
         min_one = True
@@ -194,8 +177,8 @@ class _Call:
 
     def _read(
         self, key: PartitionKey, asked: SessionPartition, left: int, *, min_one: bool
-    ) -> _Answer:
-        partition: Partition | None = None
+    ) -> _Found:
+        partition: EmbeddedPartition | None = None
         data = PartitionData(partition_index=key[1], records=b"")
         try:
             partition = self._find(key)
@@ -210,7 +193,7 @@ class _Call:
             data.high_watermark = -1
             if partition is not None:
                 self._hint(data, partition, refusal.code)
-            return _Answer(key, asked, data, partition)
+            return _Found(key, asked, data, partition)
         data.high_watermark = partition.high_watermark
         data.last_stable_offset = partition.last_stable_offset
         data.log_start_offset = partition.start_offset
@@ -222,11 +205,11 @@ class _Call:
             end = partition.fetchable(self.request.isolation_level)
             if asked.offset < end and (min_one or room > 0):
                 self._take(partition, asked.offset, end, data, max(room, 0), min_one)
-        return _Answer(key, asked, data, partition)
+        return _Found(key, asked, data, partition)
 
     def _take(
         self,
-        partition: Partition,
+        partition: EmbeddedPartition,
         offset: int,
         end: int,
         data: PartitionData,
@@ -246,7 +229,7 @@ class _Call:
             for one in log.aborted_between(offset, last.next_offset)
         ]
 
-    def _find(self, key: PartitionKey) -> Partition:
+    def _find(self, key: PartitionKey) -> EmbeddedPartition:
         topic_key, index = key
         cluster = self.node.cluster
         if isinstance(topic_key, UUID):
@@ -263,20 +246,22 @@ class _Call:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return topic.partitions[index]
 
-    def _check(self, partition: Partition, asked: SessionPartition) -> None:
+    def _check(self, partition: EmbeddedPartition, asked: SessionPartition) -> None:
         partition.check_epoch(asked.leader_epoch, self.node.node_id)
         if not self._may_follow(partition):
             partition.check_leader(self.node.node_id)
 
-    def _check_range(self, partition: Partition, asked: SessionPartition) -> None:
+    def _check_range(
+        self, partition: EmbeddedPartition, asked: SessionPartition
+    ) -> None:
         if not partition.start_offset <= asked.offset <= partition.high_watermark:
             raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
 
-    def _may_follow(self, partition: Partition) -> bool:
+    def _may_follow(self, partition: EmbeddedPartition) -> bool:
         """Whether clients may read from followers: since the version with racks."""
         return self.version >= _FIRST_WITH_RACK and partition.is_leader_known
 
-    def _nearest(self, partition: Partition) -> int:
+    def _nearest(self, partition: EmbeddedPartition) -> int:
         """The in-sync replica in the client's rack; -1 if the leader is in it."""
         rack = self.request.rack_id
         nodes = self.node.broker.nodes
@@ -295,7 +280,7 @@ class _Call:
         return next(near, -1)
 
     def _diverges(
-        self, partition: Partition, asked: SessionPartition, data: PartitionData
+        self, partition: EmbeddedPartition, asked: SessionPartition, data: PartitionData
     ) -> bool:
         """Whether the log was truncated below what the client has read (KIP-595)."""
         if self.version < _FIRST_WITH_DIVERGENCE or asked.last_fetched_epoch < 0:
@@ -308,7 +293,9 @@ class _Call:
             return True
         return False
 
-    def _hint(self, data: PartitionData, partition: Partition, code: ErrorCode) -> None:
+    def _hint(
+        self, data: PartitionData, partition: EmbeddedPartition, code: ErrorCode
+    ) -> None:
         """Add the current leader to an error (KIP-951)."""
         if (
             code in _HINTED
@@ -322,7 +309,7 @@ class _Call:
 
     # ---- answering ---------------------------------------------------------------
 
-    def _response(self, answers: list[_Answer]) -> FetchResponse:
+    def _response(self, answers: list[_Found]) -> FetchResponse:
         response = FetchResponse(session_id=self.session.session_id)
         topics: dict[str | UUID, FetchableTopicResponse] = {}
         for answer in answers:
@@ -343,7 +330,7 @@ class _Call:
             self._endpoints(response)
         return response
 
-    def _note(self, answer: _Answer) -> None:
+    def _note(self, answer: _Found) -> None:
         """Store in the session what this answer tells the client."""
         is_error = answer.data.error_code != ErrorCode.NONE
         asked = answer.asked

@@ -15,11 +15,8 @@ from kafkaio.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.partition import NO_LEADER
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _FIRST_WITH_SEVERAL: Final = 4
@@ -31,21 +28,20 @@ _KINDS: Final = {
 }
 
 
+@handler(FindCoordinatorRequest, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: FindCoordinatorRequest,
-    connection: ServerConnection,
+    context: RequestContext[FindCoordinatorRequest],
 ) -> FindCoordinatorResponse:
     """Return the coordinators of groups or of transactional ids."""
-    if header.request_api_version >= _FIRST_WITH_SEVERAL:
+    request = context.request
+    if context.version >= _FIRST_WITH_SEVERAL:
         return FindCoordinatorResponse(
             coordinators=[
-                _find(node, request.key_type, key, connection)
+                _find(context, request.key_type, key)
                 for key in request.coordinator_keys
             ]
         )
-    found = _find(node, request.key_type, request.key, connection)
+    found = _find(context, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         # As Kafka, which writes "NONE" if there is no error.
@@ -57,14 +53,14 @@ async def handle(
 
 
 def _find(
-    node: Node, key_type: int, key: str, connection: ServerConnection
+    context: RequestContext[FindCoordinatorRequest], key_type: int, key: str
 ) -> Coordinator:
     kind = _KINDS.get(key_type)
     if kind is not None:
-        denied = rights_of(node, connection).denied(Operation.DESCRIBE, kind, key)
+        denied = context.rights.denied(Operation.DESCRIBE, kind, key)
         if denied:
             return _none(key, denied, "")
-    code = connection.error_for(key)
+    code = context.connection.error_for(key)
     if code is not None:
         return _none(key, code, None)
     if kind is None:
@@ -72,13 +68,13 @@ def _find(
             key, ErrorCode.INVALID_REQUEST, f"unknown coordinator type {key_type}"
         )
     if key_type == _GROUP:
-        partition = node.cluster.offsets_partition(key)
+        partition = context.cluster.offsets_partition(key)
     else:
-        partition = node.cluster.transactions_partition(key)
+        partition = context.cluster.transactions_partition(key)
     if partition.leader == NO_LEADER:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
-    peer = node.broker.nodes[partition.leader]
-    host, port = peer.address(connection)
+    peer = context.node.broker.nodes[partition.leader]
+    host, port = peer.address(context.connection)
     return Coordinator(key=key, node_id=peer.node_id, host=host, port=port)
 
 

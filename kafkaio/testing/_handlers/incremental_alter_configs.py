@@ -14,10 +14,8 @@ from kafkaio.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.configs import BROKER
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.settings import Setting
 from kafkaio.testing._handlers._configs import (
@@ -28,6 +26,7 @@ from kafkaio.testing._handlers._configs import (
     configured,
     known,
 )
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation
 
 _SET: Final = 0
@@ -37,22 +36,20 @@ _SUBTRACT: Final = 3
 _OPERATIONS: Final = frozenset({_SET, _DELETE, _APPEND, _SUBTRACT})
 
 
+@handler(IncrementalAlterConfigsRequest, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: IncrementalAlterConfigsRequest,
-    connection: ServerConnection,
+    context: RequestContext[IncrementalAlterConfigsRequest],
 ) -> IncrementalAlterConfigsResponse:
     """Change single configs. A resource gets all of its changes or none."""
-    del header
+    request, node = context.request, context.node
     refused: dict[int, Refusal] = {}
     for number, asked in enumerate(request.resources):
         given = {one.name for one in asked.configs if one.config_operation != _DELETE}
         try:
-            connection.check(asked.resource_name)
+            context.connection.check(asked.resource_name)
             check_asked(node, asked, request.resources, given)
             _check_before(node, asked)
-            check_right(node, connection, asked, Operation.ALTER_CONFIGS)
+            check_right(context, asked, Operation.ALTER_CONFIGS)
         except Refusal as refusal:
             refused[number] = refusal
     passed = [n for n in range(len(request.resources)) if n not in refused]
@@ -66,7 +63,11 @@ async def handle(
             refused[number] = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
             continue
         try:
-            _alter(node, request.resources[number], validate_only=request.validate_only)
+            _alter(
+                node,
+                request.resources[number],
+                validate_only=request.validate_only,
+            )
         except Refusal as refusal:
             refused[number] = refusal
     return IncrementalAlterConfigsResponse(
@@ -90,7 +91,7 @@ def _result(
     return result
 
 
-def _check_before(node: Node, asked: AlterConfigsResource) -> None:
+def _check_before(node: BrokerNode, asked: AlterConfigsResource) -> None:
     """Check what the broker checks before the controller: the configs of brokers."""
     if asked.resource_type != BROKER:
         return
@@ -103,11 +104,13 @@ def _check_before(node: Node, asked: AlterConfigsResource) -> None:
     check_broker(node, asked.resource_name, _changed(node, asked))
 
 
-def _alter(node: Node, asked: AlterConfigsResource, *, validate_only: bool) -> None:
+def _alter(
+    node: BrokerNode, asked: AlterConfigsResource, *, validate_only: bool
+) -> None:
     change(node, asked, _changed(node, asked), validate_only=validate_only)
 
 
-def _changed(node: Node, asked: AlterConfigsResource) -> Mapping[str, str]:
+def _changed(node: BrokerNode, asked: AlterConfigsResource) -> Mapping[str, str]:
     """All configs that a resource has after the change."""
     settings = known(asked.resource_type)
     values: dict[str, str] = {}

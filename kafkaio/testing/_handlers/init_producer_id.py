@@ -9,10 +9,12 @@ from kafkaio.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import (
+    RequestContext,
+    check_coordinator,
+    handler,
+)
 from kafkaio.testing._handlers._transactions import fencing_code
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._transactions.coordinator import coordinator_of
@@ -22,48 +24,53 @@ _FIRST_WITH_FENCED: Final = 4
 _NEED_IDEMPOTENT_WRITE: Final = {"2.1"}
 
 
+def _check_right(context: RequestContext[InitProducerIdRequest]) -> None:
+    """Check that the client may have a producer id, or use the transactional id."""
+    rights, name = context.rights, context.request.transactional_id
+    if name is not None:
+        code = rights.denied(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+    elif context.node.broker.release not in _NEED_IDEMPOTENT_WRITE and rights.may_any(
+        Operation.WRITE, ResourceType.TOPIC
+    ):
+        return
+    else:
+        code = rights.denied(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
+    if code:
+        raise Refusal(code)
+
+
+def _refused(
+    context: RequestContext[InitProducerIdRequest], refusal: Refusal
+) -> InitProducerIdResponse:
+    del context
+    return InitProducerIdResponse(error_code=refusal.code, producer_epoch=-1)
+
+
+@handler(InitProducerIdRequest, _check_right, refused=_refused)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: InitProducerIdRequest,
-    connection: ServerConnection,
+    context: RequestContext[InitProducerIdRequest],
 ) -> InitProducerIdResponse:
     """Hand out a producer id, or the next epoch of a transactional id."""
+    request = context.request
     name = request.transactional_id
-    denied = _denied(node, rights_of(node, connection), name)
-    if denied:
-        return InitProducerIdResponse(error_code=denied, producer_epoch=-1)
     names_one_of_both = (request.producer_id < 0) != (request.producer_epoch < 0)
     if name == "" or names_one_of_both:
-        return InitProducerIdResponse(
-            error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1
-        )
+        raise Refusal(ErrorCode.INVALID_REQUEST)
     if name is None:
         return InitProducerIdResponse(
-            producer_id=node.cluster.new_producer_id(), producer_epoch=0
+            producer_id=context.cluster.new_producer_id(), producer_epoch=0
         )
-    coordinator = coordinator_of(node.cluster)
-    code, found = coordinator.refuse(node.node_id, name), (-1, -1)
-    if not code:
-        expected = None
-        if request.producer_id >= 0:
-            expected = (request.producer_id, request.producer_epoch)
-        timeout = request.transaction_timeout_ms
-        code, found = coordinator.initialise(name, timeout, expected)
+    coordinator = coordinator_of(context.cluster)
+    check_coordinator(context, coordinator, name)
+    expected = None
+    if request.producer_id >= 0:
+        expected = (request.producer_id, request.producer_epoch)
+    timeout = request.transaction_timeout_ms
+    code, found = coordinator.initialise(name, timeout, expected)
     if not code:
         await coordinator.written(name)
     return InitProducerIdResponse(
-        error_code=fencing_code(code, header, _FIRST_WITH_FENCED),
+        error_code=fencing_code(code, context.version, _FIRST_WITH_FENCED),
         producer_id=found[0],
         producer_epoch=found[1],
     )
-
-
-def _denied(node: Node, rights: Rights, name: str | None) -> ErrorCode:
-    """The error for a client that may not have an id; NONE if it may."""
-    if name is not None:
-        return rights.denied(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
-    is_enough = node.broker.release not in _NEED_IDEMPOTENT_WRITE
-    if is_enough and rights.may_any(Operation.WRITE, ResourceType.TOPIC):
-        return ErrorCode.NONE
-    return rights.denied(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)

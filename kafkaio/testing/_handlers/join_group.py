@@ -2,73 +2,68 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kafkaio._runtime.clock import random_uuid
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.classic_member import JoinRequest
-from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
-from kafkaio.testing._handlers._rights import rights_of
-from kafkaio.testing._security.acls import Operation, ResourceType
+from kafkaio.testing._groups.coordinator import coordinator_of
+from kafkaio.testing._handlers._groups import for_group
+from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._security.acls import Operation
+
+_FIRST_WITH_NULL: Final = 7
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
-) -> JoinGroupResponse:
-    """Serve one request; the answer waits until the other members have joined."""
-    assert isinstance(request, JoinGroupRequest)
-    version = header.request_api_version
-    coordinator = coordinator_of(node.cluster)
-    denied = rights_of(node, connection).denied(
-        Operation.READ, ResourceType.GROUP, request.group_id
-    )
-    error = _refuse(coordinator, node.node_id, request)
-    if denied:
-        answer = _failed(denied, "")
-    elif error:
-        answer = _failed(error, request.member_id)
-    else:
-        joining = _joining(request, header, connection)
-        try:
-            answer = await coordinator.join(request.group_id, joining)
-        except Refusal as refusal:
-            answer = _failed(refusal.code, "")
-    if version < 7 and answer.protocol_name is None:
-        answer.protocol_name = ""
-    return answer
-
-
-def _failed(error: ErrorCode, member_id: str) -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=error, protocol_name=None, member_id=member_id)
-
-
-def _refuse(
-    coordinator: GroupCoordinator, node_id: int, request: JoinGroupRequest
-) -> ErrorCode:
-    if not request.group_id:
-        return ErrorCode.INVALID_GROUP_ID
-    error = coordinator.refuse(node_id, request.group_id)
-    if error:
-        return error
+def _check_member(context: RequestContext[JoinGroupRequest]) -> None:
+    """Check the session timeout, and that an id is of a group that exists."""
+    request = context.request
+    coordinator = coordinator_of(context.cluster)
     config, timeout = coordinator.config, request.session_timeout_ms / 1000
     if not config.min_session_timeout <= timeout <= config.max_session_timeout:
-        return ErrorCode.INVALID_SESSION_TIMEOUT
+        raise Refusal(ErrorCode.INVALID_SESSION_TIMEOUT)
     if request.member_id and coordinator.find(request.group_id) is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    return ErrorCode.NONE
+        raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-def _joining(
-    request: JoinGroupRequest, header: RequestHeader, connection: ServerConnection
-) -> JoinRequest:
-    version = header.request_api_version
+def _refused(
+    context: RequestContext[JoinGroupRequest], refusal: Refusal
+) -> JoinGroupResponse:
+    is_denied = refusal.code is ErrorCode.GROUP_AUTHORIZATION_FAILED
+    member_id = "" if is_denied else context.request.member_id
+    return _with_protocol(context, _failed(refusal.code, member_id))
+
+
+def _failed(code: ErrorCode, member_id: str) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=code, protocol_name=None, member_id=member_id)
+
+
+@handler(JoinGroupRequest, for_group(Operation.READ), _check_member, refused=_refused)
+async def handle(context: RequestContext[JoinGroupRequest]) -> JoinGroupResponse:
+    """Join a group; the response waits until the other members have joined."""
+    coordinator = coordinator_of(context.cluster)
+    try:
+        response = await coordinator.join(context.request.group_id, _joining(context))
+    except Refusal as refusal:
+        # The group refuses without the member's id, unlike the checks before it.
+        response = _failed(refusal.code, "")
+    return _with_protocol(context, response)
+
+
+def _with_protocol(
+    context: RequestContext[JoinGroupRequest], response: JoinGroupResponse
+) -> JoinGroupResponse:
+    """Replace a null protocol by an empty one in the versions that have no null."""
+    if context.version < _FIRST_WITH_NULL and response.protocol_name is None:
+        response.protocol_name = ""
+    return response
+
+
+def _joining(context: RequestContext[JoinGroupRequest]) -> JoinRequest:
+    request = context.request
+    version = context.version
     # In version 0 the session timeout is also the rebalance timeout.
     rebalance_ms = request.rebalance_timeout_ms if version else -1
     if rebalance_ms < 0:
@@ -76,8 +71,8 @@ def _joining(
     return JoinRequest(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
-        client_id=header.client_id or "",
-        client_host=f"/{connection.client_host}",
+        client_id=context.header.client_id or "",
+        client_host=f"/{context.connection.client_host}",
         session_timeout=request.session_timeout_ms / 1000,
         rebalance_timeout=rebalance_ms / 1000,
         protocol_type=request.protocol_type,

@@ -13,11 +13,10 @@ from kafkaio.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.configs import BROKER, CLIENT_METRICS, GROUP
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import RequestContext, handler, right
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _TOPIC: Final = 2
@@ -25,26 +24,23 @@ _LOGGER: Final = 8
 _TYPES: Final = (_TOPIC, BROKER, _LOGGER, CLIENT_METRICS, GROUP)
 
 
+@handler(
+    ListConfigResourcesRequest,
+    right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
+)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: ListConfigResourcesRequest,
-    connection: ServerConnection,
+    context: RequestContext[ListConfigResourcesRequest],
 ) -> ListConfigResourcesResponse:
     """List what has configs."""
-    denied = rights_of(node, connection).denied(
-        Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER
-    )
-    if denied:
-        return ListConfigResourcesResponse(error_code=denied)
-    types = set(request.resource_types) or set(_TYPES)
-    if header.request_api_version == 0:
+    node = context.node
+    types = set(context.request.resource_types) or set(_TYPES)
+    if context.version == 0:
         types = {CLIENT_METRICS}
     if not types <= set(_TYPES):
-        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
     nodes = [str(node_id) for node_id in node.broker.nodes]
     names = {
-        _TOPIC: [topic.name for topic in node.cluster.visible()],
+        _TOPIC: [topic.name for topic in context.cluster.visible()],
         BROKER: nodes,
         _LOGGER: nodes,
         GROUP: _saved(node, GROUP),
@@ -59,5 +55,5 @@ async def handle(
     )
 
 
-def _saved(node: Node, wanted: int) -> list[str]:
+def _saved(node: BrokerNode, wanted: int) -> list[str]:
     return [name for kind, name, _ in node.cluster.configs.saved() if kind == wanted]

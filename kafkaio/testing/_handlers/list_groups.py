@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.list_groups import (
     ListedGroup,
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.classic import ClassicGroup
 from kafkaio.testing._groups.coordinator import Group, coordinator_of
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
-) -> ListGroupsResponse:
-    """Serve one request. Filters ignore case; an empty filter matches every group."""
-    del header
-    assert isinstance(request, ListGroupsRequest)
-    try:
-        groups = coordinator_of(node.cluster).led_by(node.node_id)
-    except Refusal as refusal:
-        return ListGroupsResponse(error_code=refusal.code)
-    rights = rights_of(node, connection)
+@handler(ListGroupsRequest)
+async def handle(context: RequestContext[ListGroupsRequest]) -> ListGroupsResponse:
+    """List groups. Filters ignore case; an empty filter matches every group."""
+    groups = coordinator_of(context.cluster).led_by(context.node.node_id)
+    rights = context.rights
     if not rights.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         groups = [
             group
             for group in groups
             if rights.may(Operation.DESCRIBE, ResourceType.GROUP, group.id)
         ]
-    states = {one.lower() for one in request.states_filter}
-    types = {one.lower() for one in request.types_filter}
+    states = {one.lower() for one in context.request.states_filter}
+    types = {one.lower() for one in context.request.types_filter}
     listed = map(_listed, groups)
     return ListGroupsResponse(
         groups=[

@@ -12,12 +12,9 @@ from kafkaio.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.partition import Partition
+from kafkaio.testing._broker.partition import EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _FIRST_WITH_EPOCH: Final = 4
@@ -29,14 +26,11 @@ _LATEST_TIERED: Final = -5
 _EARLIEST_PENDING_UPLOAD: Final = -6
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: ListOffsetsRequest,
-    connection: ServerConnection,
-) -> ListOffsetsResponse:
+@handler(ListOffsetsRequest, by_partition=True)
+async def handle(context: RequestContext[ListOffsetsRequest]) -> ListOffsetsResponse:
     """Look up offsets by timestamp. Nothing is ever in tiered storage."""
-    rights = rights_of(node, connection)
+    request = context.request
+    rights = context.rights
     denied = {
         topic.name: rights.denied(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         for topic in request.topics
@@ -47,16 +41,14 @@ async def handle(
                 name=topic.name,
                 partitions=[
                     _denied(asked, denied[topic.name])
-                    or _one(
-                        node, topic.name, asked, connection, request.isolation_level
-                    )
+                    or _one(context, topic.name, asked, request.isolation_level)
                     for asked in topic.partitions
                 ],
             )
             for topic in request.topics
         ]
     )
-    if header.request_api_version < _FIRST_WITH_EPOCH:
+    if context.version < _FIRST_WITH_EPOCH:
         for topic in response.topics:
             for result in topic.partitions:
                 result.leader_epoch = -1
@@ -75,18 +67,17 @@ def _denied(
 
 
 def _one(
-    node: Node,
+    context: RequestContext[ListOffsetsRequest],
     topic: str,
     asked: ListOffsetsPartition,
-    connection: ServerConnection,
     isolation_level: int,
 ) -> ListOffsetsPartitionResponse:
     result = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     try:
-        partition = node.cluster.require_partition(topic, asked.partition_index)
-        connection.check(topic, partition.index)
-        partition.check_epoch(asked.current_leader_epoch, node.node_id)
-        partition.check_leader(node.node_id)
+        partition = context.cluster.require_partition(topic, asked.partition_index)
+        context.connection.check(topic, partition.index)
+        partition.check_epoch(asked.current_leader_epoch, context.node.node_id)
+        partition.check_leader(context.node.node_id)
         end = partition.fetchable(isolation_level)
         _look_up(partition, asked.timestamp, end, result)
     except Refusal as refusal:
@@ -95,7 +86,7 @@ def _one(
 
 
 def _look_up(
-    partition: Partition,
+    partition: EmbeddedPartition,
     timestamp: int,
     end: int,
     result: ListOffsetsPartitionResponse,

@@ -6,22 +6,23 @@ from kafkaio.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import (
+    RequestContext,
+    handler,
+    right,
+    with_message,
+)
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
+@handler(
+    ListPartitionReassignmentsRequest,
+    right(Operation.DESCRIBE, ResourceType.CLUSTER),
+    refused=with_message,
+)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: ListPartitionReassignmentsRequest,
-    connection: ServerConnection,
+    context: RequestContext[ListPartitionReassignmentsRequest],
 ) -> ListPartitionReassignmentsResponse:
     """Answer that no replica is being moved."""
-    del header, request
-    denied = rights_of(node, connection).denied(
-        Operation.DESCRIBE, ResourceType.CLUSTER
-    )
-    return ListPartitionReassignmentsResponse(error_code=denied, error_message=None)
+    del context
+    return ListPartitionReassignmentsResponse(error_message=None)

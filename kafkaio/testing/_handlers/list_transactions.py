@@ -8,36 +8,29 @@ from kafkaio.protocol.messages.list_transactions import (
     ListTransactionsResponse,
     TransactionState,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.regex import InvalidPatternError, compile_re2
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
-from kafkaio.testing._transactions import transaction
 from kafkaio.testing._transactions.coordinator import coordinator_of
+from kafkaio.testing._transactions.transaction import TransactionStatus
 
 
+@handler(ListTransactionsRequest)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: ListTransactionsRequest,
-    connection: ServerConnection,
+    context: RequestContext[ListTransactionsRequest],
 ) -> ListTransactionsResponse:
     """List the transactions that this node coordinates; an empty filter has all."""
-    del header
-    rights = rights_of(node, connection)
-    known = {one.label for one in transaction.TransactionState}
+    request = context.request
+    rights = context.rights
+    known = {one.label for one in TransactionStatus}
+    found = coordinator_of(context.cluster).led_by(context.node.node_id)
     try:
-        found = coordinator_of(node.cluster).led_by(node.node_id)
         pattern = compile_re2(request.transactional_id_pattern or ".*")
-    except Refusal as refusal:
-        return ListTransactionsResponse(error_code=refusal.code)
     except InvalidPatternError:
-        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+        raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION) from None
     states, ids = set(request.state_filters), set(request.producer_id_filters)
-    now_ms, longer_than = node.clock.wall_ms(), request.duration_filter
+    now_ms, longer_than = context.node.clock.wall_ms(), request.duration_filter
     return ListTransactionsResponse(
         unknown_state_filters=[
             one for one in request.state_filters if one not in known

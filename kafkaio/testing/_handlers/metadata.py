@@ -14,13 +14,12 @@ from kafkaio.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.cluster import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.node import BrokerNode
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._rights import Rights
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _NO_ID: Final = UUID(int=0)
@@ -33,14 +32,11 @@ _FIRST_WITH_AUTO_CREATE: Final = 4
 _LEADER_NOT_AVAILABLE: Final = {"2.1"}
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: MetadataRequest,
-    connection: ServerConnection,
-) -> MetadataResponse:
+@handler(MetadataRequest, by_partition=True)
+async def handle(context: RequestContext[MetadataRequest]) -> MetadataResponse:
     """Return the nodes that are up, and the leaders of the topics asked for."""
-    cluster, rights = node.cluster, rights_of(node, connection)
+    request, node = context.request, context.node
+    cluster, rights = context.cluster, context.rights
     response = MetadataResponse(
         cluster_id=cluster.cluster_id,
         controller_id=cluster.controller_id,
@@ -50,51 +46,50 @@ async def handle(
     )
     for node_id in sorted(cluster.live):
         peer = node.broker.nodes[node_id]
-        host, port = peer.address(connection)
+        host, port = peer.address(context.connection)
         response.brokers.append(
             MetadataResponseBroker(
                 node_id=node_id, host=host, port=port, rack=peer.rack
             )
         )
-    version = header.request_api_version
+    version = context.version
     if request.topics is None or (version == 0 and not request.topics):
         response.topics = [
-            _refused(topic, connection) or describe(node, topic)
+            _refused(context, topic) or describe(node, topic)
             for topic in cluster.visible()
             if rights.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
-        return _with_operations(response, request, rights)
+        return _with_operations(context, response)
     may_create = node.broker.auto_create_topics and (
         version < _FIRST_WITH_AUTO_CREATE or request.allow_auto_topic_creation
     )
     asked_once = {(asked.name, asked.topic_id): asked for asked in request.topics}
     response.topics = [
-        _one(node, asked, connection, rights, may_create=may_create)
-        for asked in asked_once.values()
+        _one(context, asked, may_create=may_create) for asked in asked_once.values()
     ]
-    return _with_operations(response, request, rights)
+    return _with_operations(context, response)
 
 
 def _with_operations(
-    response: MetadataResponse, request: MetadataRequest, rights: Rights
+    context: RequestContext[MetadataRequest], response: MetadataResponse
 ) -> MetadataResponse:
     """Set the authorized operations of topics, if the client asked for them."""
     for topic in response.topics:
         if topic.error_code in _WITHOUT_OPERATIONS:
             continue
-        topic.topic_authorized_operations = rights.operations(
+        topic.topic_authorized_operations = context.rights.operations(
             ResourceType.TOPIC,
             topic.name or "",
-            is_asked=request.include_topic_authorized_operations,
+            is_asked=context.request.include_topic_authorized_operations,
         )
     return response
 
 
 def _refused(
-    topic: Topic, connection: ServerConnection
+    context: RequestContext[MetadataRequest], topic: Topic
 ) -> MetadataResponseTopic | None:
     """The answer for a topic that a fault applies to; None without a fault."""
-    code = connection.error_for(topic.name)
+    code = context.connection.error_for(topic.name)
     if code is None:
         return None
     return MetadataResponseTopic(
@@ -102,7 +97,7 @@ def _refused(
     )
 
 
-def describe(node: Node, topic: Topic) -> MetadataResponseTopic:
+def describe(node: BrokerNode, topic: Topic) -> MetadataResponseTopic:
     """Describe one topic as this node knows it."""
     return MetadataResponseTopic(
         name=topic.name,
@@ -112,7 +107,9 @@ def describe(node: Node, topic: Topic) -> MetadataResponseTopic:
     )
 
 
-def _partition(node: Node, partition: Partition) -> MetadataResponsePartition:
+def _partition(
+    node: BrokerNode, partition: EmbeddedPartition
+) -> MetadataResponsePartition:
     live = node.cluster.live
     leader, epoch = partition.known_leader
     return MetadataResponsePartition(
@@ -129,15 +126,14 @@ def _partition(node: Node, partition: Partition) -> MetadataResponsePartition:
 
 
 def _one(
-    node: Node,
+    context: RequestContext[MetadataRequest],
     asked: MetadataRequestTopic,
-    connection: ServerConnection,
-    rights: Rights,
     *,
     may_create: bool,
 ) -> MetadataResponseTopic:
+    rights, node = context.rights, context.node
     if asked.name is None:
-        topic = node.cluster.known_by_id(asked.topic_id)
+        topic = context.cluster.known_by_id(asked.topic_id)
         if topic is None:
             return MetadataResponseTopic(
                 error_code=ErrorCode.UNKNOWN_TOPIC_ID,
@@ -146,15 +142,15 @@ def _one(
             )
         return (
             _denied(rights, topic.name, topic.topic_id)
-            or _refused(topic, connection)
+            or _refused(context, topic)
             or describe(node, topic)
         )
     denied = _denied(rights, asked.name, None)
     if denied is not None:
         return denied
-    topic = node.cluster.known(asked.name)
+    topic = context.cluster.known(asked.name)
     if topic is not None:
-        return _refused(topic, connection) or describe(node, topic)
+        return _refused(context, topic) or describe(node, topic)
     if may_create:
         code = rights.denied_creation(asked.name) or _create(node, asked.name)
     else:
@@ -177,7 +173,7 @@ def _denied(
     return MetadataResponseTopic(error_code=code, name=name, topic_id=_NO_ID)
 
 
-def _check(node: Node, name: str) -> ErrorCode:
+def _check(node: BrokerNode, name: str) -> ErrorCode:
     try:
         node.cluster.check_name(name)
     except Refusal as refusal:
@@ -185,7 +181,7 @@ def _check(node: Node, name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _create(node: Node, name: str) -> ErrorCode:
+def _create(node: BrokerNode, name: str) -> ErrorCode:
     """Create a topic; return the error that, as in Kafka, this answer still has."""
     cluster = node.cluster
     not_yet = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -11,30 +10,23 @@ from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._groups.assignors import Slot
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing._groups.coordinator import EmbeddedGroupCoordinator, coordinator_of
 from kafkaio.testing._groups.offsets import Committed, Place
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
-) -> OffsetCommitResponse:
-    """Serve one request; an error of the whole request goes to every partition."""
-    assert isinstance(request, OffsetCommitRequest)
-    version = header.request_api_version
-    coordinator = coordinator_of(node.cluster)
-    rights = rights_of(node, connection)
+@handler(OffsetCommitRequest, by_partition=True)
+async def handle(context: RequestContext[OffsetCommitRequest]) -> OffsetCommitResponse:
+    """Commit offsets; an error of the whole request goes to every partition."""
+    request = context.request
+    version = context.version
+    coordinator = coordinator_of(context.cluster)
+    rights = context.rights
     denied = rights.denied(Operation.READ, ResourceType.GROUP, request.group_id)
-    error = coordinator.refuse(node.node_id, request.group_id)
+    error = coordinator.refuse(context.node.node_id, request.group_id)
     if not error:
         error = _check(coordinator, request, version)
     positions: dict[Place, Committed] = {}
@@ -54,7 +46,9 @@ async def handle(
         if not refused and name is not None:
             refused = rights.denied(Operation.READ, ResourceType.TOPIC, name)
         for one in topic.partitions:
-            code = refused or connection.error_for(name or "", one.partition_index)
+            code = refused or context.connection.error_for(
+                name or "", one.partition_index
+            )
             if not code and not 0 <= one.partition_index < count:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if count else unknown
             code = code or error
@@ -73,7 +67,7 @@ async def handle(
 
 
 def _add(
-    coordinator: GroupCoordinator,
+    coordinator: EmbeddedGroupCoordinator,
     request: OffsetCommitRequest,
     position: tuple[str, OffsetCommitRequestPartition],
     positions: dict[Place, Committed],
@@ -96,7 +90,7 @@ def _add(
 
 
 def _check(
-    coordinator: GroupCoordinator, request: OffsetCommitRequest, version: int
+    coordinator: EmbeddedGroupCoordinator, request: OffsetCommitRequest, version: int
 ) -> ErrorCode:
     """Check that the request is from a member, or for a group without members."""
     group = coordinator.find(request.group_id)
@@ -121,7 +115,7 @@ def _check(
 
 
 def _slots(
-    coordinator: GroupCoordinator, request: OffsetCommitRequest, version: int
+    coordinator: EmbeddedGroupCoordinator, request: OffsetCommitRequest, version: int
 ) -> frozenset[Slot]:
     found: set[Slot] = set()
     for topic in request.topics:

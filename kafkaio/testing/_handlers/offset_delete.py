@@ -3,58 +3,42 @@
 from __future__ import annotations
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.classic import ClassicGroup
 from kafkaio.testing._groups.coordinator import coordinator_of
 from kafkaio.testing._groups.describe import subscribed_topics
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._groups import for_group
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
-) -> OffsetDeleteResponse:
-    """Serve one request; offsets of topics that members subscribe to stay."""
-    del header
-    assert isinstance(request, OffsetDeleteRequest)
-    coordinator = coordinator_of(node.cluster)
-    rights = rights_of(node, connection)
-    denied = rights.denied(Operation.DELETE, ResourceType.GROUP, request.group_id)
-    if denied:
-        return OffsetDeleteResponse(error_code=denied)
-    if not request.group_id:
-        return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    error = coordinator.refuse(node.node_id, request.group_id)
+@handler(OffsetDeleteRequest, for_group(Operation.DELETE))
+async def handle(context: RequestContext[OffsetDeleteRequest]) -> OffsetDeleteResponse:
+    """Delete offsets, but not of topics that members subscribe to."""
+    request = context.request
+    coordinator = coordinator_of(context.cluster)
     group = coordinator.find(request.group_id)
-    if not error and group is None:
-        error = ErrorCode.GROUP_ID_NOT_FOUND
-    if error or group is None:
-        return OffsetDeleteResponse(error_code=error)
+    if group is None:
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND)
     if (
         isinstance(group, ClassicGroup)
         and group.members
         and group.protocol_type != "consumer"
     ):
-        return OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
+        raise Refusal(ErrorCode.NON_EMPTY_GROUP)
     subscribed = subscribed_topics(group)
     answer = OffsetDeleteResponse()
     for topic in request.topics:
         answered = OffsetDeleteResponseTopic(name=topic.name)
         answer.topics.append(answered)
         count = coordinator.cluster.partition_count(topic.name)
-        denied = rights.denied(Operation.READ, ResourceType.TOPIC, topic.name)
+        denied = context.rights.denied(Operation.READ, ResourceType.TOPIC, topic.name)
         is_used = subscribed is None or topic.name in subscribed
         for one in topic.partitions:
             code = denied or _refuse(one.partition_index, count, is_used=is_used)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
 from kafkaio.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -18,40 +17,34 @@ from kafkaio.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing._groups.coordinator import EmbeddedGroupCoordinator, coordinator_of
 from kafkaio.testing._groups.kip848 import Kip848Group
 from kafkaio.testing._groups.offsets import Committed, Offsets
-from kafkaio.testing._handlers._rights import Rights, rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._rights import Rights
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _NOTHING = Committed(-1, -1, "", 0)
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
-) -> OffsetFetchResponse:
-    """Serve one request; before version 8 it is for one group."""
-    assert isinstance(request, OffsetFetchRequest)
-    version = header.request_api_version
-    coordinator = coordinator_of(node.cluster)
+@handler(OffsetFetchRequest, by_partition=True)
+async def handle(context: RequestContext[OffsetFetchRequest]) -> OffsetFetchResponse:
+    """Return committed offsets; before version 8 of one group."""
+    request = context.request
+    version = context.version
+    coordinator = coordinator_of(context.cluster)
     asked = request.groups
     if version < 8:
         asked = [_as_group(request)]
-    fault = connection.error_for("", -1)
-    rights = rights_of(node, connection)
+    fault = context.connection.error_for("", -1)
+    rights = context.rights
     found = [
         _group(
             coordinator,
             one,
             rights.denied(Operation.DESCRIBE, ResourceType.GROUP, one.group_id)
             or fault
-            or coordinator.refuse(node.node_id, one.group_id),
+            or coordinator.refuse(context.node.node_id, one.group_id),
             version,
             rights,
             require_stable=request.require_stable,
@@ -114,7 +107,7 @@ def _as_single(
 
 
 def _group(
-    coordinator: GroupCoordinator,
+    coordinator: EmbeddedGroupCoordinator,
     asked: OffsetFetchRequestGroup,
     error: ErrorCode,
     version: int,
@@ -207,7 +200,9 @@ def _topic(
     return answer
 
 
-def _check(coordinator: GroupCoordinator, asked: OffsetFetchRequestGroup) -> ErrorCode:
+def _check(
+    coordinator: EmbeddedGroupCoordinator, asked: OffsetFetchRequestGroup
+) -> ErrorCode:
     """Compare a member's epoch with the group's, if the request names a member."""
     if asked.member_id is None and asked.member_epoch < 0:
         return ErrorCode.NONE

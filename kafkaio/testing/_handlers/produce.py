@@ -22,15 +22,12 @@ from kafkaio.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.testing._broker.batches import batch_of, only_batch
 from kafkaio.testing._broker.cluster import Topic
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.partition import NO_LEADER, Partition
+from kafkaio.testing._broker.partition import NO_LEADER, EmbeddedPartition
 from kafkaio.testing._broker.producers import ProducerBatch
 from kafkaio.testing._broker.refusal import Malformed, Refusal
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _FIRST_WITH_IDS: Final = 13
@@ -48,19 +45,17 @@ _WITHOUT_START: Final = {
 _HINTED: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH}
 
 
-class _Call:
+class _Produce:
     """One request while it is served."""
 
-    def __init__(
-        self, node: Node, version: int, acks: int, connection: ServerConnection
-    ) -> None:
-        self.node = node
-        self.version = version
-        self.acks = acks
-        self.connection = connection
+    def __init__(self, context: RequestContext[ProduceRequest]) -> None:
+        self.node = context.node
+        self.version = context.version
+        self.acks = context.request.acks
+        self.connection = context.connection
         self.response = ProduceResponse()
         self.failed = False
-        self.rights = rights_of(node, connection)
+        self.rights = context.rights
         self.denied = ErrorCode.NONE
         self.refused: Mapping[tuple[str, int], Refusal] = {}
 
@@ -92,7 +87,7 @@ class _Call:
         self.refused = await admit(self.node.cluster, speaker, batches)
 
     def _transactional(
-        self, partition: Partition, part: PartitionProduceData
+        self, partition: EmbeddedPartition, part: PartitionProduceData
     ) -> ProducerBatch | None:
         """The batch for a partition, if it is transactional and for this leader."""
         try:
@@ -114,7 +109,7 @@ class _Call:
 
     def _find(
         self, data: TopicProduceData, part: PartitionProduceData
-    ) -> Partition | None:
+    ) -> EmbeddedPartition | None:
         topic = self._topic(data)
         if topic is None or not 0 <= part.index < len(topic.partitions):
             return None
@@ -152,7 +147,7 @@ class _Call:
     def partition(
         self,
         part: PartitionProduceData,
-        partition: Partition | None,
+        partition: EmbeddedPartition | None,
         absent: ErrorCode,
     ) -> PartitionProduceResponse:
         result = PartitionProduceResponse(index=part.index, base_offset=-1)
@@ -180,7 +175,7 @@ class _Call:
         self,
         result: PartitionProduceResponse,
         refusal: Refusal,
-        partition: Partition | None,
+        partition: EmbeddedPartition | None,
     ) -> None:
         result.error_code = refusal.code
         # As Kafka, which has a message only if it names the records at fault.
@@ -197,7 +192,9 @@ class _Call:
         if partition is not None and refusal.code in _HINTED:
             self._hint(result, partition)
 
-    def _hint(self, result: PartitionProduceResponse, partition: Partition) -> None:
+    def _hint(
+        self, result: PartitionProduceResponse, partition: EmbeddedPartition
+    ) -> None:
         """Add the current leader to an error (KIP-951)."""
         is_known = partition.is_leader_known and partition.leader != NO_LEADER
         if self.version < _FIRST_WITH_HINTS or not is_known:
@@ -221,19 +218,16 @@ def _records_of(part: PartitionProduceData) -> Buffer:
     return records
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: ProduceRequest,
-    connection: ServerConnection,
-) -> ProduceResponse | None:
+@handler(ProduceRequest, by_partition=True)
+async def handle(context: RequestContext[ProduceRequest]) -> ProduceResponse | None:
     """Append batches. With acks=0 there is no answer; errors close the connection."""
-    call = _Call(node, header.request_api_version, request.acks, connection)
+    request = context.request
+    call = _Produce(context)
     await call.admit(request)
     for data in request.topic_data:
         call.topic(data)
     if request.acks == 0:
         if call.failed:
-            connection.abort()
+            context.connection.abort()
         return None
     return call.response

@@ -6,27 +6,28 @@ from kafkaio.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
-from kafkaio.protocol.messages.request_header import RequestHeader
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._handlers._tokens import principal_of, refusal_of
+from kafkaio.testing._broker.refusal import Refusal
+from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._handlers._tokens import check_tokens, principal_of
 from kafkaio.testing._security.tokens import TokenRefused
 
 
+def _refused(
+    context: RequestContext[RenewDelegationTokenRequest], refusal: Refusal
+) -> RenewDelegationTokenResponse:
+    del context
+    return RenewDelegationTokenResponse(error_code=refusal.code, expiry_timestamp_ms=-1)
+
+
+@handler(RenewDelegationTokenRequest, check_tokens, refused=_refused)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: RenewDelegationTokenRequest,
-    connection: ServerConnection,
+    context: RequestContext[RenewDelegationTokenRequest],
 ) -> RenewDelegationTokenResponse:
     """Let a token live on."""
-    del header
-    code = refusal_of(node, connection)
-    if code:
-        return RenewDelegationTokenResponse(error_code=code, expiry_timestamp_ms=-1)
+    request = context.request
     try:
-        ends = node.broker.security.tokens.renew(
-            request.hmac, principal_of(connection), request.renew_period_ms
+        ends = context.node.broker.security.tokens.renew(
+            request.hmac, principal_of(context), request.renew_period_ms
         )
     except TokenRefused as refused:
         return RenewDelegationTokenResponse(error_code=refused.code)

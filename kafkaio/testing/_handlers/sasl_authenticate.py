@@ -8,49 +8,48 @@ from collections.abc import Callable
 from typing import Final
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
 )
-from kafkaio.testing._broker.connection import ServerConnection
 from kafkaio.testing._broker.faults import Action, Fault
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._security.session import Closed, Step
+from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._security.session import Closed, SaslStep
 
 _TOO_LATE: Final = "SaslAuthenticate request received after successful authentication"
 _SERVER_FIRST: Final = re.compile(rb"r=(?P<nonce>[^,]+),s=(?P<salt>[^,]+),i=\d+")
 
 
+@handler(SaslAuthenticateRequest)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: SaslAuthenticateRequest,
-    connection: ServerConnection,
+    context: RequestContext[SaslAuthenticateRequest],
 ) -> SaslAuthenticateResponse | None:
     """Take a message of the client's mechanism; answer as the mechanism does."""
-    del node
-    endless = connection.lie(Action.ENDLESS)
+    endless = context.connection.lie(Action.ENDLESS)
     if endless is not None:
         return SaslAuthenticateResponse(auth_bytes=endless.data)
-    if connection.sasl is None:
-        step = Step(ErrorCode.ILLEGAL_SASL_STATE, _TOO_LATE)
+    if context.connection.sasl is None:
+        step = SaslStep(ErrorCode.ILLEGAL_SASL_STATE, _TOO_LATE)
     else:
         try:
-            step = connection.sasl.authenticate(
-                request.auth_bytes, header.request_api_version
+            step = context.connection.sasl.authenticate(
+                context.request.auth_bytes, context.version
             )
         except Closed:
-            connection.abort()
+            context.connection.abort()
             return None
     if step.code == ErrorCode.SASL_AUTHENTICATION_FAILED:
-        await connection.refuse()
-    elif not step.code and connection.sasl is not None and connection.sasl.is_complete:
-        connection.authenticated()
+        await context.connection.refuse()
+    elif (
+        not step.code
+        and context.connection.sasl is not None
+        and context.connection.sasl.is_complete
+    ):
+        context.connection.authenticated()
     return SaslAuthenticateResponse(
         error_code=step.code,
         error_message=step.text,
-        auth_bytes=_falsified(step.data, connection.lie),
+        auth_bytes=_falsified(step.data, context.connection.lie),
         session_lifetime_ms=step.lifetime_ms,
     )
 

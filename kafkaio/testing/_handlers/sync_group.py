@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.classic_member import SyncRequest
-from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
-from kafkaio.testing._handlers._rights import rights_of
-from kafkaio.testing._security.acls import Operation, ResourceType
+from kafkaio.testing._groups.coordinator import coordinator_of
+from kafkaio.testing._handlers._groups import for_group
+from kafkaio.testing._handlers._handler import RequestContext, handler
+from kafkaio.testing._security.acls import Operation
 
 _FIRST_WITH_PROTOCOL = 5
 
 
-async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
+def _check_protocol(context: RequestContext[SyncGroupRequest]) -> None:
+    names = context.request.protocol_type, context.request.protocol_name
+    if context.version >= _FIRST_WITH_PROTOCOL and None in names:
+        raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
+
+def _refused(
+    context: RequestContext[SyncGroupRequest], refusal: Refusal
 ) -> SyncGroupResponse:
-    """Serve one request; a follower's answer waits for the leader's request."""
-    assert isinstance(request, SyncGroupRequest)
-    coordinator = coordinator_of(node.cluster)
-    error = _refuse(coordinator, (node, connection), header, request)
-    if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+    del context
+    code = refusal.code
+    if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         # As Kafka: a member that joined before the coordinator moved has to join again.
-        error = ErrorCode.REBALANCE_IN_PROGRESS
-    if error:
-        return SyncGroupResponse(error_code=error)
+        code = ErrorCode.REBALANCE_IN_PROGRESS
+    return SyncGroupResponse(error_code=code)
+
+
+@handler(SyncGroupRequest, _check_protocol, for_group(Operation.READ), refused=_refused)
+async def handle(context: RequestContext[SyncGroupRequest]) -> SyncGroupResponse:
+    """Return a member's assignment; a follower waits for the leader's request."""
+    request = context.request
     syncing = SyncRequest(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
@@ -42,26 +45,4 @@ async def handle(
             one.member_id: bytes(one.assignment) for one in request.assignments
         },
     )
-    try:
-        return await coordinator.sync(request.group_id, syncing)
-    except Refusal as refusal:
-        return SyncGroupResponse(error_code=refusal.code)
-
-
-def _refuse(
-    coordinator: GroupCoordinator,
-    asked: tuple[Node, ServerConnection],
-    header: RequestHeader,
-    request: SyncGroupRequest,
-) -> ErrorCode:
-    names = request.protocol_type, request.protocol_name
-    if header.request_api_version >= _FIRST_WITH_PROTOCOL and None in names:
-        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    denied = rights_of(*asked).denied(
-        Operation.READ, ResourceType.GROUP, request.group_id
-    )
-    if denied:
-        return denied
-    if not request.group_id:
-        return ErrorCode.INVALID_GROUP_ID
-    return coordinator.refuse(asked[0].node_id, request.group_id)
+    return await coordinator_of(context.cluster).sync(request.group_id, syncing)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Request, Response
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -19,14 +17,13 @@ from kafkaio.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.producers import ProducerBatch
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._groups.classic import ClassicGroup
-from kafkaio.testing._groups.coordinator import GroupCoordinator, coordinator_of
+from kafkaio.testing._groups.coordinator import EmbeddedGroupCoordinator, coordinator_of
 from kafkaio.testing._groups.offsets import Committed, Place
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 from kafkaio.testing._transactions.coordinator import coordinator_of as transactions_of
 from kafkaio.testing._transactions.verification import Speaker, ask
@@ -39,19 +36,17 @@ _COORDINATOR_CODES: Final = {
 }
 
 
+@handler(TxnOffsetCommitRequest, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: Request[Response],
-    connection: ServerConnection,
+    context: RequestContext[TxnOffsetCommitRequest],
 ) -> TxnOffsetCommitResponse:
-    """Serve one request; an error of the whole request goes to every partition."""
-    assert isinstance(request, TxnOffsetCommitRequest)
-    coordinator = coordinator_of(node.cluster)
+    """Commit offsets; an error of the whole request goes to every partition."""
+    request = context.request
+    coordinator = coordinator_of(context.cluster)
     cluster = coordinator.cluster
     answer = TxnOffsetCommitResponse()
     positions: dict[Place, Committed] = {}
-    rights = rights_of(node, connection)
+    rights = context.rights
     denied = rights.denied(
         Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
     ) or rights.denied(Operation.READ, ResourceType.GROUP, request.group_id)
@@ -64,7 +59,9 @@ async def handle(
             Operation.READ, ResourceType.TOPIC, topic.name
         )
         for one in topic.partitions:
-            code = refused or connection.error_for(topic.name, one.partition_index)
+            code = refused or context.connection.error_for(
+                topic.name, one.partition_index
+            )
             if not code and not 0 <= one.partition_index < count:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             result = TxnOffsetCommitResponsePartition(
@@ -77,15 +74,17 @@ async def handle(
                     coordinator, topic.name, one
                 )
     if positions:
-        code = _commit(node, header, request, coordinator, positions)
+        code = _commit(context, coordinator, positions)
         for result in accepted:
             result.error_code = code
-        await transactions_of(node.cluster).written(request.transactional_id)
+        await transactions_of(context.cluster).written(request.transactional_id)
     return answer
 
 
 def _position(
-    coordinator: GroupCoordinator, topic: str, one: TxnOffsetCommitRequestPartition
+    coordinator: EmbeddedGroupCoordinator,
+    topic: str,
+    one: TxnOffsetCommitRequestPartition,
 ) -> Committed:
     return Committed(
         one.committed_offset,
@@ -98,15 +97,14 @@ def _position(
 
 
 def _commit(
-    node: Node,
-    header: RequestHeader,
-    request: TxnOffsetCommitRequest,
-    coordinator: GroupCoordinator,
+    context: RequestContext[TxnOffsetCommitRequest],
+    coordinator: EmbeddedGroupCoordinator,
     positions: dict[Place, Committed],
 ) -> ErrorCode:
+    request, node = context.request, context.node
     error = coordinator.refuse(node.node_id, request.group_id)
     if not error:
-        error = _verify(node, header.request_api_version, request)
+        error = _verify(node, context.version, request)
     if not error:
         error = _check(node, coordinator, request, positions)
     if error:
@@ -119,7 +117,9 @@ def _commit(
     return ErrorCode.NONE
 
 
-def _verify(node: Node, version: int, request: TxnOffsetCommitRequest) -> ErrorCode:
+def _verify(
+    node: BrokerNode, version: int, request: TxnOffsetCommitRequest
+) -> ErrorCode:
     """Verify or add the partition of the group's offsets, as its leader."""
     cluster = node.cluster
     bumps = version >= _FIRST_WITH_BUMP
@@ -142,8 +142,8 @@ def _verify(node: Node, version: int, request: TxnOffsetCommitRequest) -> ErrorC
 
 
 def _check(
-    node: Node,
-    coordinator: GroupCoordinator,
+    node: BrokerNode,
+    coordinator: EmbeddedGroupCoordinator,
     request: TxnOffsetCommitRequest,
     positions: dict[Place, Committed],
 ) -> ErrorCode:

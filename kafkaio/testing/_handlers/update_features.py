@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from kafkaio.testing._broker.cluster import FEATURES, Cluster
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
+from kafkaio.testing._broker.cluster import FEATURES, EmbeddedCluster
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import (
+    RequestContext,
+    handler,
+    right,
+    with_message,
+)
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
@@ -25,34 +27,25 @@ _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
 _WITH_RESULTS: Final = 1
 
 
+@handler(
+    UpdateFeaturesRequest,
+    right(Operation.ALTER, ResourceType.CLUSTER, explained=True),
+    refused=with_message,
+    by_partition=True,
+)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: UpdateFeaturesRequest,
-    connection: ServerConnection,
+    context: RequestContext[UpdateFeaturesRequest],
 ) -> UpdateFeaturesResponse:
     """Put levels of features in force."""
-    denied = rights_of(node, connection).denied(Operation.ALTER, ResourceType.CLUSTER)
-    if denied:
-        return UpdateFeaturesResponse(
-            error_code=denied, error_message="Cluster authorization failed."
-        )
-    updates = request.feature_updates
-    try:
+    updates = context.request.feature_updates
+    for update in updates:
+        _check(context.cluster, update)
+    if not context.request.validate_only:
         for update in updates:
-            _check(node.cluster, update)
-    except Refusal as refusal:
-        return UpdateFeaturesResponse(
-            error_code=refusal.code, error_message=refusal.message
-        )
-    if not request.validate_only:
-        for update in updates:
-            node.cluster.set_feature(update.feature, update.max_version_level)
+            context.cluster.set_feature(update.feature, update.max_version_level)
     return UpdateFeaturesResponse(
         error_message=None,
-        results=_results(updates)
-        if header.request_api_version <= _WITH_RESULTS
-        else [],
+        results=_results(updates) if context.version <= _WITH_RESULTS else [],
     )
 
 
@@ -63,7 +56,7 @@ def _results(updates: Sequence[FeatureUpdateKey]) -> list[UpdatableFeatureResult
     ]
 
 
-def _check(cluster: Cluster, update: FeatureUpdateKey) -> None:
+def _check(cluster: EmbeddedCluster, update: FeatureUpdateKey) -> None:
     """Check one update.
 
     Raises:

@@ -6,7 +6,6 @@ For brokers, and for an operator who ends a hanging transaction.
 from __future__ import annotations
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol.messages.request_header import RequestHeader
 from kafkaio.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -15,23 +14,18 @@ from kafkaio.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from kafkaio.testing._broker.connection import ServerConnection
-from kafkaio.testing._broker.node import Node
-from kafkaio.testing._broker.producers import Marker
+from kafkaio.testing._broker.producers import TransactionMarker
 from kafkaio.testing._broker.refusal import Refusal
-from kafkaio.testing._handlers._rights import rights_of
+from kafkaio.testing._handlers._handler import RequestContext, handler
 from kafkaio.testing._security.acls import Operation, ResourceType
 
 
+@handler(WriteTxnMarkersRequest, by_partition=True)
 async def handle(
-    node: Node,
-    header: RequestHeader,
-    request: WriteTxnMarkersRequest,
-    connection: ServerConnection,
+    context: RequestContext[WriteTxnMarkersRequest],
 ) -> WriteTxnMarkersResponse:
     """Write markers to the partitions that this node leads."""
-    del header
-    rights = rights_of(node, connection)
+    rights = context.rights
     denied = ErrorCode.NONE
     if not rights.may(Operation.ALTER, ResourceType.CLUSTER):
         denied = rights.denied(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
@@ -46,7 +40,7 @@ async def handle(
                             WritableTxnMarkerPartitionResult(
                                 partition_index=index,
                                 error_code=denied
-                                or _write(node, one, (topic.name, index), connection),
+                                or _write(context, one, (topic.name, index)),
                             )
                             for index in topic.partition_indexes
                         ],
@@ -54,25 +48,24 @@ async def handle(
                     for topic in one.topics
                 ],
             )
-            for one in request.markers
+            for one in context.request.markers
         ]
     )
 
 
 def _write(
-    node: Node,
+    context: RequestContext[WriteTxnMarkersRequest],
     asked: WritableTxnMarker,
     place: tuple[str, int],
-    connection: ServerConnection,
 ) -> ErrorCode:
-    cluster = node.cluster
+    cluster = context.cluster
     try:
-        connection.check(*place)
+        context.connection.check(*place)
         partition = cluster.require_partition(*place)
-        partition.check_leader(node.node_id)
+        partition.check_leader(context.node.node_id)
         cluster.write_marker(
             partition,
-            Marker(
+            TransactionMarker(
                 asked.producer_id,
                 asked.producer_epoch,
                 asked.transaction_result,

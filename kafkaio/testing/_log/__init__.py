@@ -11,42 +11,30 @@ from kafkaio.testing._log.config import LogConfig as LogConfig
 from kafkaio.testing._log.epochs import EpochEntry as EpochEntry
 from kafkaio.testing._log.errors import (
     BatchListTooLargeError as BatchListTooLargeError,
-)
-from kafkaio.testing._log.errors import (
     BatchTooLargeError as BatchTooLargeError,
-)
-from kafkaio.testing._log.errors import (
     CorruptBatchError as CorruptBatchError,
-)
-from kafkaio.testing._log.errors import (
     InvalidBatchError as InvalidBatchError,
-)
-from kafkaio.testing._log.errors import (
     InvalidTimestampError as InvalidTimestampError,
-)
-from kafkaio.testing._log.errors import (
     LogError as LogError,
-)
-from kafkaio.testing._log.errors import (
     OffsetOutOfRangeError as OffsetOutOfRangeError,
 )
-from kafkaio.testing._log.formats import AbortedTransaction as AbortedTransaction
-from kafkaio.testing._log.formats import ProducerEntry as ProducerEntry
-from kafkaio.testing._log.header import BatchHeader as BatchHeader
-from kafkaio.testing._log.header import read_header as read_header
-from kafkaio.testing._log.log import Appended as Appended
-from kafkaio.testing._log.log import Log as Log
-from kafkaio.testing._log.log import SegmentInfo as SegmentInfo
-from kafkaio.testing._log.log import TimestampOffset as TimestampOffset
+from kafkaio.testing._log.formats import (
+    AbortedTransaction as AbortedTransaction,
+    ProducerEntry as ProducerEntry,
+)
+from kafkaio.testing._log.header import (
+    LogBatchHeader as LogBatchHeader,
+    read_header as read_header,
+)
+from kafkaio.testing._log.log import (
+    Appended as Appended,
+    Log as Log,
+    SegmentInfo as SegmentInfo,
+    TimestampOffset as TimestampOffset,
+)
 from kafkaio.testing._log.storage import (
     DiskStorage as DiskStorage,
-)
-from kafkaio.testing._log.storage import (
     MemoryStorage as MemoryStorage,
-)
-from kafkaio.testing._log.storage import (
-    Storage as Storage,
-)
-from kafkaio.testing._log.storage import (
-    StoredFile as StoredFile,
+    StoragePort as StoragePort,
+    StoredFilePort as StoredFilePort,
 )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from kafkaio._public import public
 from kafkaio.testing._security.oauthbearer import VerifyToken, unsecured
 
 _SUPER_USERS: Final = "super.users"
@@ -18,6 +19,7 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-512", "SCRAM-SHA-256", "OAUTHBEARER")
 _DAY_MS: Final = 86_400_000
 
 
+@public("kafkaio.testing")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityConfig:
     """How the listeners of an embedded broker authenticate, and who needs no ACL.

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kafkaio._public import public
 from kafkaio.testing._security.principals import PrincipalRules
 
 _HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 
 
+@public("kafkaio.testing.kafka")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificates:
     """Files in PEM, for clients.

@@ -3,11 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from kafkaio._public import public
 
+
+@public("kafkaio.testing.kafka")
 class KafkaNotStarted(RuntimeError):
     """A broker could not be started; the message says which step failed."""
 
 
+@public("kafkaio.testing.kafka")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """One Kafka release.

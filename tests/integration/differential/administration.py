@@ -17,8 +17,6 @@ from kafkaio.protocol.messages import (
 )
 from kafkaio.protocol.messages.alter_configs import (
     AlterableConfig as PlainConfig,
-)
-from kafkaio.protocol.messages.alter_configs import (
     AlterConfigsResource as PlainResource,
 )
 from kafkaio.protocol.messages.create_topics import CreatableTopic
@@ -26,8 +24,8 @@ from kafkaio.protocol.messages.describe_configs import DescribeConfigsResource
 from kafkaio.protocol.messages.describe_log_dirs import DescribableLogDirTopic
 from kafkaio.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequestCursor as Cursor,
+    TopicRequest,
 )
-from kafkaio.protocol.messages.describe_topic_partitions import TopicRequest
 from kafkaio.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,

@@ -21,11 +21,9 @@ from kafkaio.protocol.messages import (
 )
 from kafkaio.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequestEntityData as Name,
-)
-from kafkaio.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequestEntryData as Entry,
+    OpData,
 )
-from kafkaio.protocol.messages.alter_client_quotas import OpData
 from kafkaio.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirTopic,

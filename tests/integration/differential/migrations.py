@@ -29,14 +29,10 @@ from kafkaio.protocol.messages.consumer_group_heartbeat import (
 )
 from kafkaio.protocol.messages.consumer_protocol_assignment import (
     ConsumerProtocolAssignment,
-)
-from kafkaio.protocol.messages.consumer_protocol_assignment import (
     TopicPartition as AssignedTopic,
 )
 from kafkaio.protocol.messages.consumer_protocol_subscription import (
     ConsumerProtocolSubscription,
-)
-from kafkaio.protocol.messages.consumer_protocol_subscription import (
     TopicPartition as OwnedTopic,
 )
 from kafkaio.protocol.messages.join_group import JoinGroupRequestProtocol

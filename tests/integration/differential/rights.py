@@ -24,8 +24,8 @@ from kafkaio.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,
 )
-from kafkaio.protocol.messages.alter_configs import AlterableConfig as PlainConfig
 from kafkaio.protocol.messages.alter_configs import (
+    AlterableConfig as PlainConfig,
     AlterConfigsResource as PlainResource,
 )
 from kafkaio.protocol.messages.alter_replica_log_dirs import (

@@ -23,9 +23,11 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.protocol.messages import create_acls as create_api
-from kafkaio.protocol.messages import delete_acls as delete_api
-from kafkaio.protocol.messages import describe_acls as describe_api
+from kafkaio.protocol.messages import (
+    create_acls as create_api,
+    delete_acls as delete_api,
+    describe_acls as describe_api,
+)
 from tests.fakes.broker import FakeCluster
 from tests.unit.admin.support import admin_of
 

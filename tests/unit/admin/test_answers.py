@@ -30,14 +30,16 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.protocol.messages import add_raft_voter as add_api
-from kafkaio.protocol.messages import consumer_group_describe as consumer_api
-from kafkaio.protocol.messages import create_topics as create_api
-from kafkaio.protocol.messages import delete_groups as groups_api
-from kafkaio.protocol.messages import delete_topics as delete_api
-from kafkaio.protocol.messages import describe_groups as classic_api
-from kafkaio.protocol.messages import describe_log_dirs as log_dirs_api
-from kafkaio.protocol.messages import list_groups as list_api
+from kafkaio.protocol.messages import (
+    add_raft_voter as add_api,
+    consumer_group_describe as consumer_api,
+    create_topics as create_api,
+    delete_groups as groups_api,
+    delete_topics as delete_api,
+    describe_groups as classic_api,
+    describe_log_dirs as log_dirs_api,
+    list_groups as list_api,
+)
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import DISCONNECT, HANG, FakeCluster, FakeNode
 from tests.unit.admin.support import admin_of

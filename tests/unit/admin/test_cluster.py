@@ -23,14 +23,16 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.protocol.messages import add_raft_voter as add_api
-from kafkaio.protocol.messages import api_versions as versions_api
-from kafkaio.protocol.messages import describe_cluster as cluster_api
-from kafkaio.protocol.messages import describe_quorum as quorum_api
-from kafkaio.protocol.messages import metadata as metadata_api
-from kafkaio.protocol.messages import remove_raft_voter as remove_api
-from kafkaio.protocol.messages import unregister_broker as unregister_api
-from kafkaio.protocol.messages import update_features as update_api
+from kafkaio.protocol.messages import (
+    add_raft_voter as add_api,
+    api_versions as versions_api,
+    describe_cluster as cluster_api,
+    describe_quorum as quorum_api,
+    metadata as metadata_api,
+    remove_raft_voter as remove_api,
+    unregister_broker as unregister_api,
+    update_features as update_api,
+)
 from kafkaio.types import Broker
 from tests.fakes.broker import DEFAULT, FakeCluster, FakeNode, Outcome
 from tests.unit.admin.support import admin_of

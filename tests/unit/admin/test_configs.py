@@ -13,9 +13,11 @@ from kafkaio.admin import (
 from kafkaio.errors import ArgumentTypeError, BrokerError, UnsupportedVersion
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.protocol.messages import alter_configs as replace_api
-from kafkaio.protocol.messages import describe_configs as describe_api
-from kafkaio.protocol.messages import incremental_alter_configs as alter_api
+from kafkaio.protocol.messages import (
+    alter_configs as replace_api,
+    describe_configs as describe_api,
+    incremental_alter_configs as alter_api,
+)
 from tests.fakes.broker import FakeCluster, FakeNode
 from tests.unit.admin.support import admin_of
 

@@ -166,13 +166,13 @@ async def test_a_client_of_controllers(quorum: FakeCluster) -> None:
 async def test_brokers_where_controllers_should_be(cluster: FakeCluster) -> None:
     wrong = DescribeClusterResponse(error_code=E.MISMATCHED_ENDPOINT_TYPE)
     cluster.on(ApiKey.DESCRIBE_CLUSTER, wrong)
-    with pytest.raises(BrokerError, match="is a broker, no controller: give it as"):
+    with pytest.raises(BrokerError, match="is a broker, not a controller: give it as"):
         async with admin_of(cluster, **options(cluster)):
             pytest.fail("it started")
 
 
 async def test_controllers_where_brokers_should_be(quorum: FakeCluster) -> None:
-    with pytest.raises(UnsupportedVersion, match="is a controller, no broker: give it"):
+    with pytest.raises(UnsupportedVersion, match="is a controller, not a broker"):
         async with admin_of(quorum):
             pytest.fail("it started")
 

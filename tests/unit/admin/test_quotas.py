@@ -12,8 +12,10 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.protocol.messages import alter_client_quotas as alter_api
-from kafkaio.protocol.messages import describe_client_quotas as describe_api
+from kafkaio.protocol.messages import (
+    alter_client_quotas as alter_api,
+    describe_client_quotas as describe_api,
+)
 from tests.fakes.broker import FakeCluster
 from tests.unit.admin.support import admin_of
 

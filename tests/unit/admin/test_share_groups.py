@@ -18,11 +18,13 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.protocol.messages import alter_share_group_offsets as alter_api
-from kafkaio.protocol.messages import delete_share_group_offsets as delete_api
-from kafkaio.protocol.messages import describe_share_group_offsets as offsets_api
-from kafkaio.protocol.messages import share_group_describe as share_api
-from kafkaio.protocol.messages import streams_group_describe as streams_api
+from kafkaio.protocol.messages import (
+    alter_share_group_offsets as alter_api,
+    delete_share_group_offsets as delete_api,
+    describe_share_group_offsets as offsets_api,
+    share_group_describe as share_api,
+    streams_group_describe as streams_api,
+)
 from kafkaio.types import TopicPartition
 from tests.fakes.broker import FakeCluster, FakeNode
 from tests.unit.admin.support import admin_of

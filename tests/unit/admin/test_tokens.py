@@ -15,10 +15,12 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.protocol.messages import create_delegation_token as create_api
-from kafkaio.protocol.messages import describe_delegation_token as describe_api
-from kafkaio.protocol.messages import expire_delegation_token as expire_api
-from kafkaio.protocol.messages import renew_delegation_token as renew_api
+from kafkaio.protocol.messages import (
+    create_delegation_token as create_api,
+    describe_delegation_token as describe_api,
+    expire_delegation_token as expire_api,
+    renew_delegation_token as renew_api,
+)
 from tests.fakes.broker import FakeCluster
 from tests.unit.admin.support import admin_of
 

@@ -33,10 +33,12 @@ from kafkaio.errors import (
 )
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode as E
-from kafkaio.protocol.messages import describe_producers as producers_api
-from kafkaio.protocol.messages import describe_transactions as transactions_api
-from kafkaio.protocol.messages import list_transactions as list_api
-from kafkaio.protocol.messages import write_txn_markers as markers_api
+from kafkaio.protocol.messages import (
+    describe_producers as producers_api,
+    describe_transactions as transactions_api,
+    list_transactions as list_api,
+    write_txn_markers as markers_api,
+)
 from kafkaio.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,

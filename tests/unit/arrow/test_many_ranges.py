@@ -452,7 +452,8 @@ class TestTopicIds:
             await fill(broker, "t", 300, 3)
             ranges = whole(100, [TopicPartition("t", n) for n in range(3)])
             async with client_of(broker, metadata_max_age_ms=1_000) as client:
-                old_id = (await client.topic_ids("t"))["t"]
+                old_id = (await client.find_topics("t"))["t"].topic_id
+                assert old_id is not None
                 reader = read_ranges(client, ranges, fetch_bytes=400)
                 await anext(reader)
                 await self.make_again(broker, 400)

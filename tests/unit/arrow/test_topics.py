@@ -222,10 +222,10 @@ class TestPlaces:
             ({"start": datetime(2026, 3, 14)}, "has no time zone"),  # noqa: DTZ001
             ({"start": 17}, r"start=17 would be a time .* an offset for each"),
             ({"end": -1}, "before 1970"),
-            ({"start": "begin"}, "'begin' is no place"),
+            ({"start": "begin"}, "'begin' is not a place"),
             ({"start": {tp(0): -1}}, "the negative offset -1"),
             ({"start": {tp(0, "other"): 1}}, "start names other-0, which is not read"),
-            ({"start": {tp(0): 5}, "end": {tp(0): 4}}, "no range from 5 to 4"),
+            ({"start": {tp(0): 5}, "end": {tp(0): 4}}, "end at 4, before its start 5"),
             ({"isolation_level": "serializable"}, "isolation_level"),
             ({"columns": ["nothing"]}, "there is no column 'nothing'; the columns are"),
             ({"columns": {"key": "int32"}}, "column 'key' cannot be int32"),

@@ -3,8 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._cli.records.format import FormatError
 from kafkaio._cli.records.input import FormatReader, InputError, InputRecord

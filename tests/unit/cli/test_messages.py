@@ -1,8 +1,7 @@
 """Messages of the protocol from JSON and to JSON."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._cli.cluster.messages import (
     MessageError,

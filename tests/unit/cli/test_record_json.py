@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._cli.records.input import InputError, InputRecord
 from kafkaio._cli.records.record_json import JsonReader, envelope_of, json_of

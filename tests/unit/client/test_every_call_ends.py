@@ -51,7 +51,6 @@ CLIENT: dict[str, Call] = {
     "partitions_for": lambda it: it.partitions_for("t", **WITHIN),
     "request": lambda it: it.request(ListGroupsRequest(), Leader(T), **WITHIN),
     "find_topics": lambda it: it.find_topics("t", **WITHIN),
-    "topic_ids": lambda it: it.topic_ids("t", **WITHIN),
 }
 PRODUCER: dict[str, Call] = {
     "client_instance_id": lambda it: it.client_instance_id(LIMIT),

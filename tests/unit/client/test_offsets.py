@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -191,7 +192,7 @@ class TestTimes:
         [
             ([T[0]], ArgumentTypeError, "must be a mapping"),
             ({"t": "latest"}, ArgumentTypeError, "TopicPartition"),
-            ({T[0]: "newest"}, ArgumentValueError, "'newest' is no place"),
+            ({T[0]: "newest"}, ArgumentValueError, "'newest' is not a place"),
             ({T[0]: 1.5}, ArgumentTypeError, "not float"),
             ({T[0]: True}, ArgumentTypeError, "not bool"),
             ({T[0]: -1}, ArgumentValueError, "before 1970"),
@@ -245,13 +246,13 @@ class TestPartitionsFor:
                 await client.partitions_for(5)  # type: ignore[arg-type]
 
 
-class TestTopicIds:
-    """The ids of topics, as a broker knows them now."""
+class TestFindTopics:
+    """The ids and partitions of topics, as a broker knows them now."""
 
     async def test_a_topic_that_is_made_again_has_another_id(self) -> None:
         made = Broker(topics={"t": 4, "other": 1}, memory_transport=True)
         async with made as broker, client_of(broker) as client:
-            before = await client.topic_ids(["t", "other"])
+            before = await client.find_topics(["t", "other"])
             assert list(before) == ["other", "t"]
             await client.offsets({T[0]: "latest"})  # the view knows it
             deletion = DeleteTopicsRequest(
@@ -259,22 +260,22 @@ class TestTopicIds:
             )
             await client.request(deletion, Controller)
             with pytest.raises(UnknownTopicOrPartition, match="'t'"):
-                await client.topic_ids("t")
+                await client.find_topics("t")
             broker.create_topic("t", 4)
-            after = await client.topic_ids("t")
+            after = await client.find_topics("t")
             assert after.keys() == {"t"}
-            assert after["t"] != before["t"]
-            assert await client.topic_ids([]) == {}
+            assert after["t"].topic_id != before["t"].topic_id
+            assert await client.find_topics([]) == {}
 
     async def test_ids_and_partitions_at_once(self) -> None:
         made = Broker(topics={"t": 4, "other": 1}, memory_transport=True)
         async with made as broker, client_of(broker) as client:
-            ids = await client.topic_ids(["t", "other"])
             found = await client.find_topics(["t", "gone", "other"], skip_unknown=True)
             assert list(found) == ["other", "t"]
-            assert found["t"] == FoundTopic(ids["t"], [0, 1, 2, 3])
+            assert isinstance(found["t"].topic_id, UUID)
+            assert found["t"].partitions == [0, 1, 2, 3]
             assert await client.find_topics(re.compile("o.*")) == {
-                "other": FoundTopic(ids["other"], [0])
+                "other": FoundTopic(found["other"].topic_id, [0])
             }
             with pytest.raises(UnknownTopicOrPartition, match="'gone'"):
                 await client.find_topics(["t", "gone"])
@@ -284,7 +285,8 @@ class TestTopicIds:
     @pytest.mark.parametrize("broker", [OLD], indirect=True)
     async def test_brokers_without_ids(self, broker: Broker) -> None:
         async with client_of(broker) as client:
-            assert await client.topic_ids(["t", "other"]) == {}
+            found = await client.find_topics("t")
+            assert found["t"].topic_id is None
 
 
 class TestCommitted:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 from kafkaio._client.telemetry.otlp import Point, Times, encode

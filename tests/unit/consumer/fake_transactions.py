@@ -19,9 +19,9 @@ from kafkaio._config import ClientConfig, ProducerConfig
 from kafkaio._consumer import Consumer
 from kafkaio._machines.transaction import TransactionOutcome
 from kafkaio._producer import Producer
-from kafkaio._producer.ports import (
-    ConsumerInTransaction,
-    GroupOffsets,
+from kafkaio._transactional import (
+    GroupOffsetsPort,
+    JoinedConsumerPort,
     TransactionalConsumer,
 )
 from kafkaio.errors import ClosedError, KafkaError, TransactionAborted, UsageError
@@ -29,13 +29,13 @@ from kafkaio.testing import Broker
 from kafkaio.types import TopicPartition
 
 #: Commits for a consumer, as the coordinator would do at the end of a transaction.
-Commit = Callable[[GroupOffsets], Awaitable[None]]
+Commit = Callable[[GroupOffsetsPort], Awaitable[None]]
 
 
 def committing(consumer: Consumer) -> Commit:
     """Commit by the member of a consumer in this thread."""
 
-    async def commit(offsets: GroupOffsets) -> None:
+    async def commit(offsets: GroupOffsetsPort) -> None:
         committer = consumer._core.committer  # type: ignore[union-attr]  # no thread
         await committer.commit(offsets.offsets, timeout=10)
 
@@ -50,7 +50,7 @@ class FakeTransaction:
     ) -> None:
         self._producer = producer
         self._consumer = consumer
-        self.joined: ConsumerInTransaction | None = None
+        self.joined: JoinedConsumerPort | None = None
         self.sent: list[object] = []
         self.requested = 0
         self.lost: list[KafkaError] = []
@@ -75,7 +75,7 @@ class FakeTransaction:
         producer.all.append(self)
         try:
             if self._consumer is not None:
-                self.joined = self._consumer.join_transaction(
+                self.joined = self._consumer._join_transaction(
                     self._revoke, self.lost.append
                 )
         except BaseException:

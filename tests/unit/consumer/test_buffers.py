@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._consumer.batch import Frame
 from kafkaio._consumer.reading.buffers import Buffers, Failure, Fetched
-from kafkaio._machines.positions import FetchPoint, Token
+from kafkaio._machines.positions import FetchPoint, PositionToken
 from kafkaio._machines.read_committed import ReadUncommitted
 from kafkaio._records.batch import Decompressor, RecordBatch, encode_batch
 from kafkaio.errors import CorruptRecord
 from kafkaio.types import TopicPartition
 
 PARTITIONS = [TopicPartition("t", number) for number in range(3)]
-FAILURE = Failure(CorruptRecord("bad"), FetchPoint(PARTITIONS[0], 0, Token(0, 0)))
+FAILURE = Failure(
+    CorruptRecord("bad"), FetchPoint(PARTITIONS[0], 0, PositionToken(0, 0))
+)
 STEPS = ["answer", "read", "refuse", "pause", "resume", "drop", "forget", "compact"]
 ENCODED = encode_batch([(0, None, b"v" * 50, ())])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +13,8 @@ from kafkaio._client.client import Client
 from kafkaio._client.cluster import Cluster
 from kafkaio._config import ConsumerConfig
 from kafkaio._consumer.commits.committer import OffsetCommitter
+from kafkaio._machines.membership.fence import Fence
+from kafkaio._machines.membership.ledger import RevokeLedger
 from kafkaio.errors import (
     AuthorizationError,
     BrokerError,
@@ -812,6 +814,13 @@ class Owner:
     def __init__(self, *, is_subscribed: bool) -> None:
         self.is_subscribed = is_subscribed
         self.committable = {A: 1}
+
+    def fence(self, partitions: Collection[TopicPartition]) -> Fence | None:
+        fence = Fence(RevokeLedger(), lambda: self.committable, partitions)
+        if fence.is_foreign and not self.is_subscribed:
+            return None
+        fence.check()
+        return fence
 
     def commit_refused(self, code: int, identity: GroupMetadata) -> None:
         """Nothing is refused here."""

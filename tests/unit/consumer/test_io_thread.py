@@ -19,8 +19,8 @@ from kafkaio._consumer.rebalance.events import Assigned, Revoked, RevokeRequeste
 from kafkaio._consumer.threaded.core import ThreadedCore
 from kafkaio._exactly_once import exactly_once
 from kafkaio._producer import Producer
-from kafkaio._producer.ports import GroupOffsets
 from kafkaio._runtime.thread import LoopThread
+from kafkaio._transactional import GroupOffsetsPort
 from kafkaio.errors import ClosedError, PartitionLost, UsageError
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
@@ -791,7 +791,7 @@ async def test_a_subclass_has_a_thread_too() -> None:
 async def test_a_transaction_of_the_users_thread() -> None:
     lost: list[BaseException] = []
     async with cluster() as at, at.consumer(enable_auto_commit=False) as consumer:
-        tx = consumer.join_transaction(list, lost.append)
+        tx = consumer._join_transaction(list, lost.append)
         seen = [await anext(consumer) for _ in range(10)]
         found = tx.handed_out()
         assert found is not None
@@ -820,7 +820,7 @@ async def test_a_transaction_is_asked_to_end_in_the_users_thread() -> None:
         asked.set()
 
     async with cluster() as at, at.consumer(enable_auto_commit=False) as consumer:
-        tx = consumer.join_transaction(note, ignore)
+        tx = consumer._join_transaction(note, ignore)
         records: list[Record] = []
         while len(records) < COUNT:
             records += (await consumer.poll()).records
@@ -839,7 +839,7 @@ async def test_a_transaction_is_asked_to_end_in_the_users_thread() -> None:
             await asked.wait()
             assert told[0] == threading.get_ident()
             assert consumer.assignment == {ZERO, ONE}
-            assert consumer.offsets_in_transaction() is None
+            assert consumer._offsets_in_transaction() is None
             tx.end()
             while len(consumer.assignment) == 2:
                 await consumer.poll(timeout=0.1)
@@ -865,7 +865,7 @@ async def test_a_loss_is_told_in_the_users_thread() -> None:
             enable_auto_commit=False, max_poll_interval_ms=1000, session_timeout_ms=900
         ) as consumer,
     ):
-        tx = consumer.join_transaction(list, note)
+        tx = consumer._join_transaction(list, note)
         assert (await consumer.poll()).records
         await told.wait()
         ((thread, error),) = lost
@@ -898,7 +898,7 @@ async def test_the_loop_of_transactions_runs_in_the_users_thread() -> None:
         for record in records:
             await tx.send("out", (record.partition, record.offset))
 
-    async def commit(offsets: GroupOffsets) -> None:
+    async def commit(offsets: GroupOffsetsPort) -> None:
         core = consumer._core
         assert isinstance(core, ThreadedCore)
         committer = core._core.group_committer()

@@ -36,8 +36,7 @@ from kafkaio.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from kafkaio.protocol.messages.sync_group import SyncGroupResponse
-from kafkaio.testing import Broker
-from kafkaio.testing import error as fault
+from kafkaio.testing import Broker, error as fault
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, Record, TopicPartition
 from tests.fakes.broker import DEFAULT, FakeCluster
 from tests.unit.consumer.conftest import MakeConsumer

@@ -37,6 +37,9 @@ class OneBroker:
         del kind, key
         return 7
 
+    def ready_coordinator(self, *_: object) -> None:
+        """Nothing is ever open."""
+
     def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
         del kind, key
         self.forgotten.append(node_id)

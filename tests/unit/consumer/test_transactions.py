@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafkaio._consumer import Consumer, Rebalance, RevokeRequested
-from kafkaio._producer.ports import TransactionalConsumer
+from kafkaio._transactional import TransactionalConsumer
 from kafkaio.admin import Admin
 from kafkaio.errors import (
     ClosedError,
@@ -75,7 +75,7 @@ async def test_what_was_handed_out_is_committed(protocol: str) -> None:
                 await tx.send("out", record.value)
         assert sorted(producer.committed) == VALUES  # type: ignore[type-var]
         assert await there.committed() == dict.fromkeys(ORDERS, 3)
-        assert one.offsets_in_transaction() is None
+        assert one._offsets_in_transaction() is None
         async with producer.transaction(one) as tx:
             assert not (await one.poll(timeout=1)).records
             assert tx.joined is not None
@@ -104,7 +104,7 @@ async def test_an_abort_hands_out_again(protocol: str, first: int) -> None:
                 await tx.send("out", b"never")
                 raise ZeroDivisionError
         assert await there.committed() == before
-        assert one.offsets_in_transaction() is None
+        assert one._offsets_in_transaction() is None
         again = await take(one, left)
         assert places(again) == places(seen)
         assert producer.committed == []
@@ -172,7 +172,7 @@ async def test_after_a_seek_an_unknown_end_is_looked_up() -> None:
         await there.write(*VALUES)
         await eventually(lambda: len(one.assignment) == 3)
         one.seek_to_beginning()
-        joined = one.join_transaction(ignore, ignore)
+        joined = one._join_transaction(ignore, ignore)
         await take(one, COUNT)
         offsets = joined.handed_out()
         assert offsets is not None
@@ -295,12 +295,12 @@ async def test_who_cannot_take_part() -> None:
         for consumer in (automatic, alone):
             async with consumer:
                 with pytest.raises(UsageError, match=r"enable_auto_commit|group_id"):
-                    consumer.join_transaction(ignore, ignore)
+                    consumer._join_transaction(ignore, ignore)
                 with pytest.raises(UsageError, match=r"enable_auto_commit|group_id"):
-                    consumer.offsets_in_transaction()
+                    consumer._offsets_in_transaction()
         closed = await there.consumer()
         with pytest.raises(ClosedError):
-            closed.join_transaction(ignore, ignore)
+            closed._join_transaction(ignore, ignore)
 
 
 class Shelf:
@@ -318,7 +318,7 @@ async def test_offsets_that_are_kept_elsewhere_cannot_take_part() -> None:
         await there.consumer(offset_store=Shelf()) as one,
     ):
         with pytest.raises(UsageError, match="offset_store"):
-            one.join_transaction(ignore, ignore)
+            one._join_transaction(ignore, ignore)
 
 
 @virtual
@@ -330,7 +330,7 @@ async def test_one_transaction_at_a_time_and_no_other_commits() -> None:
         async with producer.transaction(one) as tx:
             await take(one, COUNT)
             with pytest.raises(UsageError, match="end it first"):
-                one.join_transaction(ignore, ignore)
+                one._join_transaction(ignore, ignore)
             with pytest.raises(UsageError, match="commit_offsets"):
                 await one.commit()
             assert "orders" in repr(tx.joined)
@@ -353,7 +353,7 @@ async def test_offsets_by_name() -> None:
             ([ONE, TWO], {ONE: 3, TWO: 3}),
             (ZERO, {ZERO: 3}),
         ):
-            found = one.offsets_in_transaction(what)
+            found = one._offsets_in_transaction(what)
             assert found is not None
             assert {tp: o.offset for tp, o in found.offsets.items()} == expected
             assert found.is_fenced
@@ -361,7 +361,7 @@ async def test_offsets_by_name() -> None:
             assert "orders" in repr(found)
         elsewhere = TopicPartition("orders", 7)
         with pytest.raises(PartitionLost):
-            one.offsets_in_transaction({elsewhere: 1})
+            one._offsets_in_transaction({elsewhere: 1})
 
 
 # ---- rebalances
@@ -521,7 +521,7 @@ async def test_what_comes_back_while_it_is_doomed_is_handed_out_again(
                     again = await take(one, COUNT)
                 assert places(again) == places(first)
                 assert tx.lost
-        assert one.offsets_in_transaction() is None
+        assert one._offsets_in_transaction() is None
         assert places(await take(one, COUNT)) == places(first)
         async with producer.transaction(one):
             assert not (await one.poll(timeout=1)).records
@@ -607,7 +607,7 @@ async def test_a_refusal_is_no_end_where_the_member_has_another_identity(
     async with world(protocol) as there, await there.consumer() as one:
         await there.write(*VALUES)
         await take(one, COUNT)
-        offsets = one.offsets_in_transaction()
+        offsets = one._offsets_in_transaction()
         assert offsets is not None
         now = offsets.identity()
         before = type(now)(
@@ -659,14 +659,14 @@ async def test_a_rewind_ends_with_the_consumer() -> None:
         await there.write(*VALUES)
         one = await there.consumer()
         await one.start()
-        tx = one.join_transaction(ignore, ignore)
+        tx = one._join_transaction(ignore, ignore)
         await take(one, COUNT)
         rewinding = asyncio.create_task(tx.rewind())
         await asyncio.sleep(0)
         await one.close()
         await rewinding
         with pytest.raises(ClosedError):
-            one.join_transaction(ignore, ignore)
+            one._join_transaction(ignore, ignore)
 
 
 @virtual

@@ -3,8 +3,7 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget

@@ -5,7 +5,11 @@ from __future__ import annotations
 from uuid import UUID
 
 from kafkaio._machines.metadata import ClusterView, PartitionView, TopicView
-from kafkaio._machines.positions import KnownTopic, NewPartitions, follows_committed
+from kafkaio._machines.positions import (
+    KnownTopic,
+    NewPartitionDetector,
+    follows_committed,
+)
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
@@ -29,13 +33,15 @@ def view(number: int, error: ErrorCode | None = None, **topics: int) -> ClusterV
     return ClusterView(by_name=described, number=number)
 
 
-def named(*names: str, at: ClusterView | None = None) -> NewPartitions:
-    made = NewPartitions()
+def named(*names: str, at: ClusterView | None = None) -> NewPartitionDetector:
+    made = NewPartitionDetector()
     made.subscribed(frozenset(names).__contains__, names, at or view(1))
     return made
 
 
-def news(made: NewPartitions, at: ClusterView, *partitions: TopicPartition) -> list:
+def news(
+    made: NewPartitionDetector, at: ClusterView, *partitions: TopicPartition
+) -> list:
     return [made.is_new(tp, at) for tp in partitions]
 
 
@@ -89,7 +95,7 @@ def test_a_topic_with_another_id_is_new():
 
 
 def test_a_pattern_knows_all_topics_once_they_are_listed():
-    made = NewPartitions()
+    made = NewPartitionDetector()
     made.subscribed(lambda _: True, (), view(1, t=1))
     now = view(2, t=2, u=1, v=1)
     assert news(made, now, *tps("t", 0), *tps("u", 0)) == [None, None]

@@ -3,8 +3,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from kafkaio._machines.partitioner import (
     StickyPartition,

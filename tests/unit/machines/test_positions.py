@@ -3,19 +3,18 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kafkaio._machines.positions import (
     TRANSITIONS,
-    Event,
     FetchPoint,
+    PositionEvent,
     Positions,
+    PositionStage,
+    PositionToken,
     Reset,
     ResetTo,
-    Stage,
-    Token,
     Truncation,
     Unvalidated,
 )
@@ -83,7 +82,7 @@ def test_without_a_committed_offset_the_policy_counts():
 def test_without_a_group_the_policy_counts_at_once():
     made = Positions(EARLIEST)
     assert made.assign(A, has_commits=False) == 1
-    assert made.resetting(0) == {A: (Token(1, 1), EARLIEST)}
+    assert made.resetting(0) == {A: (PositionToken(1, 1), EARLIEST)}
 
 
 def test_without_a_policy_only_a_seek_helps():
@@ -284,7 +283,7 @@ def test_a_cut_log_is_read_from_the_cut():
     old = made[A].token
     assert made.diverged(A, old, 6, 1, 4) == Truncation(10, 6)
     entry = made[A]
-    assert entry.stage is Stage.FETCHING
+    assert entry.stage is PositionStage.FETCHING
     assert (entry.position, entry.position_epoch, entry.leader_epoch) == (6, 1, 4)
     assert made.diverged(A, old, 3, 1, 4) is None
     assert made.diverged(A, entry.token, 3, 1, 4) is None
@@ -329,16 +328,18 @@ def test_back_to_the_committed_offset():
     assert not made.is_looking_for_commit(A)
 
 
-@pytest.mark.parametrize(("stage", "event"), list(itertools.product(Stage, Event)))
-def test_the_whole_table(stage: Stage, event: Event):
+@pytest.mark.parametrize(
+    ("stage", "event"), list(itertools.product(PositionStage, PositionEvent))
+)
+def test_the_whole_table(stage: PositionStage, event: PositionEvent):
     made = positions(None)
-    if stage is Stage.NO_OFFSET:
+    if stage is PositionStage.NO_OFFSET:
         assert made.committed_missing(A, made[A].token)
-    elif stage is Stage.FETCHING:
+    elif stage is PositionStage.FETCHING:
         made.seek(A, 1)
-    elif stage is Stage.VALIDATING:
+    elif stage is PositionStage.VALIDATING:
         made.seek(A, 1, 0)
-    elif stage is Stage.RESETTING:
+    elif stage is PositionStage.RESETTING:
         made.seek_to(A, EARLIEST)
     assert made[A].stage is stage
     if (stage, event) in TRANSITIONS:
@@ -348,7 +349,7 @@ def test_the_whole_table(stage: Stage, event: Event):
         with pytest.raises(InternalError, match=f"{event.name} while {stage.name}"):
             made._fire(A, made[A], event)
         assert made[A].stage is stage
-    assert [s for s in Stage if A in made._stages[s]] == [made[A].stage]
+    assert [s for s in PositionStage if A in made._stages[s]] == [made[A].stage]
 
 
 def test_looking_inside():
@@ -393,9 +394,9 @@ class PositionLaws(RuleBasedStateMachine):
     def answer(self, index: int, offset: int) -> None:
         token = self.tokens[-1 - index % len(self.tokens)]
         before = self.made[A].position
-        if self.made[A].stage is Stage.UNPOSITIONED:
+        if self.made[A].stage is PositionStage.UNPOSITIONED:
             found = self.made.committed_found(A, token, offset)
-        elif self.made[A].stage is Stage.RESETTING:
+        elif self.made[A].stage is PositionStage.RESETTING:
             found = self.made.reset_found(A, token, offset)
         else:
             return
@@ -405,12 +406,12 @@ class PositionLaws(RuleBasedStateMachine):
             self.low = offset
             self.remember()
 
-    @precondition(lambda self: self.made[A].stage is Stage.FETCHING)
+    @precondition(lambda self: self.made[A].stage is PositionStage.FETCHING)
     @rule(count=st.integers(0, 5))
     def fetched(self, count: int) -> None:
         self.made.fetched(A, self.made[A].fetch_offset + count)
 
-    @precondition(lambda self: self.made[A].stage is Stage.FETCHING)
+    @precondition(lambda self: self.made[A].stage is PositionStage.FETCHING)
     @rule(share=st.integers(0, 5))
     def taken(self, share: int) -> None:
         entry = self.made[A]
@@ -422,13 +423,13 @@ class PositionLaws(RuleBasedStateMachine):
         token = self.tokens[-1 - index % len(self.tokens)]
         before = self.made[A].position
         self.made.out_of_range(A, token)
-        if self.made[A].stage is Stage.RESETTING:
+        if self.made[A].stage is PositionStage.RESETTING:
             self.low = -1
             self.remember()
         else:
             assert self.made[A].position == before
 
-    @precondition(lambda self: self.made[A].stage is Stage.FETCHING)
+    @precondition(lambda self: self.made[A].stage is PositionStage.FETCHING)
     @rule(epoch=st.integers(0, 5))
     def leader(self, epoch: int) -> None:
         before = self.made[A].position
@@ -436,7 +437,7 @@ class PositionLaws(RuleBasedStateMachine):
         assert self.made[A].position == before
         self.remember()
 
-    @precondition(lambda self: self.made[A].stage is Stage.VALIDATING)
+    @precondition(lambda self: self.made[A].stage is PositionStage.VALIDATING)
     @rule(index=st.integers(0, 3), end=st.integers(-1, 50))
     def answer_about_the_epoch(self, index: int, end: int) -> None:
         token = self.tokens[-1 - index % len(self.tokens)]
@@ -444,7 +445,7 @@ class PositionLaws(RuleBasedStateMachine):
         is_current = token == self.made[A].token
         if end >= position:
             self.made.validated(A, token, 5)
-            assert (self.made[A].stage is Stage.FETCHING) == is_current
+            assert (self.made[A].stage is PositionStage.FETCHING) == is_current
             return
         cut = self.made.diverged(A, token, end, 0, 5)
         assert cut == (Truncation(position, end) if is_current else None)

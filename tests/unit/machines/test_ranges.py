@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._machines.backoff import Backoff
-from kafkaio._machines.ranges import Answer, Ranges, RangeState
+from kafkaio._machines.ranges import FetchedAnswer, RangeSchedule, RangeState
 from kafkaio.errors import KafkaError, NetworkError
 from kafkaio.types import OffsetRange, TopicPartition
 
@@ -34,26 +33,28 @@ class Records:
         return self.position >= self.end
 
 
-def ranges_of(sizes: Iterable[int], topic: str = "t") -> Ranges:
+def ranges_of(sizes: Iterable[int], topic: str = "t") -> RangeSchedule:
     """One range for each size, of partitions 0, 1, ..."""
     ranges = [
         OffsetRange(TopicPartition(topic, n), 10, 10 + size)
         for n, size in enumerate(sizes)
     ]
-    return Ranges(ranges, fetch_bytes=FETCH_BYTES, backoff=Backoff(100, 1_000))
+    return RangeSchedule(ranges, fetch_bytes=FETCH_BYTES, backoff=Backoff(100, 1_000))
 
 
 def one_node(_: TopicPartition) -> int:
     return 1
 
 
-def groups(ranges: Ranges, now: float = 0.0, nodes: int = 1) -> dict[int, list[int]]:
+def groups(
+    ranges: RangeSchedule, now: float = 0.0, nodes: int = 1
+) -> dict[int, list[int]]:
     """The numbers of the ranges that are asked for; range n is at node n % nodes."""
     choice = ranges.choose(lambda tp: tp.partition % nodes, nodes, now)
     return {node: [e.index for e in found] for node, found in choice.groups.items()}
 
 
-def ask(ranges: Ranges, node: int, states: Iterable[RangeState]) -> None:
+def ask(ranges: RangeSchedule, node: int, states: Iterable[RangeState]) -> None:
     found = list(states)
     for each in found:
         each.request = ranges
@@ -61,20 +62,23 @@ def ask(ranges: Ranges, node: int, states: Iterable[RangeState]) -> None:
 
 
 def land(
-    ranges: Ranges, node: int, asked: Mapping[RangeState, int], each_bytes: int = 100
+    ranges: RangeSchedule,
+    node: int,
+    asked: Mapping[RangeState, int],
+    each_bytes: int = 100,
 ) -> None:
     """Answer what was asked for: so many records of each range."""
     ranges.answered(node, ranges.total_bytes(asked))
-    answer = Answer(node, 0)
+    answer = FetchedAnswer(node, 0)
     for each, count in asked.items():
         each.request = None
         if count:
             start = each.next_offset
             part = Records(start, start + count)
-            ranges.landed(each, part, answer, part.end, count * each_bytes)
+            ranges.received(each, part, answer, part.end, count * each_bytes)
 
 
-def read(ranges: Ranges) -> int | None:
+def read(ranges: RangeSchedule) -> int | None:
     """Read a whole part; returns the number of its range."""
     each = ranges.turn()
     if each is None or not each.parts:
@@ -118,7 +122,7 @@ def test_a_large_range_is_asked_for_alone() -> None:
 def test_a_partition_is_in_a_request_once() -> None:
     tp = TopicPartition("t", 0)
     places = [OffsetRange(tp, 0, 5), OffsetRange(tp, 9, 12)]
-    ranges = Ranges(places, fetch_bytes=FETCH_BYTES, backoff=Backoff(1, 1))
+    ranges = RangeSchedule(places, fetch_bytes=FETCH_BYTES, backoff=Backoff(1, 1))
     assert groups(ranges) == {0: [0]}
 
 
@@ -335,7 +339,7 @@ def test_the_order_holds_while_all_leaders_answer(
             ranges.answered(node, size)
             _fill(
                 ranges,
-                Answer(node, 0),
+                FetchedAnswer(node, 0),
                 asked,
                 size,
                 [dice.random() < misfits for _ in asked],
@@ -346,8 +350,8 @@ def test_the_order_holds_while_all_leaders_answer(
 
 
 def _fill(
-    ranges: Ranges,
-    answer: Answer,
+    ranges: RangeSchedule,
+    answer: FetchedAnswer,
     asked: list[RangeState],
     size: int,
     misfits: list[bool],
@@ -362,14 +366,14 @@ def _fill(
             count = max(count, 1)
         if count:
             part = Records(each.next_offset, each.next_offset + count)
-            ranges.landed(each, part, answer, part.end, 100 * count)
+            ranges.received(each, part, answer, part.end, 100 * count)
             size -= 100 * count
         else:
             each.is_tight = True
 
 
 def _answer(
-    ranges: Ranges,
+    ranges: RangeSchedule,
     flight: tuple[int, list[RangeState], int],
     dice: random.Random,
     now: float,
@@ -383,7 +387,7 @@ def _answer(
         ranges.node_failed(node, now, dice.random())
         return
     ranges.node_answered(node)
-    answer = Answer(node, 0)
+    answer = FetchedAnswer(node, 0)
     for each in asked:
         if dice.random() < 0.2:
             ranges.failed(each, NetworkError("x"), now, dice.random())
@@ -391,10 +395,12 @@ def _answer(
         # The last batch may go on after the end.
         end = each.next_offset + dice.randrange(1, 1_500)
         part = Records(each.next_offset, min(end, each.within.end))
-        ranges.landed(each, part, answer, end, 100 * (end - each.next_offset))
+        ranges.received(each, part, answer, end, 100 * (end - each.next_offset))
 
 
-def _read_some(ranges: Ranges, seen: dict[int, list[int]], dice: random.Random) -> None:
+def _read_some(
+    ranges: RangeSchedule, seen: dict[int, list[int]], dice: random.Random
+) -> None:
     while (each := ranges.turn()) is not None and dice.random() < 0.8:
         part = each.parts[0][0]
         assert isinstance(part, Records)

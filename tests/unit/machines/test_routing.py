@@ -1,13 +1,14 @@
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._machines.routing import NodeLoad, least_loaded_first, misrouted
 from kafkaio.protocol._error_codes import ErrorCode as E
 from kafkaio.protocol._message import Response
-from kafkaio.protocol.messages import add_partitions_to_txn as add
-from kafkaio.protocol.messages import list_offsets as lists
-from kafkaio.protocol.messages import offset_fetch as fetch
+from kafkaio.protocol.messages import (
+    add_partitions_to_txn as add,
+    list_offsets as lists,
+    offset_fetch as fetch,
+)
 from kafkaio.protocol.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsResponse,

@@ -8,14 +8,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._machines.telemetry import (
     DEFAULT_INTERVAL,
-    Ledger,
-    Step,
+    PushedSums,
     TelemetryMachine,
+    TelemetryStep,
 )
 from kafkaio.protocol._error_codes import ErrorCode
 
@@ -52,7 +51,7 @@ def subscribed(codecs: Sequence[int] = (1, 4), **changed: Any) -> TelemetryMachi
 
 def test_it_begins_by_asking_for_a_subscription_at_once() -> None:
     machine = TelemetryMachine()
-    assert (machine.step, machine.due) == (Step.SUBSCRIBE, -inf)
+    assert (machine.step, machine.due) == (TelemetryStep.SUBSCRIBE, -inf)
     assert machine.instance_id is None
     assert machine.interval == DEFAULT_INTERVAL
 
@@ -60,18 +59,18 @@ def test_it_begins_by_asking_for_a_subscription_at_once() -> None:
 @pytest.mark.parametrize(("roll", "due"), [(0.0, 5.0), (0.5, 10.0), (1.0, 15.0)])
 def test_the_first_pushes_are_spread(roll: float, due: float) -> None:
     machine = subscribed(roll=roll)
-    assert (machine.step, machine.due) == (Step.PUSH, due)
+    assert (machine.step, machine.due) == (TelemetryStep.PUSH, due)
 
 
 def test_further_pushes_come_at_the_interval() -> None:
     machine = subscribed()
     machine.pushed(10.0)
-    assert (machine.step, machine.due) == (Step.PUSH, 20.0)
+    assert (machine.step, machine.due) == (TelemetryStep.PUSH, 20.0)
 
 
 def test_without_metrics_it_asks_again_after_the_interval() -> None:
     machine = subscribed(prefixes=[])
-    assert (machine.step, machine.due) == (Step.SUBSCRIBE, INTERVAL)
+    assert (machine.step, machine.due) == (TelemetryStep.SUBSCRIBE, INTERVAL)
     assert not machine.terminate()
 
 
@@ -86,7 +85,7 @@ def test_the_instance_id_stays() -> None:
 def test_an_answer_without_an_id_is_no_subscription() -> None:
     machine = subscribed(instance_id=UUID(int=0))
     assert machine.subscription is None
-    assert (machine.step, machine.due) == (Step.SUBSCRIBE, DEFAULT_INTERVAL)
+    assert (machine.step, machine.due) == (TelemetryStep.SUBSCRIBE, DEFAULT_INTERVAL)
 
 
 def test_impossible_numbers_are_replaced() -> None:
@@ -138,16 +137,16 @@ def test_codes_that_end_it(code: int) -> None:
 def test_an_unknown_subscription_is_asked_for_at_once() -> None:
     machine = subscribed()
     machine.refused(ErrorCode.UNKNOWN_SUBSCRIPTION_ID, 1.0)
-    assert (machine.step, machine.due) == (Step.SUBSCRIBE, 1.0)
+    assert (machine.step, machine.due) == (TelemetryStep.SUBSCRIBE, 1.0)
     # A broker that answers so to that, too, is not asked without end.
     machine.refused(ErrorCode.UNKNOWN_SUBSCRIPTION_ID, 2.0)
-    assert (machine.step, machine.due) == (Step.SUBSCRIBE, 2.0 + INTERVAL)
+    assert (machine.step, machine.due) == (TelemetryStep.SUBSCRIBE, 2.0 + INTERVAL)
 
 
 def test_a_codec_that_is_refused_is_not_used_again() -> None:
     machine = subscribed()
     machine.refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, 1.0)
-    assert (machine.step, machine.due) == (Step.SUBSCRIBE, 1.0)
+    assert (machine.step, machine.due) == (TelemetryStep.SUBSCRIBE, 1.0)
     subscribe(machine)
     assert machine.subscription is not None
     assert machine.subscription.compression == 1
@@ -157,9 +156,12 @@ def test_a_codec_that_is_refused_is_not_used_again() -> None:
 def test_codes_that_mean_later(code: int) -> None:
     asking, pushing = TelemetryMachine(), subscribed()
     asking.refused(code, 1.0)
-    assert (asking.step, asking.due) == (Step.SUBSCRIBE, 1.0 + DEFAULT_INTERVAL)
+    assert (asking.step, asking.due) == (
+        TelemetryStep.SUBSCRIBE,
+        1.0 + DEFAULT_INTERVAL,
+    )
     pushing.refused(code, 1.0)
-    assert (pushing.step, pushing.due) == (Step.SUBSCRIBE, 1.0 + INTERVAL)
+    assert (pushing.step, pushing.due) == (TelemetryStep.SUBSCRIBE, 1.0 + INTERVAL)
 
 
 def test_the_last_push_is_one() -> None:
@@ -169,7 +171,7 @@ def test_the_last_push_is_one() -> None:
     machine.pushed(3.0)
     machine.unanswered(3.0)
     subscribe(machine)
-    assert (machine.step, machine.due) == (Step.NOTHING, inf)
+    assert (machine.step, machine.due) == (TelemetryStep.NOTHING, inf)
 
 
 EVENTS = st.lists(
@@ -191,9 +193,9 @@ def test_whatever_happens(events: list[tuple[str, int, float, float]]) -> None:
     last_pushes = 0
     for what, code, roll, late in events:
         ended = machine.has_ended
-        if not ended and machine.step is not Step.NOTHING:
+        if not ended and machine.step is not TelemetryStep.NOTHING:
             now = max(now, machine.due) + late
-        is_push = machine.step is Step.PUSH
+        is_push = machine.step is TelemetryStep.PUSH
         if is_push:
             # Never sooner than half an interval after a subscription, or an interval
             # after a push.
@@ -214,7 +216,7 @@ def test_whatever_happens(events: list[tuple[str, int, float, float]]) -> None:
         assert machine.has_ended or not ended
         assert machine.has_ended == (machine.due == inf)
         assert machine.instance_id in {None, ME}
-        if machine.step is Step.PUSH:
+        if machine.step is TelemetryStep.PUSH:
             assert machine.subscription is not None
             assert machine.subscription.prefixes
     assert last_pushes <= 1
@@ -222,7 +224,7 @@ def test_whatever_happens(events: list[tuple[str, int, float, float]]) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 100), st.booleans()), max_size=20))
 def test_increases_add_up_to_the_total(steps: list[tuple[int, bool]]) -> None:
-    ledger = Ledger()
+    ledger = PushedSums()
     total = told = 0.0
     for grown, is_refused in steps:
         total += grown
@@ -234,7 +236,7 @@ def test_increases_add_up_to_the_total(steps: list[tuple[int, bool]]) -> None:
 
 
 def test_a_sum_that_shrinks_has_no_increase() -> None:
-    ledger = Ledger()
+    ledger = PushedSums()
     ledger.sending({"a": 5.0})
     ledger.settle(is_refused=False)
     assert ledger.increase("a", 3.0) == 0.0

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import (
     OVER,
     PROBE_WITHIN,
@@ -21,24 +21,24 @@ from kafkaio._machines.transaction import (
     DropUnsent,
     Effects,
     End,
-    Ended,
-    Event,
     Initialise,
     Probe,
     Protocol,
-    Send,
+    SendRequest,
     Started,
-    State,
     TransactionMachine,
     TransactionOutcome,
+    TxnEnded,
+    TxnEvent,
+    TxnState,
 )
 from kafkaio.errors import InternalError, KafkaError
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
-FIRST = Identity(7, 0)
-NEXT = Identity(7, 1)
+FIRST = IdAndEpoch(7, 0)
+NEXT = IdAndEpoch(7, 1)
 ERROR = KafkaError("the reason")
 OTHER = KafkaError("another reason")
 TV1, TV2 = Protocol.TV1, Protocol.TV2
@@ -48,7 +48,7 @@ BOTH = pytest.mark.parametrize("protocol", Protocol)
 
 def ready(protocol: Protocol = TV2, *, explicit: bool = False) -> TransactionMachine:
     machine = TransactionMachine(60.0, adds_explicitly=explicit)
-    assert machine.initialise() == (Send(Initialise(None)),)
+    assert machine.initialise() == (SendRequest(Initialise(None)),)
     assert machine.initialised(FIRST, protocol) == (Adopt(FIRST),)
     return machine
 
@@ -82,7 +82,7 @@ def ending(protocol: Protocol = TV2, *, is_commit: bool = True) -> TransactionMa
 
 
 def answer(
-    machine: TransactionMachine, code: int, identity: Identity | None = None
+    machine: TransactionMachine, code: int, identity: IdAndEpoch | None = None
 ) -> Effects:
     error = None if code == ErrorCode.NONE else KafkaError("no")
     return machine.end_answered(102.0, identity, error, code)
@@ -111,9 +111,9 @@ def aborting() -> TransactionMachine:
     return machine
 
 
-def doomed() -> TransactionMachine:
+def abort_only() -> TransactionMachine:
     machine = written()
-    machine.doom(100.0, ERROR)
+    machine.mark_abort_only(100.0, ERROR)
     return machine
 
 
@@ -135,7 +135,7 @@ def bumped_with_harm(*groups: str) -> TransactionMachine:
     for group in groups:
         machine.want_offsets(100.0, group)
         machine.added(100.0)
-    machine.doom(100.0, ERROR, has_harm=True)
+    machine.mark_abort_only(100.0, ERROR, has_harm=True)
     machine.abort()
     machine.drained(101.0)
     answer(machine, 0)
@@ -176,60 +176,63 @@ def detached() -> TransactionMachine:
     return machine
 
 
-IN: Final[dict[State, Callable[[], TransactionMachine]]] = {
-    State.UNINITIALISED: lambda: TransactionMachine(60.0),
-    State.INITIALISING: initialising,
-    State.READY: ready,
-    State.OPEN: opened,
-    State.COMMITTING: committing,
-    State.DOOMED: doomed,
-    State.ABORTING: aborting,
-    State.UNKNOWN: ending,
-    State.BUMPING: bumping,
-    State.SEALING: sealing,
-    State.DETACHING: detaching,
-    State.DETACHED: detached,
-    State.FENCED: fenced,
-    State.FAILED: failed,
+IN: Final[dict[TxnState, Callable[[], TransactionMachine]]] = {
+    TxnState.UNINITIALISED: lambda: TransactionMachine(60.0),
+    TxnState.INITIALISING: initialising,
+    TxnState.READY: ready,
+    TxnState.OPEN: opened,
+    TxnState.COMMITTING: committing,
+    TxnState.ABORT_ONLY: abort_only,
+    TxnState.ABORTING: aborting,
+    TxnState.UNKNOWN: ending,
+    TxnState.BUMPING: bumping,
+    TxnState.SEALING: sealing,
+    TxnState.DETACHING: detaching,
+    TxnState.DETACHED: detached,
+    TxnState.FENCED: fenced,
+    TxnState.FAILED: failed,
 }
 
 #: The public methods: how each is called, and the events of which it may be the source.
 CALLS: Final[
-    dict[str, tuple[Callable[[TransactionMachine], object], tuple[Event, ...]]]
+    dict[str, tuple[Callable[[TransactionMachine], object], tuple[TxnEvent, ...]]]
 ] = {
-    "initialise": (lambda m: m.initialise(), (Event.INITIALISE,)),
+    "initialise": (lambda m: m.initialise(), (TxnEvent.INITIALISE,)),
     "initialised": (
         lambda m: m.initialised(NEXT, TV2),
-        (Event.INITIALISED, Event.BUMPED),
+        (TxnEvent.INITIALISED, TxnEvent.BUMPED),
     ),
-    "not_initialised": (lambda m: m.not_initialised(), (Event.NOT_INITIALISED,)),
-    "bump": (lambda m: m.bump(), (Event.BUMP,)),
-    "begin": (lambda m: m.begin(200.0, TV2), (Event.BEGIN,)),
-    "want_partitions": (lambda m: m.want_partitions(200.0, [B]), (Event.WANT,)),
-    "want_offsets": (lambda m: m.want_offsets(200.0, "g"), (Event.WANT,)),
-    "sending": (lambda m: m.sending(200.0, [B]), (Event.SENDING,)),
-    "doom": (lambda m: m.doom(200.0, OTHER, has_harm=True), (Event.DOOM,)),
-    "commit": (lambda m: m.commit(), (Event.COMMIT,)),
-    "abort": (lambda m: m.abort(), (Event.ABORT,)),
-    "detach": (lambda m: m.detach(), (Event.DETACH,)),
-    "drained": (lambda m: m.drained(200.0), (Event.EMPTY, Event.DRAINED)),
-    "end_lost": (lambda m: m.end_lost(), (Event.END_LOST,)),
-    "end_unsupported": (lambda m: m.end_unsupported(OTHER), (Event.DENIED,)),
-    "fence": (lambda m: m.fence(OTHER), (Event.FENCE,)),
-    "fail": (lambda m: m.fail(OTHER), (Event.FAIL,)),
+    "not_initialised": (lambda m: m.not_initialised(), (TxnEvent.NOT_INITIALISED,)),
+    "bump": (lambda m: m.bump(), (TxnEvent.BUMP,)),
+    "begin": (lambda m: m.begin(200.0, TV2), (TxnEvent.BEGIN,)),
+    "want_partitions": (lambda m: m.want_partitions(200.0, [B]), (TxnEvent.WANT,)),
+    "want_offsets": (lambda m: m.want_offsets(200.0, "g"), (TxnEvent.WANT,)),
+    "sending": (lambda m: m.sending(200.0, [B]), (TxnEvent.SENDING,)),
+    "mark_abort_only": (
+        lambda m: m.mark_abort_only(200.0, OTHER, has_harm=True),
+        (TxnEvent.ABORT_ONLY,),
+    ),
+    "commit": (lambda m: m.commit(), (TxnEvent.COMMIT,)),
+    "abort": (lambda m: m.abort(), (TxnEvent.ABORT,)),
+    "detach": (lambda m: m.detach(), (TxnEvent.DETACH,)),
+    "drained": (lambda m: m.drained(200.0), (TxnEvent.EMPTY, TxnEvent.DRAINED)),
+    "end_lost": (lambda m: m.end_lost(), (TxnEvent.END_LOST,)),
+    "end_unsupported": (lambda m: m.end_unsupported(OTHER), (TxnEvent.DENIED,)),
+    "fence": (lambda m: m.fence(OTHER), (TxnEvent.FENCE,)),
+    "fail": (lambda m: m.fail(OTHER), (TxnEvent.FAIL,)),
 }
 
 
 def test_every_state_can_be_made() -> None:
     assert {state: make().state for state, make in IN.items()} == {
-        state: state for state in State
+        state: state for state in TxnState
     }
 
 
-@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("state", TxnState)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_out_of_place_raises_and_changes_nothing(
-    state: State, name: str
+    state: TxnState, name: str
 ) -> None:
     call, events = CALLS[name]
     machine = IN[state]()
@@ -237,7 +240,7 @@ def test_a_call_out_of_place_raises_and_changes_nothing(
     allowed = any((state, event) in TRANSITIONS for event in events)
     if allowed:
         call(machine)
-        assert machine.state in State
+        assert machine.state in TxnState
         return
     with pytest.raises(InternalError):
         call(machine)
@@ -251,24 +254,24 @@ def test_a_transaction_of_tv1() -> None:
     machine = ready(TV1)
     assert machine.begin(100.0, TV1) == (NOWHERE,)
     request = AddPartitions(FIRST, (A,))
-    assert machine.want_partitions(100.0, [A]) == (Send(request),)
+    assert machine.want_partitions(100.0, [A]) == (SendRequest(request),)
     assert machine.want_partitions(101.0, [B]) == ()
     assert machine.added(102.0) == (
         Started(160.0),
         Admit(frozenset({A})),
-        Send(AddPartitions(FIRST, (B,))),
+        SendRequest(AddPartitions(FIRST, (B,))),
     )
     assert machine.added(103.0) == (Admit(frozenset({A, B})),)
     assert machine.sending(103.0, [A]) == ()
-    assert machine.want_offsets(103.0, "g") == (Send(AddOffsets(FIRST, "g")),)
+    assert machine.want_offsets(103.0, "g") == (SendRequest(AddOffsets(FIRST, "g")),)
     assert not machine.has_group("g")
     machine.commit()
     assert machine.drained(104.0) == ()
     end = End(FIRST, TV1, is_commit=True)
-    assert machine.added(105.0) == (NOWHERE, Send(end))
+    assert machine.added(105.0) == (NOWHERE, SendRequest(end))
     assert machine.has_group("g")
-    assert answer(machine, 0) == (Ended(TransactionOutcome.COMMITTED),)
-    assert (machine.state, machine.identity) == (State.READY, FIRST)
+    assert answer(machine, 0) == (TxnEnded(TransactionOutcome.COMMITTED),)
+    assert (machine.state, machine.identity) == (TxnState.READY, FIRST)
 
 
 def test_a_transaction_of_tv2() -> None:
@@ -280,9 +283,9 @@ def test_a_transaction_of_tv2() -> None:
     assert machine.has_group("g")
     machine.commit()
     end = End(FIRST, TV2, is_commit=True)
-    assert machine.drained(101.0) == (NOWHERE, Send(end))
+    assert machine.drained(101.0) == (NOWHERE, SendRequest(end))
     effects = answer(machine, 0, NEXT)
-    assert effects == (Adopt(NEXT), Ended(TransactionOutcome.COMMITTED))
+    assert effects == (Adopt(NEXT), TxnEnded(TransactionOutcome.COMMITTED))
     assert machine.identity == NEXT
 
 
@@ -297,58 +300,58 @@ def test_an_empty_transaction_costs_no_request(
         machine.commit()
     else:
         assert machine.abort() == (DropUnsent(),)
-    assert machine.drained(100.0) == (NOWHERE, Ended(outcome))
+    assert machine.drained(100.0) == (NOWHERE, TxnEnded(outcome))
     assert machine.request is None
 
 
 def test_harm_in_tv1_takes_a_new_epoch_after_the_abort() -> None:
     machine = written(TV1)
-    assert machine.doom(100.0, ERROR, has_harm=True) == (DropUnsent(),)
+    assert machine.mark_abort_only(100.0, ERROR, has_harm=True) == (DropUnsent(),)
     machine.abort()
     machine.drained(101.0)
     assert machine.request == End(FIRST, TV1, is_commit=False)
     assert answer(machine, 0) == (
-        Ended(TransactionOutcome.ABORTED),
-        Send(Initialise(FIRST)),
+        TxnEnded(TransactionOutcome.ABORTED),
+        SendRequest(Initialise(FIRST)),
     )
-    assert machine.state is State.BUMPING
+    assert machine.state is TxnState.BUMPING
     assert machine.initialised(NEXT, TV1) == (
         Adopt(NEXT),
-        Send(AddPartitions(NEXT, (A,))),
+        SendRequest(AddPartitions(NEXT, (A,))),
     )
-    assert machine.state is State.SEALING
+    assert machine.state is TxnState.SEALING
 
 
 def test_a_refused_epoch_in_tv1_is_never_raised() -> None:
     """Another producer may have the id: a bump would abort its transaction."""
     machine = written(TV1)
-    machine.doom(100.0, ERROR, has_harm=True, refusal=OTHER)
+    machine.mark_abort_only(100.0, ERROR, has_harm=True, refusal=OTHER)
     machine.abort()
     machine.drained(101.0)
-    assert Ended(TransactionOutcome.ABORTED) in answer(machine, 0)
-    assert (machine.state, machine.request) == (State.FENCED, None)
+    assert TxnEnded(TransactionOutcome.ABORTED) in answer(machine, 0)
+    assert (machine.state, machine.request) == (TxnState.FENCED, None)
     assert machine.cause is OTHER
 
 
 def test_a_refused_epoch_without_harm_or_in_tv2_is_no_fence() -> None:
     for machine, identity in ((written(TV1), None), (written(), NEXT)):
         is_tv2 = identity is not None
-        machine.doom(100.0, ERROR, has_harm=is_tv2, refusal=OTHER)
+        machine.mark_abort_only(100.0, ERROR, has_harm=is_tv2, refusal=OTHER)
         machine.abort()
         machine.drained(101.0)
-        assert answer(machine, 0, identity)[-1] == Ended(TransactionOutcome.ABORTED)
-        assert (machine.state, machine.request) == (State.READY, None)
+        assert answer(machine, 0, identity)[-1] == TxnEnded(TransactionOutcome.ABORTED)
+        assert (machine.state, machine.request) == (TxnState.READY, None)
 
 
 def test_logs_are_told_the_epoch_by_the_abort_of_nothing() -> None:
     machine = bumped_with_harm("g", "h")
-    assert machine.added(103.0) == (Send(AddOffsets(NEXT, "g")),)
-    assert machine.added(104.0) == (Send(AddOffsets(NEXT, "h")),)
+    assert machine.added(103.0) == (SendRequest(AddOffsets(NEXT, "g")),)
+    assert machine.added(104.0) == (SendRequest(AddOffsets(NEXT, "h")),)
     end = End(NEXT, TV1, is_commit=False)
-    assert machine.added(105.0) == (Send(end),)
+    assert machine.added(105.0) == (SendRequest(end),)
     assert not machine.expired(1000.0)
     assert answer(machine, 0) == ()
-    assert (machine.state, machine.request) == (State.READY, None)
+    assert (machine.state, machine.request) == (TxnState.READY, None)
     assert machine.identity == NEXT
     assert machine.begin(200.0, TV1) == (NOWHERE,)
 
@@ -360,46 +363,51 @@ def test_what_cannot_be_sealed_is_left_out() -> None:
     machine.want_offsets(100.0, "g")
     machine.added(100.0)
     machine.sending(100.0, [A, B])
-    machine.doom(100.0, ERROR, has_harm=True)
+    machine.mark_abort_only(100.0, ERROR, has_harm=True)
     machine.abort()
     machine.drained(101.0)
     answer(machine, 0)
     machine.initialised(NEXT, TV1)
     other = copy.deepcopy(machine)
-    assert machine.not_sealed([A]) == (Send(AddPartitions(NEXT, (B,))),)
-    assert machine.added(102.0) == (Send(AddOffsets(NEXT, "g")),)
-    assert machine.not_sealed([]) == (Send(End(NEXT, TV1, is_commit=False)),)
-    assert other.not_sealed([]) == (Send(AddOffsets(NEXT, "g")),)
+    assert machine.not_sealed([A]) == (SendRequest(AddPartitions(NEXT, (B,))),)
+    assert machine.added(102.0) == (SendRequest(AddOffsets(NEXT, "g")),)
+    assert machine.not_sealed([]) == (SendRequest(End(NEXT, TV1, is_commit=False)),)
+    assert other.not_sealed([]) == (SendRequest(AddOffsets(NEXT, "g")),)
     assert other.not_sealed([]) == ()
-    assert other.state is State.READY
+    assert other.state is TxnState.READY
 
 
 def test_a_commit_of_offsets_that_may_arrive_late_is_sealed_after_a_commit() -> None:
     machine = ending(TV1)
     machine.harmed(has_late=True)
     assert answer(machine, 0) == (
-        Ended(TransactionOutcome.COMMITTED),
-        Send(Initialise(FIRST)),
+        TxnEnded(TransactionOutcome.COMMITTED),
+        SendRequest(Initialise(FIRST)),
     )
     machine.initialised(NEXT, TV1)
-    assert machine.state is State.SEALING
+    assert machine.state is TxnState.SEALING
 
 
 def test_a_lost_end_of_a_seal_takes_a_new_epoch_and_no_other_seal() -> None:
     machine = sealing()
     machine.end_lost()
-    assert answer(machine, 0) == (Send(Initialise(NEXT)),)
-    assert machine.state is State.BUMPING
-    last = Identity(7, 2)
+    assert answer(machine, 0) == (SendRequest(Initialise(NEXT)),)
+    assert machine.state is TxnState.BUMPING
+    last = IdAndEpoch(7, 2)
     assert machine.initialised(last, TV1) == (Adopt(last),)
-    assert machine.state is State.READY
+    assert machine.state is TxnState.READY
 
 
 @pytest.mark.parametrize(
     ("code", "state"),
-    [(47, State.FENCED), (90, State.FENCED), (48, State.FAILED), (59, State.FAILED)],
+    [
+        (47, TxnState.FENCED),
+        (90, TxnState.FENCED),
+        (48, TxnState.FAILED),
+        (59, TxnState.FAILED),
+    ],
 )
-def test_a_refused_end_of_a_seal_ends_the_producer(code: int, state: State) -> None:
+def test_a_refused_end_of_a_seal_ends_the_producer(code: int, state: TxnState) -> None:
     machine = sealing()
     assert answer(machine, code) == ()
     assert (machine.state, machine.request) == (state, None)
@@ -407,22 +415,22 @@ def test_a_refused_end_of_a_seal_ends_the_producer(code: int, state: State) -> N
 
 def test_a_cluster_that_has_moved_to_tv2_needs_no_seal() -> None:
     machine = written(TV1)
-    machine.doom(100.0, ERROR, has_harm=True)
+    machine.mark_abort_only(100.0, ERROR, has_harm=True)
     machine.abort()
     machine.drained(101.0)
     answer(machine, 0)
     assert machine.initialised(NEXT, TV2) == (Adopt(NEXT),)
-    assert machine.state is State.READY
+    assert machine.state is TxnState.READY
 
 
 def test_harm_in_tv2_needs_no_bump() -> None:
     machine = written()
-    machine.doom(100.0, ERROR, has_harm=True)
+    machine.mark_abort_only(100.0, ERROR, has_harm=True)
     machine.abort()
     machine.drained(101.0)
     assert answer(machine, 0, NEXT) == (
         Adopt(NEXT),
-        Ended(TransactionOutcome.ABORTED),
+        TxnEnded(TransactionOutcome.ABORTED),
     )
 
 
@@ -432,23 +440,23 @@ def test_a_lost_end_in_tv1_takes_a_new_epoch() -> None:
     machine.end_lost()
     assert (machine.request, machine.is_end_uncertain) == (request, True)
     assert answer(machine, 0) == (
-        Ended(TransactionOutcome.COMMITTED),
-        Send(Initialise(FIRST)),
+        TxnEnded(TransactionOutcome.COMMITTED),
+        SendRequest(Initialise(FIRST)),
     )
 
 
 def test_a_refused_commit_of_tv2_asks_by_an_abort() -> None:
     machine = ending()
     effects = answer(machine, 48)
-    assert effects == (NOWHERE, Send(End(FIRST, TV2, is_commit=False)))
+    assert effects == (NOWHERE, SendRequest(End(FIRST, TV2, is_commit=False)))
     assert machine.cause is not None
-    assert answer(machine, 0, NEXT)[-1] == Ended(TransactionOutcome.ABORTED)
+    assert answer(machine, 0, NEXT)[-1] == TxnEnded(TransactionOutcome.ABORTED)
 
 
 def test_a_refused_commit_of_tv1_fails() -> None:
     machine = ending(TV1)
-    assert Ended(TransactionOutcome.ABORTED) in answer(machine, 48)
-    assert machine.state is State.FAILED
+    assert TxnEnded(TransactionOutcome.ABORTED) in answer(machine, 48)
+    assert machine.state is TxnState.FAILED
 
 
 @BOTH
@@ -461,9 +469,9 @@ def test_an_old_epoch_at_the_end_is_a_fence(
     assert answer(machine, code) == (
         NOWHERE,
         DropUnsent(),
-        Ended(TransactionOutcome.ABORTED),
+        TxnEnded(TransactionOutcome.ABORTED),
     )
-    assert (machine.state, machine.request) == (State.FENCED, None)
+    assert (machine.state, machine.request) == (TxnState.FENCED, None)
 
 
 @BOTH
@@ -472,14 +480,16 @@ def test_an_abortable_code_aborts_a_commit_and_fails_an_abort(
     protocol: Protocol, code: int
 ) -> None:
     machine = ending(protocol)
-    assert answer(machine, code)[-1] == Send(End(FIRST, protocol, is_commit=False))
-    assert Ended(TransactionOutcome.ABORTED) in answer(machine, code)
-    assert machine.state is State.FAILED
+    assert answer(machine, code)[-1] == SendRequest(
+        End(FIRST, protocol, is_commit=False)
+    )
+    assert TxnEnded(TransactionOutcome.ABORTED) in answer(machine, code)
+    assert machine.state is TxnState.FAILED
 
 
 def test_an_exhausted_epoch_gives_a_new_producer_id() -> None:
     machine = ending()
-    fresh = Identity(8, 0)
+    fresh = IdAndEpoch(8, 0)
     assert answer(machine, 0, fresh)[0] == Adopt(fresh)
     machine.begin(1000.0, TV2)
     machine.sending(1000.0, [A])
@@ -495,7 +505,7 @@ def test_a_refused_add_does_not_hold_up_an_abort(is_lost: bool) -> None:
     machine.abort()
     assert machine.drained(101.0) == ()
     effects = machine.not_added(102.0, ERROR, is_lost=is_lost)
-    assert effects == (NOWHERE, Send(End(FIRST, TV1, is_commit=False)))
+    assert effects == (NOWHERE, SendRequest(End(FIRST, TV1, is_commit=False)))
 
 
 def again() -> TransactionMachine:
@@ -509,13 +519,13 @@ def again() -> TransactionMachine:
 def test_an_empty_transaction_sends_no_probe() -> None:
     machine = again()
     machine.commit()
-    assert machine.drained(102.1) == (NOWHERE, Ended(TransactionOutcome.COMMITTED))
+    assert machine.drained(102.1) == (NOWHERE, TxnEnded(TransactionOutcome.COMMITTED))
 
 
 def test_the_first_record_soon_after_an_end_waits_for_a_probe() -> None:
     machine = again()
     probe = Probe(End(FIRST, TV2, is_commit=True))
-    assert machine.want_partitions(102.1, [A]) == (Send(probe),)
+    assert machine.want_partitions(102.1, [A]) == (SendRequest(probe),)
     assert machine.want_partitions(102.1, [B]) == ()
     assert machine.added(102.2) == (Admit(None),)
     assert machine.request is None
@@ -535,7 +545,7 @@ def test_probes_that_are_answered_at_once_are_left_out_until_a_write_is_slow() -
         machine.commit()
         machine.drained(100.0)
         assert machine.identity is not None
-        following = Identity(FIRST.producer_id, machine.identity.epoch + 1)
+        following = IdAndEpoch(FIRST.producer_id, machine.identity.epoch + 1)
         answer(machine, 0, following)
         return is_probed
 
@@ -562,7 +572,7 @@ def test_a_coordinator_that_is_far_away_is_not_probed() -> None:
         machine.commit()
         machine.drained(100.0)
         assert machine.identity is not None
-        following = Identity(FIRST.producer_id, machine.identity.epoch + 1)
+        following = IdAndEpoch(FIRST.producer_id, machine.identity.epoch + 1)
         machine.end_answered(100.0, following, None, ErrorCode.NONE)
         return is_probed
 
@@ -582,13 +592,15 @@ def test_a_lost_commit_that_the_coordinator_cannot_take_has_an_unknown_outcome()
 ):
     machine = ending()
     machine.end_lost()
-    ended = Ended(TransactionOutcome.UNKNOWN)
+    ended = TxnEnded(TransactionOutcome.UNKNOWN)
     assert machine.end_unsupported(ERROR) == (NOWHERE, DropUnsent(), ended)
-    assert machine.state is State.FAILED
+    assert machine.state is TxnState.FAILED
 
 
 @pytest.mark.parametrize("state", OVER)
-def test_an_answer_after_the_end_of_the_producer_changes_nothing(state: State) -> None:
+def test_an_answer_after_the_end_of_the_producer_changes_nothing(
+    state: TxnState,
+) -> None:
     machine = IN[state]()
     before = slots(machine)
     assert machine.added(200.0) == ()
@@ -599,10 +611,10 @@ def test_an_answer_after_the_end_of_the_producer_changes_nothing(state: State) -
 
 @pytest.mark.parametrize(
     "state",
-    [s for s in State if s not in {*OVER, State.UNKNOWN}],
+    [s for s in TxnState if s not in {*OVER, TxnState.UNKNOWN}],
 )
 def test_an_answer_that_nobody_asked_for_raises_and_changes_nothing(
-    state: State,
+    state: TxnState,
 ) -> None:
     machine = IN[state]()
     before = slots(machine)
@@ -614,7 +626,7 @@ def test_an_answer_that_nobody_asked_for_raises_and_changes_nothing(
         lambda: machine.added(200.0),
         lambda: machine.not_added(200.0, OTHER, is_lost=True),
         lambda: machine.not_sealed([A]),
-        *([] if state is State.SEALING else [ended]),
+        *([] if state is TxnState.SEALING else [ended]),
     )
     for call in calls:
         with pytest.raises(InternalError):
@@ -633,7 +645,7 @@ def test_a_transaction_is_detached_when_all_is_answered(protocol: Protocol) -> N
     # What waits to be sent goes on: its partition is added.
     if protocol is TV1:
         request = AddPartitions(FIRST, (B,))
-        assert machine.want_partitions(101.0, [B]) == (Send(request),)
+        assert machine.want_partitions(101.0, [B]) == (SendRequest(request),)
     assert machine.drained(102.0) == ()
     if protocol is TV1:
         assert not machine.is_detachable
@@ -642,7 +654,7 @@ def test_a_transaction_is_detached_when_all_is_answered(protocol: Protocol) -> N
         machine.added(103.0)
     assert machine.is_detachable
     assert machine.detached(ERROR) == (NOWHERE,)
-    assert (machine.state, machine.cause) == (State.DETACHED, ERROR)
+    assert (machine.state, machine.cause) == (TxnState.DETACHED, ERROR)
     assert (machine.request, machine.identity) == (None, FIRST)
 
 
@@ -651,25 +663,31 @@ def test_a_detached_producer_sends_nothing_any_more() -> None:
     assert machine.fail(OTHER) == ()
     assert machine.fence(OTHER) == ()
     assert machine.want_partitions(200.0, [B]) == ()
-    assert machine.doom(200.0, OTHER, has_harm=True) == ()
+    assert machine.mark_abort_only(200.0, OTHER, has_harm=True) == ()
     assert not machine.expired(200.0)
-    assert (machine.state, machine.cause) == (State.DETACHED, ERROR)
+    assert (machine.state, machine.cause) == (TxnState.DETACHED, ERROR)
 
 
-def test_a_record_that_fails_while_it_is_detached_dooms_it() -> None:
+def test_a_record_that_fails_while_it_is_detached_aborts_it() -> None:
     machine = detaching()
     machine.drained(101.0)
-    assert machine.doom(101.0, ERROR) == (DropUnsent(),)
+    assert machine.mark_abort_only(101.0, ERROR) == (DropUnsent(),)
     assert not machine.is_detachable
     assert machine.abort() == (DropUnsent(),)
-    assert machine.drained(102.0) == (NOWHERE, Send(End(FIRST, TV2, is_commit=False)))
+    assert machine.drained(102.0) == (
+        NOWHERE,
+        SendRequest(End(FIRST, TV2, is_commit=False)),
+    )
 
 
 def test_a_detach_that_is_given_up_aborts() -> None:
     machine = detaching()
     machine.drained(101.0)
     assert machine.abort() == (DropUnsent(),)
-    assert machine.drained(102.0) == (NOWHERE, Send(End(FIRST, TV2, is_commit=False)))
+    assert machine.drained(102.0) == (
+        NOWHERE,
+        SendRequest(End(FIRST, TV2, is_commit=False)),
+    )
 
 
 # ---- whether the identity is still valid ---------------------------------------------
@@ -696,7 +714,7 @@ def test_tv2_tells_by_the_end_before() -> None:
     assert end == End(FIRST, TV2, is_commit=True)
     assert not machine.rechecked(end, 90, None)
     assert not machine.rechecked(end, ErrorCode.INVALID_TXN_STATE, None)
-    assert not machine.rechecked(end, 0, Identity(8, 0))
+    assert not machine.rechecked(end, 0, IdAndEpoch(8, 0))
     assert machine.rechecked(end, 0, NEXT)
     # Its markers are written: the next transaction does not ask again.
     assert machine.begin(102.0, TV2) == (Admit(None),)
@@ -710,8 +728,8 @@ def test_tv1_tells_by_the_same_commit() -> None:
     assert machine.rechecked(end, 0, None)
 
 
-@pytest.mark.parametrize("state", [s for s in State if s is not State.READY])
-def test_nothing_is_asked_beside_a_transaction(state: State) -> None:
+@pytest.mark.parametrize("state", [s for s in TxnState if s is not TxnState.READY])
+def test_nothing_is_asked_beside_a_transaction(state: TxnState) -> None:
     with pytest.raises(InternalError):
         IN[state]().recheck()
 
@@ -727,7 +745,7 @@ def test_an_upgrade_needs_a_bump_and_a_downgrade_does_not() -> None:
     machine.drained(100.0)
     assert machine.needs_bump(TV2)
     assert not machine.needs_bump(TV1)
-    assert machine.bump() == (Send(Initialise(FIRST)),)
+    assert machine.bump() == (SendRequest(Initialise(FIRST)),)
     assert machine.initialised(NEXT, TV2) == (Adopt(NEXT),)
     assert not machine.needs_bump(TV2)
     assert machine.begin(200.0, TV1) == (NOWHERE,)
@@ -736,7 +754,7 @@ def test_an_upgrade_needs_a_bump_and_a_downgrade_does_not() -> None:
 def test_partitions_can_be_added_explicitly_in_tv2() -> None:
     machine = opened(explicit=True)
     request = AddPartitions(FIRST, (A, B))
-    assert machine.want_partitions(100.0, [A, B]) == (Send(request),)
+    assert machine.want_partitions(100.0, [A, B]) == (SendRequest(request),)
     effects = machine.added(101.0)
     assert effects == (Started(160.0), Admit(frozenset({A, B})))
     assert machine.want_partitions(101.0, [A]) == ()
@@ -746,14 +764,14 @@ def test_partitions_can_be_added_explicitly_in_tv2() -> None:
 def test_a_coordinator_without_tv2_is_asked_for_an_abort_in_tv1() -> None:
     machine = ending()
     effects = machine.end_unsupported(ERROR)
-    assert effects == (NOWHERE, Send(End(FIRST, TV1, is_commit=False)))
+    assert effects == (NOWHERE, SendRequest(End(FIRST, TV1, is_commit=False)))
     assert machine.cause is ERROR
     assert answer(machine, 0) == (
-        Ended(TransactionOutcome.ABORTED),
-        Send(Initialise(FIRST)),
+        TxnEnded(TransactionOutcome.ABORTED),
+        SendRequest(Initialise(FIRST)),
     )
     machine = committing()
-    machine.doom(100.0, OTHER)
+    machine.mark_abort_only(100.0, OTHER)
     machine.abort()
     machine.drained(100.0)
     machine.end_unsupported(ERROR)
@@ -764,8 +782,8 @@ def test_a_coordinator_without_tv2_may_never_have_heard_of_it() -> None:
     machine = ending()
     machine.end_unsupported(ERROR)
     assert answer(machine, ErrorCode.INVALID_TXN_STATE) == (
-        Ended(TransactionOutcome.ABORTED),
-        Send(Initialise(FIRST)),
+        TxnEnded(TransactionOutcome.ABORTED),
+        SendRequest(Initialise(FIRST)),
     )
 
 
@@ -785,7 +803,7 @@ def test_a_commit_without_an_answer_has_an_unknown_outcome(
     machine = ending(protocol, is_commit=is_commit)
     outcome = TransactionOutcome.UNKNOWN if is_commit else TransactionOutcome.ABORTED
     effects = getattr(machine, over)(ERROR)
-    assert effects == (NOWHERE, DropUnsent(), Ended(outcome))
+    assert effects == (NOWHERE, DropUnsent(), TxnEnded(outcome))
     assert getattr(machine, over)(OTHER) == ()
     assert machine.cause is ERROR
 
@@ -799,8 +817,8 @@ def test_a_lost_add_may_have_started_nothing() -> None:
     machine.abort()
     machine.drained(101.0)
     assert answer(machine, 48) == (
-        Ended(TransactionOutcome.ABORTED),
-        Send(Initialise(FIRST)),
+        TxnEnded(TransactionOutcome.ABORTED),
+        SendRequest(Initialise(FIRST)),
     )
 
 
@@ -821,20 +839,20 @@ def test_an_add_under_way_when_the_abort_begins_is_waited_for() -> None:
     machine.abort()
     assert machine.drained(100.0) == ()
     end = End(FIRST, TV1, is_commit=False)
-    assert machine.added(101.0) == (Started(160.0), NOWHERE, Send(end))
+    assert machine.added(101.0) == (Started(160.0), NOWHERE, SendRequest(end))
 
 
 def test_the_first_reason_counts_and_unsent_records_fail_once() -> None:
     machine = written()
-    assert machine.doom(100.0, ERROR) == (DropUnsent(),)
-    assert machine.doom(100.0, OTHER) == ()
+    assert machine.mark_abort_only(100.0, ERROR) == (DropUnsent(),)
+    assert machine.mark_abort_only(100.0, OTHER) == ()
     assert machine.cause is ERROR
 
 
 def test_the_first_identity_may_be_refused_and_asked_for_again() -> None:
     machine = initialising()
     machine.not_initialised()
-    assert machine.initialise() == (Send(Initialise(None)),)
+    assert machine.initialise() == (SendRequest(Initialise(None)),)
 
 
 @pytest.mark.parametrize("is_commit", [True, False])
@@ -855,6 +873,6 @@ def test_numbers_left_out_in_tv1_take_a_new_epoch_after_the_end() -> None:
     machine.harmed()
     machine.drained(101.0)
     assert answer(machine, 0) == (
-        Ended(TransactionOutcome.ABORTED),
-        Send(Initialise(FIRST)),
+        TxnEnded(TransactionOutcome.ABORTED),
+        SendRequest(Initialise(FIRST)),
     )

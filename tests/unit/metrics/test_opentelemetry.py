@@ -32,9 +32,9 @@ from tests.unit.metrics.test_prometheus import (
     client,
     consumer,
     play,
+    producer as producer_facts,
     query,
 )
-from tests.unit.metrics.test_prometheus import producer as producer_facts
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SENT_IN = 0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331
@@ -209,11 +209,11 @@ def test_every_event_is_a_metric(backend: Backend) -> None:
     ]
     [request] = backend.points("kafkaio.request.duration")
     assert dict(request.attributes) == {"kafkaio.api": "Metadata", "kafkaio.node": 1}
-    [queue] = backend.points("kafkaio._producer.queue.time")
+    [queue] = backend.points("kafkaio.producer.queue.time")
     assert (queue.value, dict(queue.attributes)) == (0.005, send)
     [step] = backend.points("kafkaio.transaction.duration")
     assert (step.sum, dict(step.attributes)) == (0.75, {"kafkaio.step": "commit"})
-    [rebalance] = backend.points("kafkaio._consumer.rebalance.duration")
+    [rebalance] = backend.points("kafkaio.consumer.rebalance.duration")
     assert dict(rebalance.attributes) == {"messaging.consumer.group.name": "g"}
 
 
@@ -226,7 +226,7 @@ def test_gauges_are_read_when_metrics_are_exported(backend: Backend) -> None:
     found = backend.metrics()
     assert OWN_GAUGES.keys() == GAUGES.keys()
     assert {name: it.unit for name, it in found.items()} == dict(OWN_GAUGES.values())
-    [lag] = found["kafkaio._consumer.lag"].data.data_points
+    [lag] = found["kafkaio.consumer.lag"].data.data_points
     assert (lag.value, dict(lag.attributes)) == (
         5,
         {

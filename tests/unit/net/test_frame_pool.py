@@ -6,8 +6,7 @@ import mmap
 import threading
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._net import frame_pool as module
 from kafkaio._net.frame_pool import KEPT_BYTES, FramePool, frame_pool

@@ -1,8 +1,7 @@
 import struct
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._net.receive import SCRATCH_BYTES, FrameReceiver
 from kafkaio.errors import ProtocolError

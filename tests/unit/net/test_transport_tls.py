@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 import trustme
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass

@@ -11,8 +11,8 @@ import pytest
 
 from kafkaio._config import ProducerConfig
 from kafkaio._producer import Producer
-from kafkaio._producer.ports import GroupOffsets
 from kafkaio._producer.transaction import TransactionOutcome
+from kafkaio._transactional import GroupOffsetsPort, TransactionalConsumer
 from kafkaio.errors import KafkaError, PartitionLost, TransactionAborted
 from kafkaio.testing import Broker
 from kafkaio.testing._broker.faults import delay
@@ -22,21 +22,21 @@ from tests.unit.consumer.in_parallel import eventually
 Body = Callable[[Broker, Producer], Awaitable[None]]
 
 
-class FakeConsumer:
+class FakeConsumer(TransactionalConsumer):
     """Hands nothing out, and loses a partition when it is told to."""
 
-    def offsets_in_transaction(self, what: object = None) -> GroupOffsets | None:
+    def _offsets_in_transaction(self, what: object = None) -> GroupOffsetsPort | None:
         del what
         return None
 
-    def join_transaction(
+    def _join_transaction(
         self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
     ) -> FakeConsumer:
         del on_revoke
         self.lose = on_lost
         return self
 
-    def handed_out(self) -> GroupOffsets | None:
+    def handed_out(self) -> GroupOffsetsPort | None:
         return None
 
     async def rewind(self, *, is_unknown: bool = False) -> None:

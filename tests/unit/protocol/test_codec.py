@@ -6,8 +6,7 @@ from random import Random
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio.errors import ProtocolError, UnsupportedVersion
 from kafkaio.protocol._codec import decode, decode_from, encode, encode_parts

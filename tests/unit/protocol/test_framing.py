@@ -6,8 +6,7 @@ import tracemalloc
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._framing import FrameBuffer, frame_size

@@ -6,8 +6,7 @@ import tracemalloc
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._codec import decode, encode

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol import _primitives as p

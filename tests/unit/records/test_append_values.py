@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio.errors import UsageError
 from tests.unit.records.strategies import fields, timestamps

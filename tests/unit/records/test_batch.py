@@ -7,8 +7,7 @@ import tracemalloc
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._records.batch import (
     BatchBuilder,

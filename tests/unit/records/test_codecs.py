@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType, ModuleType
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from kafkaio._records._layout import Origin
 from kafkaio.errors import CorruptRecord, UsageError

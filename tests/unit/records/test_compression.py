@@ -12,8 +12,7 @@ import cramjam
 import lz4.frame
 import pytest
 import zstandard
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._records import compression
 from kafkaio._records.compression import (

@@ -7,18 +7,17 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._records import _crc
-from kafkaio._records._impl import ACCELERATED, crc32c
+from kafkaio._records._impl import accelerated, crc32c
 
 Checksum = Callable[..., int]
 
 
 def ways() -> dict[str, Checksum]:
     found: dict[str, Checksum] = {"package": _crc.crc32c, "used": crc32c}
-    if ACCELERATED:
+    if accelerated:
         from kafkaio._records import _speedups as codec
 
         found["compiled"] = codec.crc32c
@@ -67,7 +66,7 @@ def test_wrong_types(way: str) -> None:
             WAYS[way](wrong)
 
 
-@pytest.mark.skipif(not ACCELERATED, reason="the codec is not compiled")
+@pytest.mark.skipif(not accelerated, reason="the codec is not compiled")
 def test_what_is_not_contiguous_is_refused() -> None:
     with pytest.raises(BufferError):
         WAYS["compiled"](memoryview(b"abcdef")[::2])

@@ -8,8 +8,7 @@ import sys
 from types import ModuleType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._records._layout import Origin
 from kafkaio.errors import CorruptRecord

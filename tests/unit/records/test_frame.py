@@ -6,8 +6,7 @@ import importlib
 from types import ModuleType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._records.batch import read_batches
 from tests.unit.records.strategies import record_lists

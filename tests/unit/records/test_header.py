@@ -7,8 +7,7 @@ import struct
 from types import ModuleType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._records._layout import BATCH_HEADER
 from kafkaio._records.batch import Compression, encode_batch

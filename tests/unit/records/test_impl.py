@@ -42,7 +42,7 @@ def test_unknown_choice() -> None:
 
 
 def test_both_loops_come_from_the_chosen_twin() -> None:
-    twin = "_speedups" if _impl.ACCELERATED else "_pure"
+    twin = "_speedups" if _impl.accelerated else "_pure"
     assert _impl.RecordWriter.__module__ == f"kafkaio._records.{twin}"
     assert _impl.decode_records.__module__ == f"kafkaio._records.{twin}"
 
@@ -61,7 +61,7 @@ def test_only_one_module_imports_the_compiled_codec() -> None:
     ("wanted", "expected"), [("python", False), ("auto", IS_BUILT)]
 )
 def test_environment_decides(wanted: str, expected: bool) -> None:
-    code = "from kafkaio._records._impl import ACCELERATED; print(ACCELERATED)"
+    code = "from kafkaio._records._impl import accelerated; print(accelerated)"
     answer = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "KAFKAIO_CODEC": wanted},

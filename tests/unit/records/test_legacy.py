@@ -7,8 +7,7 @@ import zlib
 
 import lz4.frame
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio._records.batch import (
     Compression,

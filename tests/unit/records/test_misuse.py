@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import kafkaio
-from kafkaio._records._impl import ACCELERATED, frame_batch
+from kafkaio._records._impl import accelerated, frame_batch
 
-compiled = pytest.mark.skipif(not ACCELERATED, reason="the codec is not compiled")
+compiled = pytest.mark.skipif(not accelerated, reason="the codec is not compiled")
 
 
 @compiled

@@ -6,8 +6,7 @@ import importlib
 from types import ModuleType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._machines import partitioner
 from kafkaio._records import _impl

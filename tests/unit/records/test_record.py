@@ -15,8 +15,7 @@ import pytest
 import kafkaio
 from kafkaio._records import _impl
 from kafkaio._records._layout import Origin
-from kafkaio.types import Record as TypedRecord
-from kafkaio.types import TimestampType, TopicPartition
+from kafkaio.types import Record as TypedRecord, TimestampType, TopicPartition
 from tests.unit.records.strategies import field, origin, record, varint
 
 FIELDS = {

@@ -8,8 +8,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.token import PAUSE, TokenRefresh

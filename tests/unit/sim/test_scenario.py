@@ -1,7 +1,6 @@
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio.protocol._error_codes import ErrorCode
 from tests.sim import (

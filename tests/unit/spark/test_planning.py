@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio.spark._planning import plan
 from kafkaio.types import OffsetRange, TopicPartition

@@ -6,8 +6,7 @@ import json
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio.errors import ConfigurationError
 from kafkaio.spark._bounds import AtOffsets, AtTime, AtTimes

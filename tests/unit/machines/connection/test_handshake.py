@@ -1,8 +1,7 @@
 """The negotiation of versions."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._machines.connection.handshake import (
     FirstVersions,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio._machines.sasl.gssapi import Gssapi
 from kafkaio._machines.sasl.mechanism import Outcome

@@ -5,11 +5,7 @@ import pytest
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol.messages.alter_configs import (
     AlterableConfig as PlainConfig,
-)
-from kafkaio.protocol.messages.alter_configs import (
     AlterConfigsRequest,
-)
-from kafkaio.protocol.messages.alter_configs import (
     AlterConfigsResource as PlainResource,
 )
 from kafkaio.protocol.messages.create_partitions import (

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol.messages import alter_configs as whole
-from kafkaio.protocol.messages import incremental_alter_configs as single
+from kafkaio.protocol.messages import (
+    alter_configs as whole,
+    incremental_alter_configs as single,
+)
 from kafkaio.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
 )

@@ -19,7 +19,7 @@ from kafkaio.protocol.messages.init_producer_id import InitProducerIdRequest
 from kafkaio.testing import Broker
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._broker.versions import RELEASES
-from kafkaio.testing._handlers import handlers_of
+from kafkaio.testing._handlers import apis_of
 from tests.unit.testing.broker.calls import (
     batch,
     connect,
@@ -121,12 +121,11 @@ async def test_bytes_after_a_request_are_ignored() -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_release_serves_what_clients_need(release: str) -> None:
-    handlers = handlers_of(release)
-    assert {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA} <= set(handlers)
-    assert all(
-        0 <= h.advertised_lowest <= h.lowest <= h.highest for h in handlers.values()
-    )
-    assert (ApiKey.DESCRIBE_CLUSTER in handlers) == (release != "2.1")
+    apis = apis_of(release)
+    assert {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA} <= set(apis)
+    versions = [api.versions for api in apis.values()]
+    assert all(0 <= v.advertised_lowest <= v.lowest <= v.highest for v in versions)
+    assert (ApiKey.DESCRIBE_CLUSTER in apis) == (release != "2.1")
 
 
 def test_a_release_that_is_not_known() -> None:
@@ -296,12 +295,15 @@ async def test_a_bug_closes_one_connection_and_is_reported() -> None:
 
 
 def test_handlers_serve_the_versions_in_their_docstrings() -> None:
-    for handler in handlers_of(RELEASES[-1]).values():
-        told = sys.modules[handler.handle.__module__].__doc__ or ""
+    for api in apis_of(RELEASES[-1]).values():
+        told = sys.modules[api.handler.__module__].__doc__ or ""
         found = re.match(r"\w+, versions? (\d+)(?: (?:to|and) (\d+))?", told)
-        assert found is not None, handler
+        assert found is not None, api
         lowest, highest = found[1], found[2] or found[1]
-        assert (handler.lowest, handler.highest) == (int(lowest), int(highest))
+        assert (api.versions.lowest, api.versions.highest) == (
+            int(lowest),
+            int(highest),
+        )
 
 
 def test_a_broker_starts_without_importing_handlers() -> None:
@@ -312,7 +314,7 @@ def test_a_broker_starts_without_importing_handlers() -> None:
         "    async with Broker(topics={'t': 1}): pass\n"
         "asyncio.run(start())\n"
         "names = [n for n in sys.modules if n.startswith('kafkaio.testing.')]\n"
-        "assert not [n for n in names if '.handlers.' in n or n.endswith('ordinator')]"
+        "assert not [n for n in names if '._handlers.' in n or n.endswith('ordinator')]"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

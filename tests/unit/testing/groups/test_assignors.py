@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kafkaio.testing._groups.assignors import ASSIGNORS, Spec, range_, uniform
 

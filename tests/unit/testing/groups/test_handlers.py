@@ -83,10 +83,10 @@ class Asker:
             request_api_key=api, request_api_version=version, client_id="c"
         )
         serving = self.broker.nodes[node]
-        handler = serving.handlers[api]
-        assert handler.lowest <= version <= handler.highest
+        served = serving.apis[api]
+        assert served.speaks(version)
         heard = decode(type(request), version, encode(request, version))
-        answer = await handler.handle(serving, header, heard, self.connection)  # type: ignore[arg-type]
+        answer = await served.handler(serving, header, heard, self.connection)  # type: ignore[arg-type]
         assert answer is not None
         return decode(type(request).response_type(), version, encode(answer, version))
 

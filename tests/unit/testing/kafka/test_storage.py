@@ -6,8 +6,7 @@ import hmac
 import struct
 
 from crc32c import crc32c
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kafkaio.testing.kafka._storage import (
     SCRAM_ITERATIONS,

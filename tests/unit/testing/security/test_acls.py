@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from kafkaio.testing._security.acls import (
     CLUSTER_NAME,
     Acl,
     AclFilter,
-    Acls,
+    AclStore,
     InvalidAcl,
     Operation,
     PatternType,
@@ -47,14 +46,14 @@ def acl(
     )
 
 
-def acls(*rules: Acl, allow_if_none: bool = False) -> Acls:
-    made = Acls(["User:root"], allow_if_none=allow_if_none)
+def acls(*rules: Acl, allow_if_none: bool = False) -> AclStore:
+    made = AclStore(["User:root"], allow_if_none=allow_if_none)
     for rule in rules:
         made.add(rule)
     return made
 
 
-def allows(rules: Acls, operation: Operation, name: str = "orders") -> bool:
+def allows(rules: AclStore, operation: Operation, name: str = "orders") -> bool:
     return rules.allows(ALICE, operation, TOPIC, name)
 
 

@@ -11,8 +11,8 @@ from joserfc.jwk import KeySet
 
 from kafkaio.errors import AuthenticationError
 from kafkaio.security import ClientCredentials
-from kafkaio.testing.kafka._oidc import Issuer
 from kafkaio.types import Token
+from tests.support.kafka.oidc import Issuer
 
 SECRETS = {"orders": "a secret/1"}
 

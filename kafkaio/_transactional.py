@@ -1,20 +1,27 @@
 """What a transaction of a producer needs of a consumer.
 
-A producer never imports the consumer: `kafkaio.Consumer` has the two methods of
-`TransactionalConsumer`, and a transaction uses nothing else of it.
+Producer and consumer do not import each other, not for types either (ADR 21, ADR 49).
+They meet here, in a layer below both: `kafkaio.Consumer` is a `TransactionalConsumer`,
+and a transaction uses nothing else of it.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
+from kafkaio._public import public
 from kafkaio.errors import KafkaError
 from kafkaio.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 
-class GroupOffsets(Protocol):
-    """Offsets that a transaction commits for the group of one consumer."""
+class GroupOffsetsPort(Protocol):
+    """Offsets that a transaction commits for a group.
+
+    Without a consumer whose place in the group a broker could check, the bodies here
+    hold.
+    """
 
     @property
     def offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
@@ -27,10 +34,10 @@ class GroupOffsets(Protocol):
 
         TxnOffsetCommit does that from version 3 on (KIP-447).
         """
-        ...
+        return False
 
     def identity(self) -> GroupMetadata:
-        """The group and the member's place in it, as they are now."""
+        """Return the group and the member's place in it, as they are now."""
         ...
 
     def check(self) -> None:
@@ -39,15 +46,16 @@ class GroupOffsets(Protocol):
         Raises:
             PartitionLost: an assignment that they belong to has ended.
         """
-        ...
+        return
 
     def lacks(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether the consumer's metadata lacks one of these partitions, too.
+        """Whether the consumer's metadata, too, lacks one of these partitions.
 
         Args:
-            partitions: what the group's coordinator does not know.
+            partitions: those that the group's coordinator does not know.
         """
-        ...
+        del partitions
+        return False
 
     def refused(self, code: int, identity: GroupMetadata) -> bool:
         """Whether to commit again, because the member has another place by now.
@@ -56,21 +64,22 @@ class GroupOffsets(Protocol):
             code: the coordinator's error code for a request.
             identity: the identity in that request.
         """
-        ...
+        del code, identity
+        return False
 
     def committed(self) -> None:
         """Note that the transaction has committed the offsets."""
-        ...
+        return
 
 
-class ConsumerInTransaction(Protocol):
+class JoinedConsumerPort(Protocol):
     """A consumer whose records one transaction works on, from its begin to its end.
 
     No partition is revoked while the transaction works on its records, that is, from
     the first record handed out until `end` or `rewind`.
     """
 
-    def handed_out(self) -> GroupOffsets | None:
+    def handed_out(self) -> GroupOffsetsPort | None:
         """What was handed out and is not committed; None if there is nothing.
 
         Raises:
@@ -104,35 +113,55 @@ class ConsumerInTransaction(Protocol):
         ...
 
 
-@runtime_checkable
-class TransactionalConsumer(Protocol):
-    """A consumer, as far as transactions need it."""
+@public("kafkaio")
+class TransactionalConsumer(ABC):
+    """A consumer whose records a transaction can work on: a `kafkaio.Consumer`.
 
-    def offsets_in_transaction(self, what: object = None) -> GroupOffsets | None:
-        """What ``commit(what)`` would commit, for a transaction; None for nothing.
+    `Producer.transaction` and `Transaction.commit_offsets` take one. It is the part of
+    `kafkaio.Consumer` that a producer knows, and it has no public methods: a program
+    that only produces does not load the consumer. Programs do not derive from it.
+    """
+
+    @abstractmethod
+    def _offsets_in_transaction(self, what: object = None) -> GroupOffsetsPort | None:
+        """Return what ``commit(what)`` would commit; None if there is nothing.
+
+        Args:
+            what: as for `Consumer.commit`; None for all that was handed out so far.
 
         Raises:
             UsageError: the consumer commits automatically, keeps its offsets outside
-                Kafka, or has no group.
+                Kafka, or has no group; or as in `Consumer.commit`.
             PartitionLost: a partition is not assigned (any more).
+            ArgumentTypeError: ``what`` cannot be committed.
+            ArgumentValueError: an offset is negative.
+            ClosedError: the consumer is not running.
         """
-        ...
 
-    def join_transaction(
+    @abstractmethod
+    def _join_transaction(
         self,
         on_revoke: Callable[[], None],
         on_lost: Callable[[KafkaError], None],
-    ) -> ConsumerInTransaction:
-        """Begin to hold what is handed out, for one transaction.
+    ) -> JoinedConsumerPort:
+        """Hold what is handed out from now on, for one transaction.
+
+        A partition is held from the first record that is handed out until the
+        transaction has ended, or until the group's deadline. What was handed out before
+        and is not finished is held as well. Until then, `Consumer.commit` of such a
+        partition raises UsageError. A task that closes the consumer thereby leaves the
+        transaction that it began.
 
         Args:
             on_revoke: called, perhaps within this call, when a partition that the
                 transaction works on is to be revoked: the transaction should end soon.
-            on_lost: called, perhaps within this call, when such a partition was lost:
-                its offsets cannot be committed any more.
+                With ``io_thread`` it is called a little later, in the user's event
+                loop, and so is the other one.
+            on_lost: called, perhaps within this call, with a `PartitionLost` when such
+                a partition was lost: its offsets cannot be committed any more.
 
         Raises:
-            UsageError: as `offsets_in_transaction`; or another transaction has the
+            UsageError: as `_offsets_in_transaction`; or another transaction has the
                 consumer.
+            ClosedError: the consumer is not running.
         """
-        ...

@@ -1,0 +1,117 @@
+"""The names of the package for type checkers; see ``__init__.py``."""
+
+# A star takes what `__all__` of the module lists.
+from kafkaio._client import (
+    ANY as ANY,
+    Broker as Broker,
+    Client as Client,
+    ClientStatistics as ClientStatistics,
+    ClusterView as ClusterView,
+    Controller as Controller,
+    Destination as Destination,
+    GroupCoordinator as GroupCoordinator,
+    Leader as Leader,
+    PartitionView as PartitionView,
+    TopicView as TopicView,
+    TransactionCoordinator as TransactionCoordinator,
+)
+from kafkaio._config import (
+    ClientConfig as ClientConfig,
+    ClientOptions as ClientOptions,
+    ConsumerConfig as ConsumerConfig,
+    ConsumerOptions as ConsumerOptions,
+    ProducerConfig as ProducerConfig,
+    ProducerOptions as ProducerOptions,
+)
+from kafkaio._consumer import (
+    Assigned as Assigned,
+    Assignor as Assignor,
+    Batch as Batch,
+    BatchIterator as BatchIterator,
+    Consumer as Consumer,
+    ConsumerStatistics as ConsumerStatistics,
+    DeadLetter as DeadLetter,
+    Hold as Hold,
+    Lane as Lane,
+    LaneBatches as LaneBatches,
+    LaneIterator as LaneIterator,
+    Layout as Layout,
+    Lost as Lost,
+    PartitionStatistics as PartitionStatistics,
+    Poll as Poll,
+    Rebalances as Rebalances,
+    RecordSender as RecordSender,
+    Revoked as Revoked,
+    RevokeRequested as RevokeRequested,
+    Subscription as Subscription,
+    TableIterator as TableIterator,
+)
+from kafkaio._consumer.stores.base import (
+    DualOffsetStore as DualOffsetStore,
+    KafkaOffsetStore as KafkaOffsetStore,
+)
+from kafkaio._consumer.stores.file import (
+    FileOffsetStore as FileOffsetStore,
+)
+from kafkaio._consumer.stores.sqlite import (
+    SQLiteOffsetStore as SQLiteOffsetStore,
+)
+from kafkaio._consumer.stores.zookeeper import (
+    ZooKeeperOffsetStore as ZooKeeperOffsetStore,
+)
+from kafkaio._exactly_once import (
+    exactly_once as exactly_once,
+)
+from kafkaio._machines.accumulator import BufferStatistics as BufferStatistics
+from kafkaio._machines.retries import (
+    Retry as Retry,
+)
+from kafkaio._net.connection import ConnectionStatistics as ConnectionStatistics
+from kafkaio._net.connection_class import ConnectionClass as ConnectionClass
+from kafkaio._net.transport import Dial as Dial
+from kafkaio._producer import (
+    DeliveriesFailed as DeliveriesFailed,
+    Delivery as Delivery,
+    Producer as Producer,
+    ProducerStatistics as ProducerStatistics,
+    TableDelivery as TableDelivery,
+    Transaction as Transaction,
+    TransactionOutcome as TransactionOutcome,
+)
+from kafkaio._records._impl import (
+    Record as Record,
+    RowReceipts as RowReceipts,
+    accelerated as accelerated,
+)
+from kafkaio._runtime.observer import (
+    AcknowledgedBatch as AcknowledgedBatch,
+    FetchedPart as FetchedPart,
+    Observed as Observed,
+    Observer as Observer,
+)
+from kafkaio._transactional import TransactionalConsumer as TransactionalConsumer
+from kafkaio._version import (
+    __version__ as __version__,
+)
+from kafkaio.admin import *  # noqa: F403
+from kafkaio.errors import *  # noqa: F403
+from kafkaio.protocol import (
+    messages as messages,
+)
+from kafkaio.protocol._error_codes import (
+    ErrorCode as ErrorCode,
+)
+from kafkaio.types import (
+    GroupMetadata as GroupMetadata,
+    Metric as Metric,
+    NewRecord as NewRecord,
+    OffsetAndMetadata as OffsetAndMetadata,
+    OffsetAndTimestamp as OffsetAndTimestamp,
+    OffsetRange as OffsetRange,
+    OffsetStore as OffsetStore,
+    RecordMetadata as RecordMetadata,
+    TimestampType as TimestampType,
+    TopicPartition as TopicPartition,
+)
+
+__all__: list[str]

@@ -1,0 +1,96 @@
+"""Whether the assignments that a commit belongs to are still in force.
+
+Within a generation the coordinator accepts a commit of any partition from any member,
+also of one that has moved to another member. So each commit takes a `Fence` when it is
+called for, and compares it immediately before each request that carries its offsets.
+
+Every assignment has a number that is never used again, and the ledger counts a version
+up with each change of what is owned. While the version is the one that the fence has
+seen, nothing can have ended: the comparison of these two integers is the whole check.
+After a change the numbers are compared, and the fence remembers the new version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from kafkaio._machines.membership.ledger import RevokeLedger
+from kafkaio.errors import PartitionLost
+from kafkaio.types import TopicPartition
+
+#: The ledger never has this version: the numbers are compared each time.
+_UNKNOWN: Final = -1
+
+
+class Fence:
+    """The assignments that one commit belongs to.
+
+    Args:
+        ledger: the partitions that the member owns.
+        free: returns the withheld partitions that no member owns, with their numbers.
+        partitions: the partitions to commit. The fence has failed from the beginning
+            if one of them is neither owned nor free.
+    """
+
+    __slots__ = ("_free", "_ledger", "_numbers", "_version")
+
+    def __init__(
+        self,
+        ledger: RevokeLedger,
+        free: Callable[[], Mapping[TopicPartition, int]],
+        partitions: Collection[TopicPartition],
+    ) -> None:
+        self._ledger = ledger
+        self._free = free
+        owned = ledger.numbers
+        if owned.keys() >= set(partitions):
+            self._numbers: dict[TopicPartition, int | None] = dict(
+                zip(partitions, map(owned.get, partitions), strict=True)
+            )
+            self._version = ledger.version
+        else:
+            # The ledger does not know when a free partition is assigned again, perhaps
+            # to another member, so its version says nothing about such a fence.
+            other = free()
+            self._numbers = {tp: owned.get(tp, other.get(tp)) for tp in partitions}
+            self._version = _UNKNOWN
+
+    def __repr__(self) -> str:
+        return f"<Fence {self._numbers} version={self._version}>"
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether none of the partitions was owned or free when this was taken."""
+        return all(number is None for number in self._numbers.values())
+
+    def lost(self) -> PartitionLost | None:
+        """Return the error of a commit whose assignment has ended; None while it holds.
+
+        An assignment that has ended is never in force again, and neither is the fence.
+        """
+        version = self._ledger.version
+        if self._version == version:
+            return None
+        owned, free = self._ledger.numbers, self._free()
+        numbers = self._numbers
+        gone = [
+            tp
+            for tp, number in numbers.items()
+            if number is None or number != owned.get(tp, free.get(tp))
+        ]
+        if gone:
+            names = ", ".join(f"{tp.topic}-{tp.partition}" for tp in sorted(gone))
+            return PartitionLost(f"not assigned to this consumer (any more): {names}")
+        if owned.keys() >= numbers.keys():
+            self._version = version
+        return None
+
+    def check(self) -> None:
+        """Raise if an assignment has ended.
+
+        Raises:
+            PartitionLost: one has.
+        """
+        if (lost := self.lost()) is not None:
+            raise lost
