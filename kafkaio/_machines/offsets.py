@@ -295,15 +295,15 @@ class OffsetLedger:
         Args:
             partitions: which partitions; None for all.
         """
-        return self.commit_of(
-            {
-                tp: OffsetAndMetadata(entry.finished, leader_epoch=entry.finished_epoch)
-                for tp, entry in self._entries.items()
-                if (partitions is None or tp in partitions)
-                and entry.finished >= 0
-                and (entry.is_due or entry.finished != entry.committed)
-            }
-        )
+        chosen: dict[TopicPartition, OffsetAndMetadata] = {}
+        for tp, entry in self._entries.items():
+            is_wanted = partitions is None or tp in partitions
+            is_known = entry.finished == entry.committed and not entry.is_due
+            if is_wanted and entry.finished >= 0 and not is_known:
+                chosen[tp] = OffsetAndMetadata(
+                    entry.finished, leader_epoch=entry.finished_epoch
+                )
+        return self.commit_of(chosen)
 
     def _in_flight(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {
@@ -316,16 +316,22 @@ class OffsetLedger:
     def commit_of(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Commit:
         """Make a commit of these offsets, under the present assignments."""
         self._serial += 1
-        numbers = {tp: self._entries[tp].number for tp in offsets if tp in self}
-        done = {tp for tp in numbers if offsets[tp].offset <= self._entries[tp].handed}
+        numbers: dict[TopicPartition, int] = {}
+        done: set[TopicPartition] = set()
+        for tp, at in offsets.items():
+            entry = self._entries.get(tp)
+            if entry is not None:
+                numbers[tp] = entry.number
+                if at.offset <= entry.handed:
+                    done.add(tp)
         return Commit(offsets, numbers, done, self._serial)
 
     def sent(self, commit: Commit) -> None:
         """Note that a commit was sent; it is in flight until `answered`."""
         self._sent[commit.serial] = commit
         for tp, number in commit.numbers.items():
-            if self.number(tp) == number:
-                entry = self._entries[tp]
+            entry = self._entries.get(tp)
+            if entry is not None and entry.number == number:
                 entry.sent, entry.committed = commit.serial, -1
 
     def answered(self, commit: Commit) -> None:
