@@ -23,7 +23,7 @@ from kafkaio._client.retry import Attempts
 from kafkaio._machines.api_versions import ApiVersions
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.reactions import reaction
-from kafkaio._net.connection import Reply
+from kafkaio._net.connection import ReplyPort
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio.errors import (
@@ -97,7 +97,7 @@ class CoordinatorConnection(Protocol):
 
     def submit_to(
         self,
-        reply: Reply,
+        reply: ReplyPort,
         request: Request[Response],
         *,
         timeout: float,

@@ -70,7 +70,7 @@ from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering, Schedule
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.lifecycle import Lifecycle, State
+from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
 from kafkaio._runtime.log import listed_by_reason
 from kafkaio._runtime.observer import Observer, observes
 from kafkaio._runtime.supervisor import Child, Supervisor
@@ -119,7 +119,7 @@ _COMMITTING: Final = 5.0
 #: record takes a look at a clock that costs less and is less exact.
 _ALLOWANCE: Final = 256
 #: Looked at for each record that crosses from an I/O thread.
-_RUNNING: Final = State.RUNNING
+_RUNNING: Final = LifecycleState.RUNNING
 
 
 def _is_refused_topic(error: BaseException) -> bool:
@@ -387,7 +387,7 @@ class Core:
 
     async def _close(self, within: float | None) -> None:
         limit = CLOSE_TIMEOUT if within is None else within
-        if self.life.state in {State.CLOSING, State.CLOSED}:
+        if self.life.state in {LifecycleState.CLOSING, LifecycleState.CLOSED}:
             if not self.user_code.have_caller:
                 self._stop_waiting_for(caller())
                 with anyio.move_on_after(limit):
@@ -398,7 +398,7 @@ class Core:
                 "close() waits for handlers and callbacks to end, and for this one, "
                 "too: call it in another task"
             )
-        was_running = self.life.begin_close() is State.RUNNING
+        was_running = self.life.begin_close() is LifecycleState.RUNNING
         self._stop_waiting_for(caller())
         if was_running and self.reader.divider is not None:
             self.reader.divider.begin_draining()
@@ -532,14 +532,14 @@ class Core:
             KafkaError: a background task crashed.
         """
         if is_parting_ok:
-            self.life.check(State.STARTING, State.CLOSING)
+            self.life.check(LifecycleState.STARTING, LifecycleState.CLOSING)
         else:
-            self.life.check(State.STARTING)
+            self.life.check(LifecycleState.STARTING)
 
     def check_open(self) -> None:
         """Raise ClosedError if it is closed; it need not have been started."""
         self.life.check_process()
-        if self.life.state in {State.CLOSING, State.CLOSED}:
+        if self.life.state in {LifecycleState.CLOSING, LifecycleState.CLOSED}:
             raise self.life.why_unusable()
 
     @property
@@ -571,7 +571,7 @@ class Core:
         self.assigned.feed.end(self.life.why_unusable())
         self.reader.interrupt()
         self._news.notify()
-        self._positioned.tell()
+        self._positioned.notify_all()
 
     # What to read
 
@@ -589,7 +589,7 @@ class Core:
         if wanted.partitions is not None and self.wanted.is_subscription:
             raise UsageError("topics are subscribed to: unsubscribe first")
         self.wanted = wanted
-        if self.life.state not in {State.RUNNING, State.STARTING}:
+        if self.life.state not in {LifecycleState.RUNNING, LifecycleState.STARTING}:
             return
         if wanted.is_nothing:
             self.reader.wake()  # a read that waits would wait for ever
@@ -737,19 +737,19 @@ class Core:
 
         Many changes in one turn of the event loop cause one look.
         """
-        if self.life.state is State.RUNNING and not self._is_looking:
+        if self.life.state is LifecycleState.RUNNING and not self._is_looking:
             self._is_looking = True
             self._supervisor.call_soon(self._look)
 
     def _look(self) -> None:
         self._is_looking = False
-        if self.life.state is State.RUNNING:
+        if self.life.state is LifecycleState.RUNNING:
             self.fetcher.update()
             self._positioner.wake()
 
     def positions_changed(self) -> None:
         """Let those who wait for positions look again."""
-        self._positioned.tell()
+        self._positioned.notify_all()
         self._news.notify()
         self.look()
 
@@ -826,7 +826,7 @@ class Core:
                 await self.time_slice.give_way()
             self.step(polls=polls)
             while True:
-                if self.life.state is not State.RUNNING:
+                if self.life.state is not LifecycleState.RUNNING:
                     self.check()
                 self.reader.check()
                 self.check_wanted()
@@ -948,7 +948,7 @@ class Core:
     @property
     def may_read(self) -> bool:
         """Whether the consumer is running and something is to be read."""
-        return self.life.state is State.RUNNING and not self.wanted.is_nothing
+        return self.life.state is LifecycleState.RUNNING and not self.wanted.is_nothing
 
     def awaits_commit(self, tp: TopicPartition) -> bool:
         """Whether finished records of a partition wait for the user to commit them."""
@@ -1091,7 +1091,7 @@ class Core:
         """
         partitions = None if what is None else partitions_alone(what)
         try:
-            self.life.check(State.STARTING, State.CLOSING)
+            self.life.check(LifecycleState.STARTING, LifecycleState.CLOSING)
         except ClosedError:
             self._fence.check_closed(partitions or partitions_with_offsets(what))
             raise
@@ -1172,7 +1172,7 @@ class Core:
             if taken:
                 is_whole = len(taken) == len(commit.offsets)
                 self._committed(commit if is_whole else commit.of(taken))
-            self._commit_ended.tell()
+            self._commit_ended.notify_all()
 
     def _committed(self, commit: Commit) -> None:
         self.reader.sync()
@@ -1300,7 +1300,7 @@ class Core:
         """Tell an open transaction that partitions were requested or lost."""
         if self._transaction is not None:
             self._transaction.look()
-        self._positioned.tell()
+        self._positioned.notify_all()
 
     def transaction_left(self) -> None:
         """Note that the transaction has ended."""
@@ -1309,7 +1309,7 @@ class Core:
     @property
     def may_rewind(self) -> bool:
         """Whether anything can be read after a rewind."""
-        return self.life.state is State.RUNNING
+        return self.life.state is LifecycleState.RUNNING
 
     def begin_again(
         self, places: Mapping[TopicPartition, OffsetAndMetadata], *, is_unknown: bool
@@ -1341,7 +1341,7 @@ class Core:
                         "the committed offsets were not found in time, after a "
                         f"transaction was aborted: {missing}"
                     )
-        if self.life.state is State.FAILED:
+        if self.life.state is LifecycleState.FAILED:
             self.check()
 
     # What rebalances do

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kafkaio._machines.reactions import is_foreign
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import End, Protocol
 from kafkaio._runtime.clock import now
 from kafkaio.errors import KafkaError
@@ -113,7 +113,7 @@ def is_doubtful(request: End, answer: EndTxnResponse) -> bool:
         return is_foreign(ApiKey.END_TXN, answer.error_code)
     if request.protocol is not Protocol.TV2:
         return False
-    given = Identity(answer.producer_id, answer.producer_epoch)
+    given = IdAndEpoch(answer.producer_id, answer.producer_epoch)
     return not given.may_follow(request.identity)
 
 

@@ -37,8 +37,8 @@ from kafkaio._machines.accumulator import (
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.detached import DetachedTransaction
 from kafkaio._machines.patience import ASKED_FOR, BEFORE_RELEASE, UNKNOWN_TOPIC, Doubt
-from kafkaio._machines.reactions import Harm, Step, is_foreign, reaction
-from kafkaio._machines.sequence import Identity, ProducerIdentity
+from kafkaio._machines.reactions import Harm, ReactionStep, is_foreign, reaction
+from kafkaio._machines.sequence import IdAndEpoch, ProducerIdentity
 from kafkaio._machines.transaction import (
     ADDING,
     ENDING,
@@ -339,7 +339,7 @@ class TransactionManager:
         run = self._run
         if run is not None:
             self._abort(run, ClosedError("the producer was closed"), "closed")
-        self._changed.tell()  # for a run that waits to begin
+        self._changed.notify_all()  # for a run that waits to begin
         with anyio.CancelScope(deadline=deadline):
             while run is not None and not run.is_done:  # however late it is
                 await run.ended.wait()
@@ -385,7 +385,7 @@ class TransactionManager:
 
     def _rechecked(self, request: End, answer: EndTxnResponse) -> None:
         code = answer.error_code
-        identity = Identity(answer.producer_id, answer.producer_epoch)
+        identity = IdAndEpoch(answer.producer_id, answer.producer_epoch)
         if self._machine.rechecked(request, code, identity):
             return
         error = self._error(code, f"{_what(request)} again", api=ApiKey.END_TXN)
@@ -452,7 +452,7 @@ class TransactionManager:
         """Note that the begin of a run has failed: nothing of it was written."""
         run.outcome = TransactionOutcome.ABORTED
         run.is_done = True
-        run.ended.tell()
+        run.ended.notify_all()
 
     async def _turn(self) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -778,7 +778,7 @@ class TransactionManager:
             self._first_sent_at = at
             self._perform(effects)
 
-    def landed(self) -> None:
+    def batches_ended(self) -> None:
         """Note that batches were answered, or have failed."""
         if self._first_sent_at is not None:
             self._machine.first_answered(self._now() - self._first_sent_at)
@@ -791,7 +791,7 @@ class TransactionManager:
             self._drop_unsent()
             is_drained = self._accumulator.is_drained
         if is_drained:
-            self._changed.tell()
+            self._changed.notify_all()
             self._look()
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -859,7 +859,7 @@ class TransactionManager:
                     self._drop_unsent()
                 case TxnEnded(outcome=outcome):
                     self._ended(outcome)
-        self._changed.tell()
+        self._changed.notify_all()
         if self._interrupt is not None and self._machine.state not in ADDING:
             self._interrupt()
 
@@ -878,7 +878,7 @@ class TransactionManager:
             run.late_at, run.is_late = inf, True
             for waiter in self._waiters:
                 self._bound(waiter)
-            run.ended.tell()
+            run.ended.notify_all()
         if at >= self._probes_until and isinstance(machine.request, Probe):
             self._probed(machine.request, is_at_once=False)
         times = machine.deadline, run.late_at, self._probes_until, inf
@@ -975,7 +975,7 @@ class TransactionManager:
         run.is_done = True
         if run is self._run:
             self._next_turn()
-        run.ended.tell()
+        run.ended.notify_all()
 
     # ---- requests to the coordinator -------------------------------------------------
 
@@ -1077,7 +1077,7 @@ class TransactionManager:
             await self._initialise(Initialise(None), within)
             return
         if not code:
-            obtained = Identity(answer.producer_id, answer.producer_epoch)
+            obtained = IdAndEpoch(answer.producer_id, answer.producer_epoch)
             self._perform(machine.initialised(obtained, self._protocol()))
             return
         self._not_initialised(code)
@@ -1098,7 +1098,7 @@ class TransactionManager:
             self._perform(machine.fence(error))
         elif machine.state is TxnState.INITIALISING and (
             is_foreign(ApiKey.INIT_PRODUCER_ID, code)
-            or reaction(ApiKey.INIT_PRODUCER_ID, code).step is Step.ABORT
+            or reaction(ApiKey.INIT_PRODUCER_ID, code).step is ReactionStep.ABORT
         ):
             self._refusal = error
             machine.not_initialised()
@@ -1241,7 +1241,7 @@ class TransactionManager:
         refused = reaction(api, found)
         if found in FENCING:
             self._perform(machine.fence(error))
-        elif refused.step is Step.FATAL or (
+        elif refused.step is ReactionStep.FATAL or (
             machine.state is TxnState.SEALING and is_foreign(api, found)
         ):
             self._fail(error)
@@ -1393,7 +1393,7 @@ class TransactionManager:
         found = answer.error_code
         identity = None
         if not found and request.protocol is Protocol.TV2 and answer.producer_id >= 0:
-            identity = Identity(answer.producer_id, answer.producer_epoch)
+            identity = IdAndEpoch(answer.producer_id, answer.producer_epoch)
             if not identity.may_follow(request.identity):
                 identity = None  # InitProducerId tells the right one
         refused = None
@@ -1446,7 +1446,7 @@ class TransactionManager:
     def _after_adding(self, effects: Effects) -> None:
         self._perform(effects)
         if self._sender is not None:
-            self._sender.look()
+            self._sender.check_now()
         self._look()
 
     def _crash(self, failure: Exception) -> None:
@@ -1592,7 +1592,7 @@ class TransactionManager:
         if self._machine.protocol is Protocol.TV1 or self._let_leave():
             return
         until = self._now() + _WRITTEN_LIMIT
-        timer = asyncio.get_running_loop().call_at(until, self._changed.tell)
+        timer = asyncio.get_running_loop().call_at(until, self._changed.notify_all)
         try:
             while self._now() < until and not self._accumulator.is_drained:
                 await self._changed.wait()
@@ -1706,7 +1706,7 @@ class TransactionManager:
             return in_doubt(error)
         if code == FORGOTTEN:
             return forgotten(error)
-        if reaction(ApiKey.TXN_OFFSET_COMMIT, code).step is Step.FATAL:
+        if reaction(ApiKey.TXN_OFFSET_COMMIT, code).step is ReactionStep.FATAL:
             self._fail(error)
         return error
 

@@ -479,8 +479,8 @@ class GroupMember:
             self._topics.unwatch()
             self._has_ended = True
             self.changed.fail(self._why_ended)
-            self._ended.tell()
-            self._leaving.tell()
+            self._ended.notify_all()
+            self._leaving.notify_all()
         if self._failure is not None:
             raise self._failure
 
@@ -523,7 +523,7 @@ class GroupMember:
         # A crash of any part ends the whole at once, and is what `run` raises.
         self._failure = self._failure or cause
         self._wakeup.notify()
-        self._leaving.tell()
+        self._leaving.notify_all()
 
     # ---- effects ---------------------------------------------------------------------
 
@@ -546,8 +546,8 @@ class GroupMember:
         finally:
             self._is_draining = False
             self._look_at_rebalance()
-            self.changed.tell()
-            self._leaving.tell()
+            self.changed.notify_all()
+            self._leaving.notify_all()
 
     def _perform(self, effect: fx.Effect) -> None:
         self._note_rebalance(effect)
@@ -694,7 +694,7 @@ class GroupMember:
 
     def _joined(self) -> None:
         self._is_joined = True
-        self.changed.tell()
+        self.changed.notify_all()
 
     def _why_ended(self) -> Exception:
         if isinstance(self._failure, Exception):

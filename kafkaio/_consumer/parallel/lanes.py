@@ -110,7 +110,7 @@ class Lanes:
                 track.wake()
 
     def _wake_all(self) -> None:
-        self._changed.tell()
+        self._changed.notify_all()
         for track in self._tracks.values():
             track.wake()
 
@@ -127,7 +127,7 @@ class Lanes:
         track = Track(self, self._consumer, tp, self._reader.ledger.number(tp))
         self._tracks[tp] = track
         self._fresh.append(track)
-        self._changed.tell()
+        self._changed.notify_all()
 
     def revoke_requested(self, tp: TopicPartition) -> None:
         """Ask the lane to end."""
@@ -168,7 +168,7 @@ class Lanes:
     def begin_draining(self) -> None:
         """End all lanes."""
         self._is_draining = True
-        self._changed.tell()
+        self._changed.notify_all()
         for track in list(self._tracks.values()):
             self._withdraw(track)
             track.end()
@@ -179,7 +179,7 @@ class Lanes:
         tracks = list(self._tracks.values())
         for track in tracks:
             if track.taker is not None:
-                when_done(track.taker, self._changed.tell)
+                when_done(track.taker, self._changed.notify_all)
         while any(self._is_busy(track) for track in tracks):
             await self._changed.wait()
 
@@ -190,7 +190,7 @@ class Lanes:
         for track in self._tracks.values():
             if track.leave(task) and not self._is_busy(track):
                 track.finish()
-        self._changed.tell()
+        self._changed.notify_all()
 
     def _is_busy(self, track: Track) -> bool:
         if track.is_over or track.is_entered:
@@ -206,7 +206,7 @@ class Lanes:
     def over(self, track: Track) -> None:
         """Release a lane's partition, or hand it to another lane."""
         tp = track.tp
-        self._changed.tell()
+        self._changed.notify_all()
         if self._tracks.get(tp) is not track or self._is_draining:
             return
         if track.is_ending:

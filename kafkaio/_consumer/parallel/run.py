@@ -240,7 +240,7 @@ class Runner:
                     await self._transact(self._transactions)
             finally:
                 self._is_over = True
-                self._over.tell()
+                self._over.notify_all()
         if self._failure is not None:
             raise self._failure
 
