@@ -363,7 +363,7 @@ class Cluster:
         self,
         operation: Operation[ItemT, ValueT, AnswerT],
         items: Iterable[ItemT],
-        timeout: float | None = None,
+        timeout: float,
         *,
         stops_at_failure: bool = False,
     ) -> Results[ItemT, ValueT]:
@@ -374,10 +374,7 @@ class Cluster:
         """
         self._check()
         return await self._fanout.ask(
-            operation,
-            items,
-            self._seconds(timeout),
-            stops_at_failure=stops_at_failure,
+            operation, items, timeout, stops_at_failure=stops_at_failure
         )
 
     async def ask_once(

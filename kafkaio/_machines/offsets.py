@@ -316,11 +316,9 @@ class OffsetLedger:
     def commit_of(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Commit:
         """Make a commit of these offsets, under the present assignments."""
         self._serial += 1
-        numbers: dict[TopicPartition, int] = {}
-        done: set[TopicPartition] = set()
+        numbers, done = dict[TopicPartition, int](), set[TopicPartition]()
         for tp, at in offsets.items():
-            entry = self._entries.get(tp)
-            if entry is not None:
+            if (entry := self._entries.get(tp)) is not None:
                 numbers[tp] = entry.number
                 if at.offset <= entry.handed:
                     done.add(tp)

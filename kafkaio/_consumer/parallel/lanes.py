@@ -235,7 +235,7 @@ class Lanes:
         within = self._timeout if within is None else within
         # For a lost partition `check_current` raises the better error.
         if not track.is_lost:
-            self._consumer.check(is_parting_ok=True)
+            self._consumer.check(while_closing=True)
         after = None if what is None else offset_after(track, what)
         check_current(track, what)
         if after is None:

@@ -36,8 +36,8 @@ class DividingPort(Protocol):
     def release(self, tp: TopicPartition) -> None:
         """Release a partition that was requested back, unless the user holds it."""
 
-    def check(self, *, is_parting_ok: bool = False) -> None:
-        """Raise unless the consumer is running or, if allowed, closing."""
+    def check(self, *, while_closing: bool = False) -> None:
+        """Raise unless the consumer is running, or also closing."""
 
     def check_wanted(self) -> None:
         """Raise if the consumer has no topics and no partitions to read."""
