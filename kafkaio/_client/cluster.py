@@ -452,7 +452,7 @@ class Cluster:
         topics: Collection[str],
         timeout: float | None = None,
     ) -> ClusterView:
-        """Wait until every topic is described in the view, fetching what is missing.
+        """Wait until the view describes every topic; request the missing ones.
 
         Args:
             topics: names.
@@ -544,7 +544,7 @@ class Cluster:
             skips_unknown: leave out topics named that do not exist.
 
         Returns:
-            What was found by the topics' names, sorted.
+            The topics found, by name, in the order of their names.
 
         Raises:
             KafkaError: as in `partitions_for`.
@@ -766,7 +766,7 @@ class Cluster:
         """Announce groups or ids that will be used soon: the next lookup has them, too.
 
         Args:
-            kind: what they name.
+            kind: whether they are groups or transactional ids.
             keys: names, of which the first hundred count; they replace those before.
         """
         self._finder.expect(kind, keys)
@@ -794,7 +794,7 @@ class Cluster:
         """Return the node id of a coordinator; finds it if it is not known.
 
         Args:
-            kind: what it coordinates.
+            kind: whether it coordinates a group or a transactional id.
             key: the group, or the transactional id.
             timeout: seconds.
             on_failure: called with the reason of each attempt that found none.

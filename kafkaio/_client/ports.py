@@ -1,4 +1,4 @@
-"""What the parts of producers, consumers and admins take of the cluster.
+"""The ports of the cluster for the parts of producers, consumers and admins.
 
 `kafkaio._client.cluster.Cluster` satisfies all of these ports, and documents what the
 calls guarantee and raise. A part that needs one concern takes the port of that concern;
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 class ViewPort(Protocol):
-    """The metadata: what is known of the cluster, and how to learn more."""
+    """The metadata of the cluster, and the ways to update it."""
 
     @property
     def view(self) -> ClusterView:
-        """What is known now: an immutable snapshot."""
+        """The metadata as it is now: an immutable snapshot."""
         ...
 
     def watch_topics(self, owner: object, topics: Topics | None) -> None:
@@ -91,7 +91,7 @@ class ViewPort(Protocol):
     def add_metadata_listener(
         self, listener: Callable[[ClusterView], None]
     ) -> Callable[[], None]:
-        """Call ``listener`` with every new view; return what removes it."""
+        """Call ``listener`` with every new view; return a function that removes it."""
         ...
 
     def apply_leader_hint(

@@ -265,7 +265,7 @@ class OffsetLedger:
         return any(tp in self._unfinished for tp in partitions)
 
     def due(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
-        """Make a commit of what was finished since the last one.
+        """Make a commit of the records that were finished since the last one.
 
         Partitions without progress since a commit in flight get the offset of that
         commit.

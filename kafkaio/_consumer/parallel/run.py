@@ -154,7 +154,7 @@ def work_of(handler: Handler, record: Record) -> Awaitable[object]:
 
     Raises:
         UsageError: it returned something that cannot be awaited; also a TypeError.
-        Exception: what it raised before it returned a coroutine.
+        Exception: the handler raised before it returned a coroutine.
     """
     # The type is checked first, since `isawaitable` costs more than the rest.
     work = handler(record)
@@ -230,7 +230,7 @@ class Runner:
         """Work until the consumer closes or something fails.
 
         Raises:
-            Exception: what a handler raised, or a reader would.
+            Exception: an exception of a handler, or of reading.
         """
         with self._consumer.dividing(self):
             try:
