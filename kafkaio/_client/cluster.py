@@ -157,8 +157,8 @@ class Cluster:
         recovers = config.metadata_recovery_strategy == "rebootstrap"
         self._nodes = Nodes(self._pool, recovers=recovers)
         self._metadata = MetadataUpdater(config, self._nodes, self.observer)
-        timeout = config.request_timeout_ms / 1000
-        self._finder = CoordinatorFinder(self._nodes, self._metadata, timeout)
+        limit = config.request_timeout_ms / 1000
+        self._finder = CoordinatorFinder(self._nodes, self._metadata, limit)
         # Never succeeds: it fails once the cluster is closed or has crashed, which ends
         # every back-off at once (`_sleep`).
         self._ended = Broadcast()
@@ -173,7 +173,7 @@ class Cluster:
             uses_controllers=self.uses_controllers,
         )
         self._requester = Requester(config, self._metadata, router, self.retry_policy)
-        self._fanout = Fanout(router, self.retry_policy, timeout)
+        self._fanout = Fanout(router, self.retry_policy, limit)
         self._metadata.listen(self._view_changed)
         self.telemetry: TelemetryPusher = TelemetryPusher(
             config, self._nodes, self.observer, self.statistics

@@ -9,7 +9,8 @@ from kafkaio._public import public
 from kafkaio.types import Header, Record
 
 
-class SendPort(Protocol):
+@public("kafkaio")
+class RecordSender(Protocol):
     """Writes a record and returns when it is acknowledged: a `Producer`."""
 
     async def send(
@@ -39,7 +40,7 @@ class DeadLetter:
         topic: name of the topic.
     """
 
-    def __init__(self, producer: SendPort, topic: str) -> None:
+    def __init__(self, producer: RecordSender, topic: str) -> None:
         self._producer = producer
         self._topic = topic
 
@@ -72,6 +73,6 @@ class DeadLetter:
         )
 
 
-def through(transaction: SendPort, letter: DeadLetter) -> DeadLetter:
+def through(transaction: RecordSender, letter: DeadLetter) -> DeadLetter:
     """Return a dead letter that writes to the same topic within a transaction."""
     return DeadLetter(transaction, letter._topic)
