@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from kafkaio._runtime.observer import Observer
     from kafkaio._runtime.supervisor import Child
     from kafkaio.errors import KafkaError
-    from kafkaio.protocol._api_keys import ApiKey
     from kafkaio.protocol._message import Request, ResponseT
     from kafkaio.types import TopicPartition
 
@@ -203,14 +202,6 @@ class ConnectionPort(Protocol):
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:
         """Forget the coordinator of ``key``, if it is ``node_id``."""
-
-    def feature_level(self, name: str) -> int:
-        """Return the level of a finalized feature; 0 if it is not known."""
-        ...
-
-    def lowest_version(self, api_key: ApiKey) -> int:
-        """Return the version of an API that all brokers know that were connected to."""
-        ...
 
 
 class ReportPort(Protocol):
