@@ -529,7 +529,7 @@ class TransactionManager:
         """
         return (
             self._machine.protocol is Protocol.TV2
-            and self._cluster.lowest_version(ApiKey.PRODUCE) >= _PRODUCE_CHECKED
+            and self._cluster.announced.lowest(ApiKey.PRODUCE) >= _PRODUCE_CHECKED
         )
 
     def partitions_wanted(self, partitions: Collection[TopicPartition]) -> None:

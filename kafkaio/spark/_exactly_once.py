@@ -238,7 +238,7 @@ class TaskAttempt:
             (transactional_id(name.prefix, name.app, task) for task in tasks),
         )
         await producer.start()
-        level = cluster_of(self.client).feature_level(_FEATURE)
+        level = cluster_of(self.client).features.level(_FEATURE)
         if level < _SAFE_LEVEL:
             _warn_of_level(level)
 
