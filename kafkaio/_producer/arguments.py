@@ -56,7 +56,7 @@ class RecordMaker:
                 timestamp or the name of a header impossible.
             Exception: what a serializer raises.
         """
-        if type(topic) is not str or not topic:  # a call less where it is right
+        if type(topic) is not str or not topic:  # saves the call for correct topics
             check_topic(topic)
         if partition is not None:
             check_partition(partition)
