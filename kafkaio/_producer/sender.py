@@ -145,15 +145,15 @@ class Sender:
         self._loop = asyncio.get_running_loop()
         # Whether the loop will call _check.
         self._is_scheduled = False
-        # Requests without an answer yet, and whether other batches began meanwhile; then
-        # the next record is not sent alone, see `batch_begun`.
+        # Requests without an answer yet, and whether other batches began meanwhile; if
+        # so, the next record is not sent alone (`batch_begun`).
         self._on_wire = 0
         # Requests that were submitted while a throttle held them back.
         self._held: list[tuple[Connection, _ProduceReply]] = []
         self._has_others = False
         self._failed = Wakeup()
-        # Fires no later than needed. An early call checks in vain, which costs less than
-        # a timer that is set again with every request.
+        # Fires no later than needed. An early call checks in vain, which costs less
+        # than a timer that is set again with every request.
         self._timer = Timer(self.wake)
         self._check_topics_at = 0.0
         self._is_stopping = False
