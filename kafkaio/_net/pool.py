@@ -43,7 +43,7 @@ from kafkaio.types import Broker
 
 #: Rejections in a row by one address before calls fail with AuthenticationError.
 _PATIENCE: Final = 3
-#: Refused addresses that are remembered, so that each is reported once.
+#: Refused addresses that are remembered, so that each is reported only once.
 _MOST_REFUSED: Final = 10_000
 #: Characters of an impossible host that an error shows.
 _SHOWN: Final = 255

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SOFTWARE_NAME: Final = "kafkaio"
 #: Seconds without an acknowledgement after which TCP gives a connection up, at least.
-#: Linux uses it in place of a number of probes, too: three have been lost by then, after
+#: Linux uses it in place of a number of probes, too: three have been lost by then, at
 #: 60, 70 and 80 s of silence, so that a single lost packet does not end a connection.
 _USER_TIMEOUT: Final = 85.0
 _SOFTWARE_VERSION: Final = software_version(__version__)

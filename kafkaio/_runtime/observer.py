@@ -5,8 +5,8 @@ called synchronously on the event loop, so it must be quick. There is at most on
 for each request, answer or batch, never one for each record. The log of the standard
 library is one of the observers (`kafkaio._runtime.log`).
 
-What an observer wants to know at a time of its own choice (gauges, such as a lag) is no
-event: `Observer.started` has the object whose ``statistics()`` tell it.
+Figures that an observer reads at a time of its own choice (gauges, such as a lag) are
+not events: `Observer.started` gets the object that has them in ``statistics()``.
 """
 
 from __future__ import annotations
@@ -296,8 +296,8 @@ class Observer:
     def rebalance_completed(self, group: str, seconds: float) -> None:
         """A member has taken over a new assignment, callbacks included.
 
-        ``seconds`` have passed since it asked to join, or since it was told to release
-        partitions, or of new ones.
+        ``seconds`` have passed since it asked to join, or since the coordinator asked
+        it to release partitions or gave it new ones.
         """
 
     def rebalance_failed(self, group: str, error: BaseException | None) -> None:
