@@ -230,8 +230,8 @@ class ClusterView:
 
 
 #: Answers in a row with an older epoch after which they are taken as right, and the
-#: newest epoch seen as wrong. Answers come a second apart at most, and brokers lag behind
-#: for seconds.
+#: newest epoch seen as wrong. Answers come a second apart at most, and brokers lag
+#: behind for seconds.
 _REFUTATIONS = 20
 
 

@@ -51,14 +51,14 @@ class ReactionStep(Enum):
 
 
 class Harm(Enum):
-    """What the failure of a record means for its transaction."""
+    """The consequence of a failed record for its transaction."""
 
     #: It must be aborted.
     ABORT = auto()
-    #: It must be aborted, and what follows needs another epoch: the sequence has a gap,
+    #: It must be aborted, and the next one needs another epoch: the sequence has a gap,
     #: or the record may still be written.
     BUMP = auto()
-    #: The producer is over.
+    #: The producer can no longer be used.
     FATAL = auto()
 
 
@@ -113,8 +113,8 @@ _GROUPS: tuple[tuple[Reaction, tuple[ErrorCode, ...]], ...] = (
         _REFRESH,
         (
             _E.UNKNOWN_TOPIC_OR_PARTITION,
-            # The broker lags behind the client, or the client was told a wrong epoch,
-            # which only new metadata can refute.
+            # The broker lags behind the client, or the client has a wrong epoch, which
+            # only new metadata can correct.
             _E.UNKNOWN_LEADER_EPOCH,
             _E.REPLICA_NOT_AVAILABLE,
             _E.NETWORK_EXCEPTION,
@@ -269,20 +269,20 @@ _REJOIN = Reaction(retry=True, step=ReactionStep.REJOIN)
 _NEW_GENERATION = Reaction(step=ReactionStep.RESET_GENERATION)
 _NEW_MEMBER = Reaction(step=ReactionStep.RESET_MEMBER)
 
-#: Refused permanently by a group, whatever the request was. A right that is missing
-#: may be granted later: that is no reason to end.
+#: Refused permanently by a group, whatever the request was. A missing right is not
+#: among them: it may be granted later.
 _GROUP_FATAL = {
     _E.INVALID_GROUP_ID: _FATAL,
     _E.FENCED_INSTANCE_ID: _FATAL,
 }
-#: What the group coordinator tells a member of the classic protocol.
+#: Answers of the group coordinator to a member of the classic protocol.
 _CLASSIC_MEMBER = {
     **_GROUP_FATAL,
     _E.ILLEGAL_GENERATION: _NEW_GENERATION,
     _E.UNKNOWN_MEMBER_ID: _NEW_MEMBER,
     _E.REBALANCE_IN_PROGRESS: _REJOIN,
 }
-#: What the transaction coordinator tells a producer.
+#: Answers of the transaction coordinator to a producer.
 _TRANSACTION = {
     _E.PRODUCER_FENCED: _FATAL,
     _E.INVALID_PRODUCER_EPOCH: _FATAL,
@@ -426,7 +426,7 @@ OVERRIDES: Mapping[int, Mapping[ErrorCode, Reaction]] = {
     },
     ApiKey.TXN_OFFSET_COMMIT: {
         **_TRANSACTION,
-        # A successor or a time-out: the end of the transaction tells which.
+        # A successor or a timeout: the end of the transaction shows which.
         _E.INVALID_PRODUCER_EPOCH: _ABORT,
         _E.UNSUPPORTED_FOR_MESSAGE_FORMAT: _FATAL,
         _E.OFFSET_METADATA_TOO_LARGE: _ABORT,
@@ -465,8 +465,8 @@ def reaction(api_key: int, code: int) -> Reaction:
 def is_foreign(api_key: int, code: int) -> bool:
     """Whether a code is an error that this API does not have, as far as is known.
 
-    It may be one bad answer, or one of a newer broker. It says nothing of what became
-    of the request.
+    It may be one wrong answer, or one of a newer broker. Whether the request had an
+    effect is unknown.
     """
     error = ErrorCode(code)
     base = BASE[error]

@@ -40,7 +40,7 @@ class TaskScope:
         self._scope: anyio.CancelScope | None = None
 
     def cancel(self) -> None:
-        """Cancel the code in the scope, now and whenever it is entered. Can be repeated."""
+        """Cancel the code in the scope, now and once it is entered. Can be repeated."""
         self._is_cancelled = True
         if self._scope is not None:
             self._scope.cancel()
