@@ -44,7 +44,7 @@ _SOFTWARE = re.compile(r"[^a-zA-Z0-9.\-]+")
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions:
-    """What one broker announced on one connection.
+    """The announcement of one broker on one connection.
 
     Attributes:
         ranges: lowest and highest version by API key.
@@ -172,7 +172,7 @@ class VersionRechecks:
 
         Args:
             node_id: the broker.
-            versions: what it announced on the connection.
+            versions: its announcement on the connection.
             asked_at: when it did.
             now: the time.
         """

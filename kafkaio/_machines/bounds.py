@@ -27,8 +27,8 @@ from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Field, Message, Struct
 
 _INT32: Final = 2**31 - 1
-#: No log gets there: a million records a second take 146,000 years. What is added to
-#: an offset cannot leave 64 bits.
+#: No log gets there: a million records a second take 146,000 years. Sums with
+#: an offset stay within 64 bits.
 _OFFSET: Final = 2**62
 _DAY: Final = 86_400_000
 
@@ -62,7 +62,7 @@ REFUSED: Final[Mapping[str, Bound]] = MappingProxyType(
         "broker_id": Bound(0, _INT32),
         # -1 where there is none yet; its readers expect that.
         "FindCoordinatorResponse.node_id": Bound(-1, _INT32),
-        # What the client writes from now on: -1 would switch idempotence off.
+        # The client writes them into batches, where -1 would switch idempotence off.
         "InitProducerIdResponse.producer_id": Bound(0, 2**63 - 1, without_error=True),
         "InitProducerIdResponse.producer_epoch": Bound(
             0, 2**15 - 1, without_error=True

@@ -27,7 +27,7 @@ BATCHED_SINCE = 4
 
 
 class CoordinatorKind(IntEnum):
-    """What a coordinator coordinates; the values are those on the wire."""
+    """The kinds of coordinators; the values are those on the wire."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -107,7 +107,7 @@ def find_request(
     """Make the request that finds coordinators.
 
     Args:
-        kind: what kind of coordinators.
+        kind: the kind of coordinators.
         keys: names of groups or transactional ids, one at least.
         version: the version that the request will be sent in.
 

@@ -1,4 +1,4 @@
-"""What to do about each error code: one table for every part of the client.
+"""The reaction to each error code: one table for every part of the client.
 
 `BASE` has every code that Kafka has; `OVERRIDES` has the APIs in which a code means
 something else, or needs another reaction. `reaction` reads both. The table only names
@@ -20,7 +20,7 @@ from kafkaio.protocol._error_codes import ErrorCode
 
 
 class ReactionStep(Enum):
-    """What the owner of a request does besides retrying."""
+    """The action of the owner of a request, besides retrying."""
 
     NONE = auto()
     #: Nothing is wrong: the effect of the request is there already.
@@ -64,7 +64,7 @@ class Harm(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What to do about an error code.
+    """The reaction to an error code.
 
     Attributes:
         retry: the same request may succeed later, after a back-off.
@@ -72,7 +72,7 @@ class Reaction:
         refind_coordinator: the coordinator has moved.
         reroute: the broker did nothing, because it is the wrong one, if only for the
             moment. The request can be repeated, perhaps elsewhere, without harm.
-        step: what else the owner of the request has to do.
+        step: the further action of the owner of the request.
     """
 
     retry: bool = False
@@ -454,7 +454,7 @@ def known_code(code: int) -> ErrorCode:
 
 
 def reaction(api_key: int, code: int) -> Reaction:
-    """What to do about ``code`` in an answer of ``api_key``; never raises."""
+    """Return the reaction to ``code`` in an answer of ``api_key``; never raises."""
     error = ErrorCode(code)
     particular = OVERRIDES.get(api_key)
     if particular is not None and error in particular:

@@ -172,7 +172,7 @@ class Connection:
         self._observer = observer
         self._on_lost = on_lost
         self._machine = ConnectionMachine(identity, now())
-        #: What the broker announced; empty until the connection is ready.
+        #: The broker's announcement; empty until the connection is ready.
         self.versions: ApiVersions = self._machine.versions
         self._pipeline = self._machine.pipeline
         self._transport: TransportPort | None = None

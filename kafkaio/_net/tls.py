@@ -36,7 +36,7 @@ CIPHER_BYTES: Final = 262_144
 _LARGE: Final = 65_536
 
 _GIVE: Final = "ssl_keystore_location, or ssl_certificate_location and ssl_key_location"
-#: What a broker means by an alert, by the end of OpenSSL's name for it.
+#: Explanations of a broker's alerts, by the end of OpenSSL's name for each.
 _ALERTS: Final = {
     "CERTIFICATE_REQUIRED": f"it wants a certificate of the client: give {_GIVE}",
     "BAD_CERTIFICATE": (

@@ -54,7 +54,7 @@ class RecordMaker:
             ArgumentTypeError: an argument has the wrong type.
             ArgumentValueError: the topic is empty, the partition negative, or the
                 timestamp or the name of a header impossible.
-            Exception: what a serializer raises.
+            Exception: a serializer raised it.
         """
         if type(topic) is not str or not topic:  # saves the call for correct topics
             check_topic(topic)

@@ -1,4 +1,4 @@
-"""Outcomes: what the answer to a produce request means for each of its batches.
+"""Outcomes: judges each batch of a produce request by the answer.
 
 Each batch of a request is completed once (`kafkaio._machines.accumulator.completion`):
 it is acknowledged, sent again, split, sent again without its bad records, or failed.

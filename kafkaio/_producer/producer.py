@@ -84,7 +84,7 @@ class ProducerStatistics:
         waited_for_room: seconds that calls have waited for it, in sum.
         room_timeouts: calls that have waited for it longer than ``max_block_ms``.
         buffer_memory: bytes of it, used or not.
-        buffer: what is buffered and in flight.
+        buffer: the records that are buffered and in flight.
     """
 
     state: str

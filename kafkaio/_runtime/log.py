@@ -72,8 +72,8 @@ class Limiter:
         """Return how many messages were left out; None to leave this one out, too.
 
         Args:
-            kind: what happened.
-            subject: what it happened to.
+            kind: the kind of event.
+            subject: the object of the event.
             at: seconds on a monotonic clock, the same clock in every call.
             count: how many messages this one counts for, such as one for each record.
         """
@@ -119,7 +119,7 @@ class Failing:
         """Note a failure; return the seconds since the first one.
 
         Args:
-            step: what has failed.
+            step: the step that has failed.
             attempt: which attempt it was, counted from 1.
             at: seconds on a monotonic clock, the same clock in every call.
         """
@@ -471,7 +471,7 @@ def attach_log(observer: Observer, client_id: str, servers: str) -> bool:
     """Write the events that an observer receives to the log, too.
 
     Args:
-        observer: what ``guarded`` made.
+        observer: made by ``guarded``.
         client_id: the client's name.
         servers: its bootstrap servers, as text.
 

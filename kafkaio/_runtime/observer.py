@@ -66,7 +66,7 @@ class AcknowledgedBatch:
 
 @public("kafkaio")
 class FetchedPart(NamedTuple):
-    """What the answer to a fetch has of one partition.
+    """The part of one partition in the answer to a fetch.
 
     Attributes:
         records: number of records, by the headers of the batches; those of aborted
@@ -415,14 +415,14 @@ def add_observer(
     """Pass the events of ``guard`` on to one more observer.
 
     Args:
-        guard: what ``guarded`` made.
+        guard: made by ``guarded``.
         observer: an object with any of the methods of ``Observer``.
         leave_out: names of methods that are not to be called.
 
     Returns:
-        A function that ends it for all events; ``inject`` stays. What nobody else
-        observes is then a method that does nothing, as before. A caller that has kept a
-        method of ``guard`` keeps what that one did.
+        A function that ends it for all events; ``inject`` stays. Events without another
+        observer get a method again that does nothing. A caller that has kept a method
+        of ``guard`` keeps its old behaviour.
     """
     added: dict[str, Callable[..., None]] = {}
     for name, no_op in vars(Observer).items():

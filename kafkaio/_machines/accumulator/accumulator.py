@@ -67,12 +67,12 @@ class Accumulator:
 
     Attributes:
         backlog: the records held, and what has changed.
-        gate: what may be sent and leased.
+        gate: decides which batches may be sent and leased.
         budget: the buffer memory.
         availability: which partitions cannot be written at the moment.
         share: how much of the memory these may take.
         placement: takes records in, and metadata.
-        outbox: what to send.
+        outbox: chooses the batches to send.
         completion: ends each attempt to send a batch.
     """
 

@@ -26,7 +26,7 @@ _FOREVER = float("inf")
 
 
 class Outlook(NamedTuple):
-    """What the sender can do now, and when to check again.
+    """The brokers to send to now, and when to check again.
 
     Attributes:
         nodes: brokers that have something to send and can take a request.

@@ -6,8 +6,8 @@ record is appended to the open batch of the partition, or begins a new one. A re
 whose topic's metadata is not known yet waits for it, *undesignated*.
 
 Most records come here only to begin a batch; the next ones go into it past the
-accumulator (see `kafkaio._machines.accumulator.budget`). What such records added to the
-sticky partition is subtracted from its share before a record is placed there.
+accumulator (see `kafkaio._machines.accumulator.budget`). Their bytes in the sticky
+partition are subtracted from its share before a record is placed there.
 
 While rows of a table are taken in, a partition that has its turn stands in for the
 sticky one (`Placement.turn`). If it becomes unusable meanwhile, the rest of its run is

@@ -45,7 +45,7 @@ class ProduceBatch:
         partition: the partition.
         rank: its place among the batches of the partition.
         builder: the records.
-        receipt: what the deliveries of its records refer to.
+        receipt: the outcome, to which the deliveries of its records refer.
         created: time of its first record, in seconds.
         is_leased: whether records go into it past the accumulator, which has charged
             it with all bytes that it may still use.

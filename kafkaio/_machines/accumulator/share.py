@@ -74,7 +74,7 @@ class BufferShare:
         self._backlog = backlog
         self._budget = budget
         self._availability = availability
-        # What stalled partitions hold, and whether there are others, at that time.
+        # The bytes of stalled partitions, and whether there are others, at that time.
         self._held = 0
         self._has_others = False
         self._measured_at = -_MEASURED_FOR

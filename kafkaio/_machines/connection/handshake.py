@@ -69,7 +69,7 @@ class VersionNegotiation:
         self._identity = identity
         #: The version to ask in; None once the versions are known.
         self.version: int | None = identity.first_version
-        #: What the broker announced; empty until it has.
+        #: The broker's announcement; empty until it has come.
         self.versions = ApiVersions()
 
     def request(self) -> ApiVersionsRequest:

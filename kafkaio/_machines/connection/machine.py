@@ -74,7 +74,7 @@ class ReceivedAnswer(NamedTuple):
 
 
 class Renewal(Enum):
-    """What has to be done because a session ends."""
+    """The action that the end of a session demands."""
 
     AUTHENTICATE = auto()  #: get a mechanism, and pass it to `reauthenticate`
     REPLACE = auto()  #: retire the connection: its sessions are too short to renew
@@ -119,7 +119,7 @@ class ConnectionMachine:
         self._is_renewing = False
         #: How far the connection has come.
         self.state = ConnectionState.CONNECTING
-        #: What the broker announced; empty until the negotiation has ended.
+        #: The broker's announcement; empty until the negotiation has ended.
         self.versions = ApiVersions()
         #: The last authentication that succeeded; None if there was none.
         self.session: AuthenticatedSession | None = None
@@ -144,7 +144,7 @@ class ConnectionMachine:
 
     @property
     def handshake_step(self) -> str:
-        """What is done before the connection is ready, for error messages."""
+        """The current step of the handshake, for error messages."""
         return "negotiate versions" if self._exchange is None else self._exchange.step
 
     @property

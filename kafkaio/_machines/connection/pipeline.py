@@ -142,7 +142,7 @@ class Pipeline:
     def send_oneway(
         self, request: Request[Response], version: int, *, now: float
     ) -> None:
-        """Encode a request that the broker does not answer; raises the same as `send`."""
+        """Encode a request without an answer; raises the same as `send`."""
         self._put(None, self._encode(request, version), now)
 
     def send_authentication(
@@ -277,7 +277,7 @@ class Pipeline:
         while self._held:
             ticket, parts = self._held.popleft()
             if ticket is not None:
-                # What it waited after the throttle was for an authentication.
+                # The rest of its wait, after the throttle, was for an authentication.
                 waited = now - max(ticket.sent_at, self.throttled_until)
                 ticket.deadline += max(0.0, waited)
                 ticket.sent_at = now

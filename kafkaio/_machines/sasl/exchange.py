@@ -71,7 +71,7 @@ class SaslExchange:
 
     Args:
         mechanism: computes the messages; used for this exchange only.
-        versions: what the broker announced.
+        versions: the broker's announcement.
         peer: the name of the broker in error messages.
         address: ``host:port`` of the broker, for `AuthenticationError`.
         is_pipelined: whether the first message is sent together with SaslHandshake.
@@ -108,7 +108,7 @@ class SaslExchange:
         self._stage = _ExchangeStage.PREPARING
         # The first message, until it is sent.
         self._first = b""
-        #: What has to be computed in a thread before the exchange can go on.
+        #: The message to compute in a thread before the exchange can go on.
         self.work: Work | None = None
         #: Seconds that the session lasts, by the last answer; 0 for no limit.
         self.lifetime: float = 0.0
@@ -132,7 +132,7 @@ class SaslExchange:
 
     @property
     def step(self) -> str:
-        """What is being done, for error messages."""
+        """The current step, for error messages."""
         if self._stage is _ExchangeStage.PREPARING:
             return "prepare SASL"
         is_handshake = self._stage is _ExchangeStage.HANDSHAKE
