@@ -136,7 +136,7 @@ class Scram:
     ) -> None:
         for what, text in (("sasl_username", username), ("sasl_password", password)):
             if not text or has_surrogates(text):
-                raise ConfigurationError(f"{what} is empty, or no Unicode text")
+                raise ConfigurationError(f"{what} is empty, or not Unicode text")
         self.name = name
         self._hash = _HASHES[name]
         self._username = username
