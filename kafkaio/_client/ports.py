@@ -136,7 +136,7 @@ class RequestPort(Protocol):
         self,
         operation: Operation[ItemT, ValueT, ResponseT],
         items: Iterable[ItemT],
-        timeout: float | None = None,
+        timeout: float,
         *,
         stops_at_failure: bool = False,
     ) -> Results[ItemT, ValueT]:
@@ -193,6 +193,12 @@ class ConnectionPort(Protocol):
         on_failure: Callable[[KafkaError], None] | None = None,
     ) -> int:
         """Return the node id of a coordinator; find it if it is not known."""
+        ...
+
+    def ready_coordinator(
+        self, kind: CoordinatorKind, key: str, connection_class: ConnectionClass, /
+    ) -> Connection | None:
+        """Return the open connection to a coordinator that is known, or None."""
         ...
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str, node_id: int) -> None:

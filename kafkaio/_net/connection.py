@@ -53,7 +53,7 @@ from kafkaio.types import Broker
 if TYPE_CHECKING:
     from kafkaio._machines.sasl.mechanism import MechanismPort
     from kafkaio._machines.sasl.session import AuthenticatedSession
-    from kafkaio.security._login import Login
+    from kafkaio.security._login import LoginPort
 
 #: Seconds that a closed connection may take to send what was written to it.
 LINGER: Final = 2.0
@@ -121,7 +121,7 @@ class Sasl:
             has to get no more requests, and to be retired.
     """
 
-    login: Login
+    login: LoginPort
     start_soon: Callable[[Child, str], None]
     timeout: float
     replace: Callable[[Connection], None]

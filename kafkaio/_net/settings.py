@@ -27,7 +27,7 @@ from kafkaio.security._tls import contexts_for
 from kafkaio.types import Broker
 
 if TYPE_CHECKING:
-    from kafkaio.security._login import Login
+    from kafkaio.security._login import LoginPort
 
 SOFTWARE_NAME: Final = "kafkaio"
 #: Seconds without an acknowledgement after which TCP gives a connection up, at least.
@@ -98,7 +98,7 @@ class NetSettings:
     max_versions: Mapping[int, int] = field(default_factory=dict)
     receive_memory: float = inf
     is_allowed: Callable[[str, int], bool] = _any_host
-    login: Login | None = None
+    login: LoginPort | None = None
     tls: Callable[[], ssl.SSLContext] | None = None
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
@@ -222,7 +222,7 @@ def _by_key(versions: Mapping[str, int]) -> dict[int, int]:
     return found
 
 
-def _login(config: ClientConfig) -> Login | None:
+def _login(config: ClientConfig) -> LoginPort | None:
     if not config.security_protocol.startswith("SASL_"):
         return None
     from kafkaio.security._login import login_for  # with SASL alone

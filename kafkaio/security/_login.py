@@ -1,8 +1,8 @@
-"""How a client logs in: one `Login` for all of its connections.
+"""How a client logs in: one `LoginPort` for all of its connections.
 
-The options are checked when the `Login` is made, with its client, so that nothing wrong
-waits for the first connection. What the mechanisms share is here: the keys that SCRAM
-derives from a password, and the token of OAUTHBEARER.
+The options are checked when it is made, with its client, so that nothing wrong waits
+for the first connection. The mechanisms share the keys that SCRAM derives from a
+password, and the token of OAUTHBEARER.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kafkaio.security._tokens import TokenSource
 _NONCE_BYTES: Final = 24
 
 
-class Login(Protocol):
+class LoginPort(Protocol):
     """Makes a mechanism for each authentication; used by all connections of a client.
 
     Attributes:
@@ -49,7 +49,7 @@ class Login(Protocol):
 
 
 class PlainLogin:
-    """Logs in by user and password; a `Login`."""
+    """Logs in by user and password; a `LoginPort`."""
 
     mechanism: str = "PLAIN"
 
@@ -59,16 +59,16 @@ class PlainLogin:
         Plain(username, password)  # raises now, and not with the first connection
 
     async def begin(self, host: str) -> MechanismPort:
-        """See Login."""
+        """See LoginPort."""
         del host
         return Plain(self._username, self._password)
 
     async def aclose(self) -> None:
-        """See Login: nothing runs."""
+        """See LoginPort: nothing runs."""
 
 
 class ScramLogin:
-    """Logs in by SCRAM; a `Login`.
+    """Logs in by SCRAM; a `LoginPort`.
 
     Args:
         config: the options ``sasl_mechanism``, ``sasl_username``, ``sasl_password``,
@@ -82,12 +82,12 @@ class ScramLogin:
         self._make()
 
     async def begin(self, host: str) -> MechanismPort:
-        """See Login."""
+        """See LoginPort."""
         del host
         return self._make()
 
     async def aclose(self) -> None:
-        """See Login: nothing runs."""
+        """See LoginPort: nothing runs."""
 
     def _make(self) -> Scram:
         config = self._config
@@ -103,7 +103,7 @@ class ScramLogin:
 
 
 class OAuthBearerLogin:
-    """Logs in by tokens; a `Login`.
+    """Logs in by tokens; a `LoginPort`.
 
     Args:
         provider: returns a token when it is awaited.
@@ -116,17 +116,17 @@ class OAuthBearerLogin:
         self._source = TokenSource(provider, timeout=timeout)
 
     async def begin(self, host: str) -> MechanismPort:
-        """See Login."""
+        """See LoginPort."""
         del host
         return OAuthBearer(await self._source.token())
 
     async def aclose(self) -> None:
-        """See Login."""
+        """See LoginPort."""
         await self._source.aclose()
 
 
 class GssapiLogin:
-    """Logs in by Kerberos; a `Login`.
+    """Logs in by Kerberos; a `LoginPort`.
 
     Args:
         config: the options ``sasl_kerberos_...``.
@@ -142,14 +142,14 @@ class GssapiLogin:
         )
 
     async def begin(self, host: str) -> MechanismPort:
-        """See Login."""
+        """See LoginPort."""
         return Gssapi(self._kerberos.context(host))
 
     async def aclose(self) -> None:
-        """See Login: nothing runs."""
+        """See LoginPort: nothing runs."""
 
 
-def login_for(config: ClientConfig) -> Login:
+def login_for(config: ClientConfig) -> LoginPort:
     """Make what the connections of a client with SASL log in with.
 
     Raises:

@@ -54,8 +54,8 @@ from kafkaio.spark._exactly_once import (
 )
 from kafkaio.spark._judgement import VersionName, VersionWrite
 from kafkaio.spark._kept import KeptProducers
-from kafkaio.spark._marker_state import AppState, Report
-from kafkaio.spark._marker_stores import MarkerStore, store_of
+from kafkaio.spark._marker_state import AppState, TaskReport
+from kafkaio.spark._marker_stores import MarkerStorePort, store_of
 from kafkaio.types import TopicPartition
 
 __all__ = [
@@ -427,7 +427,7 @@ class _Scheduler:
         plan, rng = self._plan, self._rng
         held = {number: it.held for number, it in enumerate(results) if it.held}
         reports = [
-            Report(number, it.outcome, it.found, it.expected, _producer_of(it))
+            TaskReport(number, it.outcome, it.found, it.expected, _producer_of(it))
             for number, it in enumerate(results)
         ]
         process = self._process(dies=plan.dies_in_commit, freezes=0.0)
@@ -452,7 +452,7 @@ class _Scheduler:
             await self._abort(sorted(held))
         return False
 
-    async def _markers(self, client: Client) -> MarkerStore:
+    async def _markers(self, client: Client) -> MarkerStorePort:
         if self._plan.store == "groups":
             return await store_of(client, topic=None, groups_at=self._topic)
         topic = f"{self._topic}-markers"

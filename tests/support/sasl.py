@@ -62,7 +62,7 @@ class Rounds:
 
 @dataclass
 class ScriptedLogin:
-    """Makes a mechanism for each authentication; a `Login`."""
+    """Makes a mechanism for each authentication; a `LoginPort`."""
 
     make: Callable[[], MechanismPort] = Rounds
     mechanism: str = "ROUNDS"

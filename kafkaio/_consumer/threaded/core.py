@@ -45,7 +45,7 @@ from kafkaio._consumer.threaded.iterators import (
     LaneCrossings,
     ReadCrossing,
 )
-from kafkaio._consumer.transactions import JoinedAcross, TransactionOffsetsAcross
+from kafkaio._consumer.transactions import JoinedAcross, TransactionOffsets
 from kafkaio._consumer.wanted import ReadSelection
 from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering
@@ -346,11 +346,13 @@ class ThreadedCore:
 
     # Transactions of a producer
 
-    def offsets_in_transaction(self, what: object) -> TransactionOffsetsAcross | None:
+    def offsets_in_transaction(self, what: object) -> TransactionOffsets | None:
         """Return what ``commit(what)`` would commit, for a transaction."""
         mark = self._handoff.mark()
         found = self.ask(lambda: self._core.offsets_in_transaction(what, mark))
-        return None if found is None else TransactionOffsetsAcross(found, self)
+        if found is not None:
+            found.thread = self
+        return found
 
     def join_transaction(
         self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]

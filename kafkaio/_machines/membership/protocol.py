@@ -401,7 +401,7 @@ class Membership(ABC):
         return self._take_effects()
 
     def _deny(self, error: KafkaError, now: float) -> None:
-        self._emit(fx.Report(error))
+        self._emit(fx.ReportError(error))
         self._denied_until = min(self._denied_until, self._session_end(now))
 
     def _is_final(self, error: KafkaError, now: float) -> bool:

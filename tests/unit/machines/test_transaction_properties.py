@@ -66,7 +66,7 @@ REFUSALS: Final = (
 )
 #: States in which a transaction is open, and the name of each state in the machine.
 ADDING: Final = ("open", "committing", "detaching")
-OPEN: Final = (*ADDING, "doomed")
+OPEN: Final = (*ADDING, "abort_only")
 OVER: Final = ("detached", "fenced", "failed")
 SENDING: Final = (*OPEN, "aborting")
 #: Where each call is in place. In any other state it must raise, and change nothing.
@@ -84,7 +84,7 @@ IN_PLACE: Final = {
     "commit": ("open",),
     "detach": ("open",),
     "abort": OPEN,
-    "doom": (*SENDING, *OVER),
+    "mark_abort_only": (*SENDING, *OVER),
     "drained": ("committing", "aborting", "detaching"),
     "end_lost": ("unknown", *OVER, "sealing"),
     "end_answered": ("unknown", *OVER, "sealing"),
@@ -286,7 +286,7 @@ class _Play:
         return found + self._answers()
 
     def _actions_on_wire(self) -> list[Callable[[], None]]:
-        found = [self._doom]
+        found = [self._fail_record]
         if self._sendable():
             found += [self._send_batch] * 3
         if self.tx.on_wire.total():
@@ -584,16 +584,16 @@ class _Play:
         """A broker does not know the epoch, or the id."""
         if self.coordinator.has_forgotten:
             self._spoil()
-            self._dooms(has_harm=True)
+            self._fails(has_harm=True)
         else:
-            self._dooms(has_harm=False, is_refused=True)
+            self._fails(has_harm=False, is_refused=True)
 
     def _batch_failed(self) -> None:
         self._landed()
         has_harm = self.draw(2) == 1
         if has_harm:
             self._spoil()
-        self._dooms(has_harm=has_harm)
+        self._fails(has_harm=has_harm)
 
     def _landed(self) -> None:
         if self.draw(8) == 1:
@@ -604,17 +604,19 @@ class _Play:
         on_wire = self.tx.on_wire
         on_wire.pop(next(iter(on_wire)))
 
-    def _doom(self) -> None:
+    def _fail_record(self) -> None:
         if self.tx.is_touched and self.draw(4) == 0:
             self.machine.harmed()
             self._spoil()
-        self._dooms(has_harm=False)
+        self._fails(has_harm=False)
 
-    def _dooms(self, *, has_harm: bool, is_refused: bool = False) -> None:
-        self.phase = "aborting" if self.phase == "aborting" else "doomed"
+    def _fails(self, *, has_harm: bool, is_refused: bool = False) -> None:
+        self.phase = "aborting" if self.phase == "aborting" else "abort_only"
         refusal = ERROR if is_refused else None  # of the epoch, by a leader
         self.tx.is_doubted |= is_refused
-        effects = self.machine.doom(self.now, ERROR, has_harm=has_harm, refusal=refusal)
+        effects = self.machine.mark_abort_only(
+            self.now, ERROR, has_harm=has_harm, refusal=refusal
+        )
         self._take(effects)
         assert not self.tx.unsent.total(), "records that can only be aborted wait"
 
@@ -670,7 +672,7 @@ class _Play:
         self._is_not_added(is_lost=self.draw(2) == 1)
 
     def _is_not_added(self, *, is_lost: bool) -> None:
-        self.phase = "aborting" if self.phase == "aborting" else "doomed"
+        self.phase = "aborting" if self.phase == "aborting" else "abort_only"
         if is_lost:
             self._spoil()
             if not self.tx.is_touched:
@@ -873,7 +875,7 @@ class _Play:
             lambda: machine.end_answered(at, IdAndEpoch(9, 9), None, 0),
             machine.end_lost,
             lambda: machine.want_partitions(at, PARTITIONS),
-            lambda: machine.doom(at, ERROR, has_harm=True),
+            lambda: machine.mark_abort_only(at, ERROR, has_harm=True),
             lambda: machine.fence(ERROR),
         )
         assert not late[self.draw(len(late))](), "an answer after the end"
@@ -886,7 +888,7 @@ class _Play:
         is_due = self.tx.is_touched and self.now >= self.tx.first_at + TIMEOUT
         assert self.machine.expired(self.now) == (may_add and is_due)
         if may_add and is_due:
-            self._dooms(has_harm=False)
+            self._fails(has_harm=False)
 
     def _out_of_place(self) -> None:
         """Call what is not in place: it raises, and nothing changes."""
@@ -905,7 +907,7 @@ class _Play:
             "commit": machine.commit,
             "detach": machine.detach,
             "abort": machine.abort,
-            "doom": lambda: machine.doom(at, ERROR),
+            "mark_abort_only": lambda: machine.mark_abort_only(at, ERROR),
             "drained": lambda: machine.drained(at),
             "end_lost": machine.end_lost,
             "end_answered": lambda: machine.end_answered(at, None, None, 0),
@@ -978,7 +980,7 @@ class _Play:
                 step()
         if self.phase == "open":
             self._commit()
-        elif self.phase == "doomed":
+        elif self.phase == "abort_only":
             self._abort()
 
     def _answer_request(self) -> None:

@@ -152,7 +152,7 @@ class World:
     """Does to a transactional producer whatever may happen, and keeps the books.
 
     It treats the accumulator as the sender and the transaction manager do: a failed
-    record dooms the transaction, and a doomed one drops what was never sent.
+    record that fails leaves only an abort, which drops what was never sent.
     """
 
     def __init__(self, *, is_tv2: bool) -> None:
