@@ -112,7 +112,7 @@ class Server:
 
     def first(self, message: bytes, extra: str = "server") -> bytes:
         self.bare = message.removeprefix(b"n,,").decode()
-        nonce = self.bare.rpartition(",r=")[2]
+        nonce = self.bare.rpartition(",r=")[2].partition(",")[0]
         salt = b64encode(self.salt).decode()
         self.challenge = f"r={nonce}{extra},s={salt},i={self.iterations}"
         return self.challenge.encode()
