@@ -308,7 +308,10 @@ def test_a_refusal_without_a_status() -> None:
         (token("a\x01b"), "no bearer token"),
         (token("a\nb"), "no bearer token"),
         (token(auth="x"), "'auth' is not a name"),
-        (Token(value="secret-token", expires=1, extensions={"a b": "x"}), "is not a name"),
+        (
+            Token(value="secret-token", expires=1, extensions={"a b": "x"}),
+            "is not a name",
+        ),
         (token(a="\x01"), "not printable"),
         (token(a=""), "empty or not printable"),
         (token("a" * 530_000), "brokers read at most"),
