@@ -56,9 +56,10 @@ class RecordMaker:
                 timestamp or the name of a header impossible.
             Exception: a serializer raised it.
         """
-        if type(topic) is not str or not topic:  # saves the call for correct topics
+        # Each condition saves the call where the argument is right, as nearly always.
+        if type(topic) is not str or not topic:
             check_topic(topic)
-        if partition is not None:
+        if partition is not None and (type(partition) is not int or partition < 0):
             check_partition(partition)
         if self._inject is not None:
             headers = self._inject(topic, headers)

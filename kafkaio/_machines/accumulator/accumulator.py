@@ -193,11 +193,6 @@ class Accumulator:
         """
         return self.completion.drop_unsent(lambda _: error, node_id)
 
-    @property
-    def is_drained(self) -> bool:
-        """Whether no record waits and none is on the wire."""
-        return self.backlog.is_empty
-
     def expire_at(self, deadline: float) -> None:
         """Let every batch expire at ``deadline``, unless it does so before.
 
