@@ -2,11 +2,11 @@
 
 With ``enable_auto_commit``, and while `Consumer.run` is at work, the offsets of
 finished records are committed every ``auto_commit_interval_ms``, before a partition is
-released, and when the consumer closes. What `Consumer.run` has finished when it ends is
-committed at once, and tried again with each interval until that succeeds.
+released, and when the consumer closes. Records that `Consumer.run` has finished when it
+ends are committed at once, and again with each interval until that succeeds.
 
-The same task notices whether the user reads on. Only then it tells the member, which
-leaves the group if it hears nothing for ``max_poll_interval_ms``.
+The same task checks whether the user reads on, and only then reports it to the member,
+which leaves the group after ``max_poll_interval_ms`` without a report.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from kafkaio.errors import (
 )
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
-#: Most seconds between two looks at whether the user reads on.
+#: Most seconds between two checks whether the user reads on.
 _LOOK_EVERY: Final = 1.0
-#: Fewest looks within ``max_poll_interval_ms``.
+#: Fewest checks within ``max_poll_interval_ms``.
 _LOOKS: Final = 10
 
 
@@ -177,10 +177,10 @@ class AutoCommitter:
     async def commit_quietly(self, patience: Patience | None = None) -> None:
         """Commit what is due. If that fails, the next commit tries again.
 
-        What can be committed is committed, also if some partitions fail. Only errors
+        Partitions that can be committed are committed, also if others fail. Only errors
         that last are raised from the user's next call: a refusal such as a missing
-        permission, and a failure of the offset store. That a topic was deleted is
-        none: it is reported, and the group takes the partition away.
+        permission, and a failure of the offset store. A deleted topic raises nothing:
+        it is reported, and the group takes the partition away.
 
         Args:
             patience: how long to try; None for as long as a regular commit.

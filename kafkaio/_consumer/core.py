@@ -1,4 +1,4 @@
-"""The consumer's core: its parts, wired, and the calls that wait for them.
+"""The core of a consumer: it connects the parts, and has the calls that wait.
 
 One supervisor owns all background tasks: a fetch loop per broker, the positioner (which
 looks positions up), the auto-committer (which also shows signs of life), and either the
@@ -115,8 +115,8 @@ _LEAVING_AT_LEAST: Final = 0.04
 _DRAINING: Final = 0.8
 #: Most seconds of the commit before `run` raises for a batch that cannot be read.
 _COMMITTING: Final = 5.0
-#: Records that are handed out between two looks at the loop's clock. In between, each
-#: record takes a look at a clock that costs less and is less exact.
+#: Records that are handed out between two readings of the loop's clock. In between, a
+#: clock is read for each record that costs less and is less exact.
 _ALLOWANCE: Final = 256
 #: Looked at for each record that crosses from an I/O thread.
 _RUNNING: Final = State.RUNNING
@@ -323,7 +323,7 @@ class Core:
 
     async def _wait_for_positions(self, deadline: float) -> None:
         # One partition that cannot be read keeps the others from nothing: the
-        # positioner goes on asking, and has told the observer what is missing.
+        # positioner goes on asking, and has reported what is missing.
         positions, positioner = self.reader.positions, self._positioner
         while not positions.is_settled():
             self.reader.raise_errors(but=_is_refused_topic)
@@ -337,7 +337,8 @@ class Core:
                     raise RequestTimeout(f"no position was found in time: {missing}")
                 positioner.report_missing()
             break
-        # A topic that may not be read is told by the first step, if there are others.
+        # If there are others, the error of a topic that may not be read is raised by
+        # the first step.
         self.reader.raise_errors(
             but=_is_refused_topic if self._finds_others() else None
         )
@@ -437,14 +438,15 @@ class Core:
             self._has_left = True
 
     async def _leave_group(self, deadline: float) -> None:
-        # Of a consumer that failed, or never ran: what its member has left undone.
+        # For a consumer that failed or never ran: the coordinator may still count its
+        # member.
         if self.member is not None and self._takes_part:
             with anyio.CancelScope(deadline=deadline):
                 await self.member.finish_leaving()
         self._has_left = True
 
     async def _drain(self, within: float) -> None:
-        # Let the work that several tasks began be finished, as far as time allows.
+        # Wait for the work that several tasks began, as far as time allows.
         divider = self.reader.divider
         if divider is not None:
             try:
@@ -454,8 +456,8 @@ class Core:
                 divider.stop()
 
     async def _leave_now(self, deadline: float) -> None:
-        # There is no time left for commits, holds and callbacks. The member leaves all
-        # the same: else the group would keep its partitions until the session ends.
+        # No time is left for commits, holds and callbacks. The member leaves all the
+        # same: else the group would keep its partitions until the session ends.
         left = min(deadline - now(), _LEAVING_AT_ONCE)
         if self.member is not None and self._takes_part:
             with anyio.move_on_after(max(left, _LEAVING_AT_LEAST)):
@@ -556,7 +558,7 @@ class Core:
             )
 
     def is_interrupted(self) -> bool:
-        """Whether the user must hear of something before it gets another record.
+        """Whether something must be reported to the user before the next record.
 
         May be read in any thread.
         """
@@ -654,7 +656,7 @@ class Core:
         self.cluster.telemetry.unregister(metric)
 
     def identity(self) -> GroupMetadata:
-        """Return who commits: the member, or only the group if there is no member."""
+        """Return who commits: the member, or the group alone without a member."""
         if self.member is not None and self._takes_part:
             return self.member.metadata
         return GroupMetadata(group_id=self.config.group_id or "")
@@ -733,9 +735,9 @@ class Core:
         )
 
     def wake_tasks(self) -> None:
-        """Let every task look soon at what it has to do, because something changed.
+        """Wake the tasks that fetch and look positions up, because something changed.
 
-        Many changes in one turn of the event loop cause one look.
+        Many changes in one turn of the event loop wake them once.
         """
         if self.life.state is State.RUNNING and not self._is_waking:
             self._is_waking = True
@@ -748,7 +750,7 @@ class Core:
             self._positioner.wake()
 
     def positions_changed(self) -> None:
-        """Let those who wait for positions look again."""
+        """Wake the calls that wait for positions."""
         self._positioned.tell()
         self._news.notify()
         self.wake_tasks()
@@ -837,7 +839,7 @@ class Core:
                     return None
 
     async def wait_for_news(self, until: float | None) -> bool:
-        """Wait until there is something to look at; return whether time is up."""
+        """Wait until something has happened; return whether time is up."""
         waited, since = self._idle[0], now()
         self._idle = waited, since
         try:
@@ -915,8 +917,8 @@ class Core:
     def dividing(self, divider: DividerPort) -> Iterator[None]:
         """Let the records be divided within the block; no other task may read.
 
-        What was handed out before counts as finished. What was handed out within the
-        block and is not finished at its end is read again.
+        Records that were handed out before count as finished. Records that were handed
+        out within the block and are not finished at its end are read again.
 
         Raises:
             UsageError: another task reads.
@@ -1073,7 +1075,7 @@ class Core:
         """Return what commits for the group.
 
         Raises:
-            UsageError: there is no group.
+            UsageError: the consumer has no group.
         """
         if self.committer is None:
             raise UsageError("offsets are kept for a group: give a group_id")
@@ -1297,7 +1299,7 @@ class Core:
         self.observer.offsets_committed(commit.offsets, seconds)
 
     def assignment_changed(self) -> None:
-        """Tell an open transaction that partitions were requested or lost."""
+        """Have an open transaction check which partitions were requested or lost."""
         if self._transaction is not None:
             self._transaction.look()
         self._positioned.tell()
@@ -1350,7 +1352,7 @@ class Core:
         """Return who this consumer is in its group.
 
         Raises:
-            UsageError: there is no group.
+            UsageError: the consumer has no group.
         """
         self.life.check_process()
         self.group_committer()
@@ -1390,7 +1392,7 @@ class Core:
         """Return the next request of a revocation, and what keeps its partitions.
 
         Raises:
-            UsageError: there is no group.
+            UsageError: the consumer has no group.
         """
         self.life.check_process()
         self.group_committer()
@@ -1398,7 +1400,7 @@ class Core:
 
 
 def _never() -> None:
-    """There is no time limit."""
+    """Return None: the read has no time limit."""
 
 
 def _not_assigned(tp: TopicPartition) -> UsageError:

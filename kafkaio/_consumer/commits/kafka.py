@@ -1,15 +1,15 @@
 """Offsets at the group coordinator: commits are merged, fenced and retried.
 
 Parts. Each partition has an answer of its own. One that is refused keeps no other from
-being committed, whether it was given in the same call or in another. What the
-coordinator does not know, because its topic was deleted, is not tried for long
+being committed, whether it was given in the same call or in another. A partition that
+the coordinator does not know, because its topic was deleted, is not tried for long
 (`kafkaio._machines.patience`).
 
-Order. One commit is in flight at a time, and there is no task for it: the calls that
-wait send it themselves. The call that has waited longest is the *sender*. It sends one
+Order. One commit is in flight at a time. No task sends it: the calls that wait send it
+themselves. The call that has waited longest is the *sender*. It sends one
 request for all that wait, until its own commit has ended. Then, or when it is
-cancelled, the next call becomes the sender. What a cancelled sender had in flight is
-sent again by the next one, except for offsets that only the cancelled call wanted.
+cancelled, the next call becomes the sender. The offsets that a cancelled sender had in
+flight are sent again by the next one, except for those of the cancelled call alone.
 
 Fencing. Each call has the `Fence` of the assignments that its offsets belong to. It is
 compared immediately before each request that carries them: a call whose assignment has
@@ -177,8 +177,8 @@ class KafkaOffsets:
         config: the consumer's options.
         identity: returns the identity under which to commit now.
         topics: knows whether a topic was deleted.
-        observer: hears of retries, and of what was committed unless there is an
-            ``offset_store``, for which the committer reports that.
+        observer: observes retries, and commits unless there is an ``offset_store``,
+            for which the committer reports them.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class KafkaOffsets:
         self._observer = observer
         self._reports = config.offset_store is None
         self._request_timeout = config.request_timeout_ms / 1000
-        #: The group member; None if the consumer takes part in no group.
+        #: The group member; None if the consumer is in no group.
         self.member: CommitMemberPort | None = None
         self._stored = CommittedOffsets(
             rpc,
@@ -317,7 +317,7 @@ class KafkaOffsets:
                 now() + attempts.to_connect(self._request_timeout),
             )
             # The connection may have taken long: assignments and identity count as
-            # they are now. There is no await between this and the request.
+            # they are now. Nothing is awaited between this and the request.
             if self._ends_lost(sender):
                 return
             identity, merge = self._identity(), self._queue.merge()
@@ -420,10 +420,11 @@ class KafkaOffsets:
             self._requests.failed(failure)
 
     def missing(self, unknown: Collection[TopicPartition]) -> frozenset[TopicPartition]:
-        """Those of some partitions that the client's metadata lacks, too.
+        """Return those of some partitions that the client's metadata lacks, too.
 
         Args:
-            unknown: what a coordinator does not know. Newer metadata is asked for.
+            unknown: partitions that a coordinator does not know. Newer metadata is
+                requested.
         """
         # Not by name: a broker may create what a client asks for.
         self._topics.request_refresh()
@@ -499,10 +500,10 @@ class KafkaOffsets:
             identity.member_id,
             identity.generation,
         ):
-            # The member joined a new generation while the request was in flight. What
-            # it still owns can be committed under the new identity. That holds for
-            # FENCED_INSTANCE_ID too: a static member that joined again under a new id
-            # has fenced its own old id.
+            # The member joined a new generation while the request was in flight. The
+            # partitions that it still owns can be committed under the new identity.
+            # That holds for FENCED_INSTANCE_ID too: a static member that joined again
+            # under a new id has fenced its own old id.
             return CommitAnswer.RETRY, None
         member = self.member
         if (

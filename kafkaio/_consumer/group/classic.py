@@ -67,7 +67,7 @@ class ClassicRequests:
         request may still take effect.
 
         Returns:
-            What the machine decides.
+            The effects that the machine decides.
         """
         try:
             match effect:

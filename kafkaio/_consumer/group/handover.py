@@ -122,6 +122,8 @@ class CallbackQueue:
         """Make the calls, until cancelled."""
         while True:
             while self._calls:
+                # A call that has left the queue counts until it has ended: a member
+                # that leaves waits for it.
                 self._is_calling = True
                 try:
                     await self._perform(self._calls.popleft())

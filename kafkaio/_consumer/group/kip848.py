@@ -33,10 +33,10 @@ _BY_ID_FROM: Final = 12
 
 
 def _check_epoch(reply: ConsumerGroupHeartbeatResponse) -> None:
-    """See that a member has an epoch; those that leave are told -1 or -2."""
+    """Check that a member has an epoch; the answer to a leave has -1 or -2."""
     if not reply.error_code and reply.member_epoch <= 0:
         error = ProtocolError(f"a member of epoch {reply.member_epoch}: none has it")
-        error.retriable = True  # the next answer tells the right one
+        error.retriable = True  # the next answer may have the right one
         raise error
 
 
@@ -67,7 +67,7 @@ class Kip848Requests:
         request may still take effect.
 
         Returns:
-            What the machine decides.
+            The effects that the machine decides.
         """
         assert isinstance(effect, fx.SendConsumerGroupHeartbeat)
         try:

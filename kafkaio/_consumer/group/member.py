@@ -13,7 +13,7 @@ Rules that keep the member in its group:
   another by `CallbackQueue`, in a task of its own, so that heartbeats go on.
 - Effects are performed at once when an input is fed, also by a synchronous call of the
   user's: a user who reads on must not take a step past a revocation that was requested
-  and that nobody has heard of.
+  and is not reported yet.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ConsumerMember:
     Args:
         cluster: finds the coordinator, and has the metadata.
         config: the consumer's options; they name a group.
-        listener: the consumer, which hears what happens to its partitions.
+        listener: the consumer, which takes over what happens to its partitions.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class ConsumerMember:
         self._failure: BaseException | None = None
         #: Name of the group.
         self.group_id: str = config.group_id
-        #: Wakes whoever waits for a change of the member's state.
+        #: Wakes the calls that wait for a change of the member's state.
         self.changed: Broadcast = Broadcast()
         self._ended = Broadcast()
         # The request to leave the group, until it is answered for good or given up; and
@@ -165,8 +165,8 @@ class ConsumerMember:
         """Return the fence of a commit of these partitions.
 
         None after the end of the subscription, if this member owns none of them: any
-        consumer may commit any partition of a group without members. What it still owns
-        then is fenced until it is released.
+        consumer may commit any partition of a group without members. Partitions that it
+        still owns then are fenced until they are released.
 
         Raises:
             PartitionLost: a partition is not assigned to this member (any more).
@@ -494,7 +494,7 @@ class ConsumerMember:
         except Exception as error:  # noqa: BLE001  (raised again by run)
             self._crashed(error)
         except BaseException:
-            # Otherwise whoever waits for the member would never learn of its end.
+            # Otherwise the calls that wait for the member would wait for ever.
             self._crashed(ClosedError(f"{name}: cancelled from outside"))
             raise
         finally:

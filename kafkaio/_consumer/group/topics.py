@@ -119,7 +119,7 @@ class GroupTopics:
         """Find what the machine asks for.
 
         Returns:
-            What the machine decides.
+            The effects that the machine decides.
         """
         match effect:
             case fx.ResolveTopics():

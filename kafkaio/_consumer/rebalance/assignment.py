@@ -88,11 +88,11 @@ class ConsumerPort(Protocol):
         ...
 
     def positions_changed(self) -> None:
-        """Positions were dropped: whoever waits for them looks again."""
+        """Wake the calls that wait for positions: some were dropped."""
         ...
 
     def assignment_changed(self) -> None:
-        """Partitions were requested back, or lost: an open transaction looks at it."""
+        """Have an open transaction check which partitions were requested or lost."""
 
 
 class PartitionAssignment:
@@ -136,12 +136,13 @@ class PartitionAssignment:
         #: Partitions that were lost, while neither the loss nor a later assignment was
         #: reported to the user.
         self.unreported: frozenset[TopicPartition] = _NOTHING
-        # What the group has assigned: it is given back to the group, whatever is wanted
-        # by now.
+        # Partitions that the group has assigned: they are given back to the group,
+        # whatever is wanted by now.
         self._of_group: frozenset[TopicPartition] = _NOTHING
-        #: What the group had assigned once: others may have read it further since.
+        #: Partitions that the group had assigned once: others may have read them
+        #: further since.
         self.given_back: frozenset[TopicPartition] = _NOTHING
-        # What the group has still to get back of a subscription that has ended.
+        # Partitions of an ended subscription that the group has still to get back.
         self._unsubscribed: frozenset[TopicPartition] = _NOTHING
 
     def attach(self, member: ConsumerMember) -> None:
@@ -358,8 +359,8 @@ class PartitionAssignment:
     def assign_fixed(self, partitions: Collection[TopicPartition]) -> None:
         """Read exactly these partitions; those read already go on undisturbed.
 
-        What the group has not got back yet stays until it is released, and is assigned
-        again then if it is among these.
+        Partitions that the group has not got back yet stay until they are released, and
+        are assigned again then if they are among these.
         """
         reader = self.reader
         kept = self._of_group.union(partitions)

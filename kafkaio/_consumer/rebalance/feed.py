@@ -220,7 +220,7 @@ class RebalanceFeed:
 
     @property
     def is_observed(self) -> bool:
-        """Whether a listener looks at the events, or may begin to."""
+        """Whether a listener takes the events, or may begin to."""
         return any(listener.is_holding for listener in self._listeners)
 
     def attach(self, member: HoldPort) -> None:

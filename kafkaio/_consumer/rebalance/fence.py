@@ -44,6 +44,7 @@ class CommitFence:
         assignment, ledger = self._assignment, self._ledger
         if not assignment.is_member:
             return
+        # In their order, so that the error is the same each time.
         for tp in sorted(partitions):
             is_unreported = tp in assignment.unreported and not ledger.has_handed(tp)
             # What is lost leaves the ledger later, when its callback's turn has come.

@@ -4,8 +4,8 @@ Records cross in chunks. A chunk that is iterated over stays in the `Handoff`, w
 user takes one record after the other without asking the I/O thread. Polls, batches and
 tables cross as a whole; a `Transfer` stands for one that is on its way.
 
-The ledger belongs to the I/O thread, so it hears late of what the user has taken: when
-somebody is about to look (`Handoff.sync`), or when the user asks for more
+The ledger belongs to the I/O thread, so it learns late which records the user has
+taken: before it is read (`Handoff.sync`), or when the user asks for more
 (`Handoff.settle`). No lock is needed, because each attribute is written in one thread
 only while the other reads it: the user's thread moves `_at`, `_number` and
 `Transfer.received` forward; the I/O thread writes all else, and replaces the chunk
@@ -66,7 +66,7 @@ class Handoff:
 
     Args:
         reader: see `ReaderPort`.
-        is_interrupted: whether the user must hear of something before it gets another
+        is_interrupted: whether something must be reported to the user before the next
             record; called in the user's thread.
     """
 
@@ -142,7 +142,7 @@ class Handoff:
         self._records = records
 
     def sync(self) -> None:
-        """Tell the ledger what is finished: all records but the one taken last."""
+        """Note in the ledger that all records but the one taken last are finished."""
         self._finish(max(0, self._at - 1))
 
     def settle(self) -> None:

@@ -1,4 +1,4 @@
-"""What the members of a classic group tell each other through the coordinator.
+"""The blobs that the members of a classic group exchange through the coordinator.
 
 The coordinator passes these blobs on without reading them. A blob is an int16 version
 and then the fields of that version, never flexible (ConsumerProtocol; owned partitions
@@ -128,7 +128,7 @@ def decode_subscription(
     """Decode a member's subscription.
 
     Raises:
-        ProtocolError: the bytes are no subscription.
+        ProtocolError: the bytes are not a subscription.
     """
     data = _decode(subscriptions.ConsumerProtocolSubscription, blob)
     user_data, withheld = _split(data.user_data)
@@ -173,19 +173,19 @@ def decode_assignment(blob: bytes) -> frozenset[TopicPartition]:
     """Decode the partitions assigned to this member.
 
     Raises:
-        ProtocolError: the bytes are no assignment; empty bytes are none either.
+        ProtocolError: the bytes are not an assignment; empty bytes are not one either.
     """
     return _partitions(_decode(assignments.ConsumerProtocolAssignment, blob))
 
 
 def decode_free(blob: bytes) -> frozenset[TopicPartition] | None:
-    """Which of the partitions that we asked to be withheld no member owns.
+    """Decode which of the partitions that we asked to be withheld are free.
 
     Returns:
         None if the leader does not know the extension, and so withholds nothing.
 
     Raises:
-        ProtocolError: the bytes are no assignment.
+        ProtocolError: the bytes are not an assignment.
     """
     data = _decode(assignments.ConsumerProtocolAssignment, blob)
     return _split(data.user_data)[1]

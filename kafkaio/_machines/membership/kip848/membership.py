@@ -70,7 +70,7 @@ _LEAVE_STATIC: Final = -2
 _TIMEOUT_INTERVALS: Final = 3
 _TIMEOUT_SECONDS: Final = 2.0
 #: How long a member without partitions waits before it takes "none" for its first
-#: assignment: within so many intervals, and so many seconds, the others have heard of
+#: assignment: within so many intervals, and so many seconds, the others have learnt of
 #: it and have released what they have to. It sends more heartbeats until then, because
 #: brokers compute the assignment some time after a join (Kafka 4.3: 1 s).
 _SETTLING_INTERVALS: Final = 2
@@ -136,13 +136,13 @@ class Kip848Subscription:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether there is nothing to read at present."""
+        """Whether nothing is to be read at present."""
         return self.regex is None and not self.names
 
 
 @dataclass(frozen=True, slots=True)
 class _SentHeartbeat:
-    # What the heartbeat in flight tells the coordinator, and when it was sent.
+    # The content of the heartbeat in flight, and when it was sent.
     at: float
     wanted: Kip848Subscription
     owned: frozenset[TopicIdPartition] | None
@@ -711,7 +711,7 @@ class Kip848Membership(Membership):
             had_regex = known is not None and known.regex is not None
             regex = wanted.regex or ("" if had_regex else None)
         if is_full:
-            # Who was told to own nothing asks each time: that costs next to nothing.
+            # A member that owns nothing asks each time, which costs next to nothing.
             self._check_at = now + (_CHECK if self._target else 0.0)
         self._ticket = self._new_ticket()
         self._sent = _SentHeartbeat(now, wanted, owned, is_join or is_ack)
