@@ -58,7 +58,7 @@ _STALE: Final = frozenset(
 
 @dataclass(slots=True)
 class _Fetched:
-    """What an OffsetFetch found.
+    """The result of an OffsetFetch.
 
     Attributes:
         error: the error of the group as a whole.

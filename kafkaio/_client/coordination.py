@@ -45,7 +45,7 @@ _KINDS = {
 }
 
 
-#: What the transaction manager calls it.
+#: A connection to a coordinator.
 CoordinatorConnection: TypeAlias = Connection
 
 
@@ -54,11 +54,11 @@ class CoordinatorRpc:
 
     Args:
         cluster: finds the coordinator, and connects to it.
-        kind: what the coordinator coordinates.
+        kind: groups, share groups, or transactional ids.
         key: the group, or the transactional id.
 
     Attributes:
-        kind: what the coordinator coordinates.
+        kind: groups, share groups, or transactional ids.
         key: the group, or the transactional id.
         name: kind and key for messages, such as ``transactional id 'billing'``.
         failure: why the coordinator was not found or reached by the last attempt; None
@@ -182,7 +182,7 @@ class CoordinatorRpc:
         If the call is cancelled, the request may still take effect.
 
         Args:
-            request: what to ask.
+            request: the request.
             connection_class: which connection to the coordinator to use.
             timeout: seconds for the connection, and again for the answer.
             is_vital: as in `call_on`.
@@ -210,7 +210,7 @@ class CoordinatorRpc:
 
         Args:
             connection: where to send it.
-            request: what to ask.
+            request: the request.
             timeout: seconds for the answer.
             max_version: the highest version of the request to use.
             is_vital: whether a coordinator that does not answer it counts as dead: all
@@ -224,7 +224,7 @@ class CoordinatorRpc:
 
         Raises:
             RequestTimeout: no answer came by the deadline.
-            KafkaError: what the connection raises. A coordinator that hangs up or does
+            KafkaError: raised by the connection. A coordinator that hangs up or does
                 not answer is forgotten.
         """
         try:
@@ -297,7 +297,7 @@ class CoordinatorRpc:
         If the call is cancelled, the request may still take effect if it was sent.
 
         Args:
-            request: what to ask; it is sent unchanged each time. Or makes the request
+            request: the request; it is sent unchanged each time. Or makes the request
                 for a broker that supports these versions.
             attempts: the time for all of it, and the waits in between.
             timeout: seconds for one connection, and again for one answer.

@@ -48,7 +48,7 @@ class AutoCommitter:
     Args:
         config: the consumer's options.
         cluster: observes failed commits, and late timers of the event loop.
-        reader: what is read.
+        reader: hands the records out.
         reading: whether a task reads.
         member: the membership in the group; None without a group.
         commit: commits offsets, and tries that for a while.
@@ -99,7 +99,7 @@ class AutoCommitter:
 
     @contextmanager
     def enabled(self) -> Iterator[None]:
-        """Commit automatically within the block; at its end, what was finished in it.
+        """Commit automatically within the block, and at its end all that it finished.
 
         Nothing changes if automatic commits are enabled anyway, or without a group.
         """
@@ -155,7 +155,7 @@ class AutoCommitter:
         return self._reading.is_on or before != self._progress
 
     def due(self, partitions: Collection[TopicPartition] | None = None) -> Commit:
-        """Return what is to be committed automatically, of some or all partitions."""
+        """Return the commit that is due, of some or all partitions."""
         self._reader.sync()
         ledger = self._reader.ledger
         if self.is_enabled:
@@ -175,7 +175,7 @@ class AutoCommitter:
         return self.is_enabled or bool(self._left_over)
 
     async def commit_quietly(self, patience: Patience | None = None) -> None:
-        """Commit what is due. If that fails, the next commit tries again.
+        """Commit the offsets that are due. If that fails, the next commit tries again.
 
         Partitions that can be committed are committed, also if others fail. Only errors
         that last are raised from the user's next call: a refusal such as a missing

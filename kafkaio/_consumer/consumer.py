@@ -116,7 +116,7 @@ class Consumer(TransactionalConsumer, Closeable):
         assign: fixed partitions to read instead.
         on_assigned: called with partitions that were assigned, before their records
             are read. Like the other two, it may be a coroutine function, and the
-            consumer's next call raises what it raises.
+            consumer's next call raises its error.
         on_revoked: called with partitions before they are released; commits of them
             still count.
         on_lost: called with partitions that were lost. Without it, ``on_revoked`` is
@@ -393,7 +393,7 @@ class Consumer(TransactionalConsumer, Closeable):
                 waits raises the latter when `unsubscribe` is called, too.
             ClosedError: the consumer is not running, or is closed meanwhile. Only
                 loops end by that (``async for``, `batches`, `arrow_batches`).
-            Exception: what a callback raised, or the crash of a background task.
+            Exception: raised by a callback, or the crash of a background task.
         """
         return self._core.take_next()
 
@@ -643,7 +643,7 @@ class Consumer(TransactionalConsumer, Closeable):
             )
         await self._core.run(handler, limit, ordering, retry, dead_letter, how)
 
-    # What to read
+    # The selection
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -1100,7 +1100,7 @@ class Consumer(TransactionalConsumer, Closeable):
     ) -> JoinedConsumerPort:
         return self._core.join_transaction(on_revoke, on_lost)
 
-    # What rebalances do
+    # Rebalances
 
     @property
     def to_be_revoked(self) -> frozenset[TopicPartition]:
@@ -1192,7 +1192,7 @@ class Consumer(TransactionalConsumer, Closeable):
 
     @property
     def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is in its group, to fence transactional commits.
+        """The identity in the group, by which transactional commits are fenced.
 
         Raises:
             UsageError: the consumer has no group.

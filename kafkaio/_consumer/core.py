@@ -138,8 +138,8 @@ class Core:
 
     Attributes:
         life: the lifecycle.
-        wanted: what is to be read.
-        reader: what is read.
+        wanted: the selection of topics or partitions.
+        reader: hands the records out.
         assigned: the assignment.
         member: the membership in the group; None without a group, like the next two.
         committer: commits and fetches offsets.
@@ -187,14 +187,14 @@ class Core:
         self.reader.allowance = self._allowance
         self.reader.prepare_with(self._supervisor.start_soon)
         self._lanes: Lanes | None = None
-        # The transaction that works on what is handed out. Where those that were
+        # The transaction that works on records handed out. Where those that were
         # aborted had begun to read, with the number of the partition's assignment: for
         # partitions without a committed offset, and where it does not count.
         self._transaction: JoinedTransaction | None = None
         self._places: dict[TopicPartition, tuple[int, OffsetAndMetadata]] = {}
         # Removes what this added to the cluster.
         self._undo: list[Callable[[], None]] = []
-        # Wakes what waits for commits on their way; and when closing has to end.
+        # Wakes calls that wait for commits on their way; and when closing has to end.
         self._commit_ended = Broadcast()
         self._close_by = inf
         # Whether commits, holds and callbacks had their time when this closed.
@@ -381,7 +381,7 @@ class Core:
 
         Raises:
             UsageError: it is called in a callback or handler, and would wait for it.
-            Exception: what a callback raised meanwhile.
+            Exception: raised by a callback meanwhile.
         """
         await self._close(within)
         self.assigned.raise_close_failure()
@@ -575,7 +575,7 @@ class Core:
         self._news.notify()
         self._positioned.tell()
 
-    # What to read
+    # The selection
 
     def apply(self, wanted: ReadSelection) -> None:
         """Read something else from now on; the work for that is in the background.
@@ -627,7 +627,7 @@ class Core:
             self._undo.append(remove)
 
     def _resource(self) -> dict[str, str]:
-        """Return what the metrics of this consumer are about, by Java's names."""
+        """Return the labels of the metrics of this consumer, by Java's names."""
         if self.config.group_id is None:
             return {}
         found = {"group_id": self.config.group_id}
@@ -818,7 +818,7 @@ class Core:
         Every await comes before the taking, so a cancelled call has taken nothing.
 
         Args:
-            take: takes what is there; None for nothing.
+            take: takes records that are fetched; returns None for none.
             until: when to stop waiting; called after each time that nothing was taken.
             polls: whether the caller reports requested revocations to the user.
         """
@@ -850,7 +850,7 @@ class Core:
         return not has_news and until is not None and moment >= until
 
     def step(self, *, polls: bool) -> None:
-        """Finish what was handed out: the user asks for more.
+        """Finish the records handed out: the user asks for more.
 
         Partitions whose revocation was reported before are released.
         """
@@ -944,7 +944,7 @@ class Core:
 
     @property
     def observer(self) -> Observer:
-        """Hears what happens."""
+        """The observer of the cluster."""
         return self.cluster.observer
 
     @property
@@ -1027,7 +1027,7 @@ class Core:
         }
 
     def log_ends(self, tp: TopicPartition) -> LogEnds | None:
-        """Return what the last fetch reported of an assigned partition's log."""
+        """Return the ends of a partition's log, as the last fetch reported them."""
         self._chosen([tp])
         return self.fetcher.ends_of(tp)
 
@@ -1072,7 +1072,7 @@ class Core:
         return self._autocommit.is_enabled
 
     def group_committer(self) -> OffsetCommitter:
-        """Return what commits for the group.
+        """Return the committer of the group.
 
         Raises:
             UsageError: the consumer has no group.
@@ -1125,7 +1125,7 @@ class Core:
     async def settle_commits(
         self, partitions: Collection[TopicPartition], due: float | None
     ) -> None:
-        """Commit what is finished of partitions, before they are released.
+        """Commit the finished records of partitions, before they are released.
 
         Commits of them that are on their way end as well: they were begun while the
         partitions were assigned, and would be refused after the release. Only a part of
@@ -1140,7 +1140,7 @@ class Core:
         """
         at = now()
         lost_in = inf if due is None else due - at
-        # Closing has further things to do: half of what is left is for this.
+        # Closing has further things to do: this gets half of the time that is left.
         closing = (self._close_by - at) / 2
         patience = Patience.before_release(self._api_timeout, lost_in, closing)
         on_their_way = self.reader.ledger.in_flight(partitions)
@@ -1243,7 +1243,7 @@ class Core:
     def offsets_in_transaction(
         self, what: object, mark: HandedOut | None = None
     ) -> TransactionOffsets | None:
-        """Return what ``commit(what)`` would commit, for a transaction.
+        """Return the offsets that ``commit(what)`` would commit, for a transaction.
 
         Args:
             what: what to commit.
@@ -1257,7 +1257,7 @@ class Core:
     def join_transaction(
         self, on_revoke: Callable[[], None], on_lost: Callable[[KafkaError], None]
     ) -> JoinedTransaction:
-        """Begin to hold what is handed out, for one transaction."""
+        """Begin to hold the partitions of records handed out, for one transaction."""
         self._check_transactional()
         if self._transaction is not None:
             raise UsageError(
@@ -1268,12 +1268,12 @@ class Core:
 
     @property
     def transaction_member(self) -> ConsumerMember | None:
-        """The member whose group decides what is read; None without a subscription."""
+        """The member, if the consumer is subscribed; None otherwise."""
         return self.member if self.assigned.is_member else None
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the group decides what this consumer may commit."""
+        """Whether this consumer may commit only partitions that it owns."""
         return self.group_committer().is_fenced
 
     def fence(
@@ -1346,10 +1346,10 @@ class Core:
         if self.life.state is State.FAILED:
             self.check()
 
-    # What rebalances do
+    # Rebalances
 
     def group_metadata(self) -> GroupMetadata:
-        """Return who this consumer is in its group.
+        """Return the identity of this consumer in its group.
 
         Raises:
             UsageError: the consumer has no group.
@@ -1384,12 +1384,12 @@ class Core:
         self.member.enforce_rebalance(reason)
 
     def rebalances(self) -> Rebalances:
-        """Return an iterator over what rebalances do from now on."""
+        """Return an iterator over the events of rebalances from now on."""
         self.life.check_process()
         return Rebalances(self.assigned.feed)
 
     async def next_revoke(self) -> tuple[RevokeRequested, Hold]:
-        """Return the next request of a revocation, and what keeps its partitions.
+        """Return the next request of a revocation, and the hold of its partitions.
 
         Raises:
             UsageError: the consumer has no group.

@@ -1,4 +1,4 @@
-"""The committed offsets of one group: what may be committed, and in which order.
+"""The committed offsets of one group: commits in order, fenced.
 
 A commit is fenced twice. The coordinator refuses member ids and generations that are
 out of date. But within the current generation it accepts a commit of any partition,
@@ -291,12 +291,12 @@ class OffsetCommitter:
         """Whether the client's metadata lacks one of them, too; asks for newer.
 
         Args:
-            partitions: what the coordinator of a transaction's commit does not know.
+            partitions: unknown to the coordinator of a transaction's commit.
         """
         return bool(self._kafka.missing(partitions))
 
     def refused(self, code: int, identity: GroupMetadata) -> bool:
-        """Whether a transaction commits again after a refusal of who commits.
+        """Whether a transaction commits again after its identity was refused.
 
         Args:
             code: the coordinator's error code.
@@ -306,6 +306,6 @@ class OffsetCommitter:
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the group decides what this consumer may commit."""
+        """Whether this consumer may commit only partitions that it owns."""
         member = self._kafka.member
         return member is not None and member.is_subscribed

@@ -28,7 +28,7 @@ A transaction commits by requests of its own, which are fenced in the same way: 
 `Fence` before each of them, and by `refused` after a refusal.
 
 Fetches are independent of commits, and of each other. They wait until no open
-transaction can change what they return.
+transaction can change their result.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 #: error as its cause; None for the coordinator's error itself.
 _ErrorText: TypeAlias = tuple[type[KafkaError], str] | None
 _RESETS = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER})
-#: Refusals of who commits, rather than of what.
+#: Refusals of the identity, rather than of the offsets.
 _IDENTITY = frozenset(
     {
         ErrorCode.ILLEGAL_GENERATION,
@@ -96,7 +96,7 @@ _REMOVED = (
 )
 _NO_MEMBER = (
     CommitFailed,
-    "has members, and this consumer is none of them: only members can commit to it",
+    "has members, and this consumer is not one of them: only members can commit to it",
 )
 #: Bytes of calls in one request: a quarter of what brokers accept by default.
 _LIMIT = 256 * 1024
@@ -109,7 +109,7 @@ class CommitMemberPort(Protocol):
 
     @property
     def is_subscribed(self) -> bool:
-        """Whether a group decides what may be committed."""
+        """Whether it is subscribed; if so, it commits only what it owns."""
         ...
 
     def fence(self, partitions: Collection[TopicPartition]) -> Fence | None:
@@ -227,7 +227,7 @@ class KafkaOffsets:
         """Commit, in the order of the calls; see `OffsetCommitter.commit`.
 
         Args:
-            offsets: what to commit: something.
+            offsets: the offsets; not empty.
             fence: the assignments that the offsets belong to; None checks none.
             attempts: the time that the call has.
             doubt: seconds for partitions whose topic the coordinator does not know.
@@ -426,7 +426,7 @@ class KafkaOffsets:
             unknown: partitions that a coordinator does not know. Newer metadata is
                 requested.
         """
-        # Not by name: a broker may create what a client asks for.
+        # Not by name: a broker may create a topic that a client asks for.
         self._topics.request_refresh()
         return frozenset(filter(self._topics.view.lacks, unknown))
 

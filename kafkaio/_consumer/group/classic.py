@@ -44,7 +44,7 @@ _JOIN_MARGIN = 5.0
 
 
 class ClassicRequests:
-    """Sends what the machine asks for, and passes it the answer or the failure.
+    """Sends the requests of the machine, and passes it the answer or the failure.
 
     Args:
         rpc: sends requests to the coordinator.

@@ -35,13 +35,13 @@ _BY_ID_FROM: Final = 12
 def _check_epoch(reply: ConsumerGroupHeartbeatResponse) -> None:
     """Check that a member has an epoch; the answer to a leave has -1 or -2."""
     if not reply.error_code and reply.member_epoch <= 0:
-        error = ProtocolError(f"a member of epoch {reply.member_epoch}: none has it")
+        error = ProtocolError(f"{reply.member_epoch} is not the epoch of a member")
         error.retriable = True  # the next answer may have the right one
         raise error
 
 
 class Kip848Requests:
-    """Sends what the machine asks for, and passes it the answer or the failure.
+    """Sends the requests of the machine, and passes it the answer or the failure.
 
     Args:
         rpc: sends requests to the coordinator.

@@ -82,7 +82,7 @@ class ConsumerMember:
     """Joins a group, stays in it, and knows which partitions it owns.
 
     The synchronous methods may be called at any time in the event loop, also before
-    `run`; what they ask for happens in `run`.
+    `run`; their effects are performed in `run`.
 
     Args:
         cluster: finds the coordinator, and has the metadata.
@@ -124,7 +124,7 @@ class ConsumerMember:
         self.changed: Broadcast = Broadcast()
         self._ended = Broadcast()
         # The request to leave the group, until it is answered for good or given up; and
-        # wakes who waits for that.
+        # wakes the calls that wait for that.
         self._leave_request: fx.SendRequest | None = None
         self._leaving = Broadcast()
         self._is_joined = self._is_draining = False
@@ -227,7 +227,7 @@ class ConsumerMember:
 
     @property
     def is_subscribed(self) -> bool:
-        """Whether the group decides what this consumer reads."""
+        """Whether this member subscribes to topics."""
         return self._topics.pattern is not None or self._machine.topics is not None
 
     @property
@@ -515,12 +515,12 @@ class ConsumerMember:
                 return
             due = self._machine.next_deadline()
             notified = await self._wakeup.wait(due)
-            # A timer may fire a tick of the clock before ``due``: what it was set for
-            # is due all the same.
+            # A timer may fire a tick of the clock before ``due``: its steps are due
+            # all the same.
             at = now() if notified or due is None else max(now(), due)
 
     def _crashed(self, cause: BaseException) -> None:
-        # A crash of any part ends the whole at once, and is what `run` raises.
+        # A crash of any part ends the whole at once, and `run` raises it.
         self._failure = self._failure or cause
         self._wakeup.notify()
         self._leaving.tell()
@@ -632,7 +632,8 @@ class ConsumerMember:
                 self._report(lost=partitions)
                 if self._callbacks.is_busy:
                     # The call may wait for a long time, behind a callback of the
-                    # user's. Until then nothing of what is lost may be handed out.
+                    # user's. Until then no record of a lost partition may be handed
+                    # out.
                     self._listener.stop_handing_out(partitions)
             case fx.Assign(added, _):
                 self._lost -= added
@@ -667,7 +668,7 @@ class ConsumerMember:
             self._cluster.observer.rebalance_failed(self.group_id, error)
 
     def _check_rebalance(self) -> None:
-        """Report the end of a rebalance, once the member owns what it was given."""
+        """Report the end of a rebalance, once the member owns its assignment."""
         since, member = self._rebalances_since, self._machine
         if since is None or self._callbacks.is_busy or member.state.name != "STABLE":
             return

@@ -1,4 +1,4 @@
-"""The two group protocols: each pairs a member's machine with what sends its requests.
+"""The two group protocols: each pairs a member's machine with its requests.
 
 A pair is chosen by ``group_protocol``. The user of a `MemberProtocol` knows the machine
 by its interface alone. A machine's requests go to the sender beside it, so that neither
@@ -52,11 +52,11 @@ class MemberRequestPort(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MemberProtocol:
-    """A member's machine of one protocol, and what sends its requests.
+    """A member's machine of one protocol, and the sender of its requests.
 
     Attributes:
         member: the machine.
-        requests: sends what the machine asks for.
+        requests: sends the requests of the machine.
     """
 
     member: Membership

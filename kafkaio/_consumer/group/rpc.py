@@ -1,4 +1,4 @@
-"""What a group member does with its coordinator besides sending requests.
+"""The coordinator of a group as its member uses it, besides plain requests.
 
 It has a connection of its own, checks whether a silent coordinator lives, and repeats
 its request to leave until that is answered. The requests themselves go through

@@ -32,8 +32,8 @@ class GrouplessAssigner:
     or that may not be described to this client.
 
     Args:
-        wanted: returns what the user wants to read now.
-        assignment: what is assigned.
+        wanted: returns the selection of the user.
+        assignment: the assignment to change.
         reader: hands the records out.
         cluster: discovers the topics.
         config: the consumer's options.
@@ -53,8 +53,8 @@ class GrouplessAssigner:
         self._cluster = cluster
         self._config = config
         self._wakeup = Wakeup()
-        # What was wanted when partitions were assigned last: a partition that appears
-        # in it afterwards is new.
+        # The selection for which partitions were assigned last: a partition that
+        # appears in it afterwards is new.
         self._done_for: ReadSelection | None = None
         # The partitions of the topics subscribed to; and those that were dropped with
         # an earlier subscription and are not reported to the user yet.
@@ -76,7 +76,7 @@ class GrouplessAssigner:
         self._of_topics = frozenset()
 
     async def run(self) -> None:
-        """Assign what there is, whenever it changes."""
+        """Assign the partitions that exist, whenever they change."""
         pause = self._config.retry_backoff_max_ms / 1000
         while True:
             await self._wakeup.wait()
@@ -92,7 +92,7 @@ class GrouplessAssigner:
                 self.wake()
 
     async def update(self, within: float) -> None:
-        """Assign what there is now, once it is known.
+        """Assign the partitions that exist now, once they are known.
 
         Args:
             within: seconds to wait for topics and partitions.

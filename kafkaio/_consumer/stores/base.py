@@ -1,4 +1,4 @@
-"""What all offset stores have in common, and stores that combine others.
+"""The errors of all offset stores, and stores that combine others.
 
 A consumer with an ``offset_store`` loads offsets from it when partitions are assigned,
 and commits to it. The consumer remains responsible for the order of commits, for

@@ -23,11 +23,11 @@ from kafkaio.types import Record, TopicPartition
 
 
 class ReaderPort(Protocol):
-    """What the handoff needs of the reader."""
+    """The reader, for a handoff."""
 
     @property
     def ledger(self) -> OffsetLedger:
-        """What was handed out and finished."""
+        """The offsets handed out and finished."""
         ...
 
     @property
@@ -36,10 +36,10 @@ class ReaderPort(Protocol):
         ...
 
     def sync(self) -> None:
-        """Bring the ledger up to date with what was handed out."""
+        """Bring the ledger up to date with the records handed out."""
 
     def take_back(self, *partitions: TopicPartition) -> None:
-        """Hand out again what is not finished of these partitions."""
+        """Hand out again the unfinished records of these partitions."""
 
 
 class Transfer:
@@ -58,7 +58,7 @@ class Transfer:
 
 
 class Handoff:
-    """What was read in the I/O thread and is taken in the user's.
+    """The records that were read in the I/O thread and are taken in the user's.
 
     `take`, `mark` and `receive` are for the user's thread. Everything else runs in the
     I/O thread: `fill` and `settle` while the user's thread waits for that, the other
@@ -89,7 +89,7 @@ class Handoff:
         self._at = self._synced = 0
         # Number of records that were taken of earlier chunks.
         self._before = 0
-        # What is on its way to the user, or arrived last, by partition.
+        # The transfer on its way to the user, or the last one, by partition.
         self._transfers: dict[TopicPartition, Transfer] = {}
         # Number of marks that were made.
         self._number = 0
@@ -146,7 +146,7 @@ class Handoff:
         self._finish(max(0, self._at - 1))
 
     def settle(self) -> None:
-        """Finish what was taken, and return the other records to the reader.
+        """Finish the records taken, and return the others to the reader.
 
         The user asks for more, or for something else. Records that were returned are
         handed out again if their partition is still assigned.
@@ -163,7 +163,7 @@ class Handoff:
     def acknowledge(
         self, mark: HandedOut, partitions: Collection[TopicPartition]
     ) -> None:
-        """Finish what the user had been handed of these partitions at a mark.
+        """Finish the records of these partitions that the user had at a mark.
 
         Records that had come here by then, and were not taken, are not finished.
         """

@@ -77,7 +77,7 @@ class Crossing:
         self._thread.ask(work)
 
     async def take(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Take a step in the I/O thread, and return what it returns."""
+        """Take a step in the I/O thread, and return its result."""
         if self._crossed is None:
             return await self._take(step)
         try:
@@ -117,7 +117,7 @@ class Transit:
     Args:
         handoff: keeps the records that are on their way.
         read: returns the partitions that the step read.
-        take_back: returns what the step read to the reader.
+        take_back: returns the records of the step to the reader.
     """
 
     __slots__ = ("_handoff", "_read", "_take_back", "_transfer")
@@ -152,7 +152,7 @@ class ReadCrossing:
 
     Args:
         core: runs the reads in the I/O thread.
-        reader: what is read.
+        reader: hands the records out.
         thread: the I/O thread.
         handoff: keeps the records that are on their way.
         settle: finishes the records that the user has taken.

@@ -1,4 +1,4 @@
-"""What a membership machine asks its caller to do: frozen values, in order.
+"""The effects that a membership machine asks its caller for: frozen values, in order.
 
 Three groups. A `Send` is a request to the coordinator; the module that speaks the
 machine's protocol performs it. ``ResolveTopics``, ``RefreshTopics``, ``NameTopics`` and

@@ -1,4 +1,4 @@
-"""What an assignor knows of the partitions that it assigns."""
+"""The partitions of a group's topics, for assignors."""
 
 from __future__ import annotations
 

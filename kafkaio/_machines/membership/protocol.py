@@ -63,7 +63,7 @@ _OF_STATIC: Final = frozenset(
 class Membership(ABC):
     """One consumer's membership in a group.
 
-    Every method that takes ``now`` returns what is to be done, in order. Times are
+    Every method that takes ``now`` returns the effects, in order. Times are
     seconds of any monotonic clock. ``roll`` is a random number in [0, 1), from which
     back-off gets its jitter.
 
@@ -72,7 +72,7 @@ class Membership(ABC):
 
     Attributes:
         accepted_at: when the coordinator last accepted a request.
-        member_id: what the coordinator calls the member; empty while it has no name.
+        member_id: the id of the member at the coordinator; empty without one.
         ledger: the partitions that the member owns, and how far the revocation of
             each has come.
         matches_on_client: whether the subscribed topics are those that the client
@@ -120,7 +120,7 @@ class Membership(ABC):
         self._withheld = frozenset[TopicPartition]()
         self._out: list[fx.Effect] = []
 
-    # ---- what can be read ------------------------------------------------------------
+    # ---- reading ---------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -271,7 +271,7 @@ class Membership(ABC):
 
     @abstractmethod
     def tick(self, now: float) -> Effects:
-        """Do what is due."""
+        """Take the steps that are due."""
 
     def metadata_changed(self, layout: Layout, now: float) -> Effects:
         """New metadata of at least `group_topics` has come."""
@@ -360,7 +360,7 @@ class Membership(ABC):
             self._refused(error, now)
         return self._advance(now)
 
-    # ---- what each protocol has to add -----------------------------------------------
+    # ---- the part of each protocol ---------------------------------------------------
 
     @abstractmethod
     def _left(self, now: float) -> None:
@@ -390,7 +390,7 @@ class Membership(ABC):
     def _send_due(self, now: float) -> None:
         """Send the heartbeat, or the other sign of life, that is due."""
 
-    # ---- what the protocols have in common -------------------------------------------
+    # ---- the part of both protocols --------------------------------------------------
 
     def _advance(self, now: float) -> Effects:
         state: Enum | None = None

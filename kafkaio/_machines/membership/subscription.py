@@ -45,7 +45,7 @@ DataT = TypeVar("DataT", bound=Data)
 @public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What one member subscribes to and owns.
+    """The subscription of one member, and the partitions that it owns.
 
     Attributes:
         topics: the topics that it subscribes to.
@@ -53,7 +53,7 @@ class Subscription:
         generation: the generation in which they were assigned, -1 if unknown.
         group_instance_id: its name if it is a static member.
         rack: where it runs, None if unknown.
-        user_data: what its assignor adds, None for nothing.
+        user_data: the data of its assignor; None for none.
         withheld: partitions that it asks to be assigned to no member.
     """
 
@@ -106,7 +106,7 @@ class Assignor(Protocol):
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
-    """Encode what JoinGroup carries for one assignor."""
+    """Encode the blob of JoinGroup for one assignor."""
     data = subscriptions.ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
         user_data=_with_extension(
@@ -151,7 +151,7 @@ def encode_assignment(
     partitions: Iterable[TopicPartition],
     free: Collection[TopicPartition] | None = None,
 ) -> bytes:
-    """Encode what SyncGroup carries for one member.
+    """Encode the blob of SyncGroup for one member.
 
     Args:
         partitions: the partitions assigned to the member.

@@ -32,7 +32,7 @@ MAX_ENTRIES: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """What the leader of one generation knows.
+    """The knowledge of the leader of one generation.
 
     Attributes:
         members: subscriptions by member id.

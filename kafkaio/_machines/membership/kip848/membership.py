@@ -121,7 +121,7 @@ class Kip848MemberConfig:
 
 @dataclass(frozen=True, slots=True)
 class Kip848Subscription:
-    """What the application subscribes to: names, or a regular expression.
+    """The subscription of the application: names, or a regular expression.
 
     ``is_open``: the client matches a pattern, and the names are still to come.
     """
@@ -197,9 +197,9 @@ class Kip848Membership(Membership):
         # The subscription that the coordinator has acknowledged; None if it does not
         # know this member.
         self._acked_wanted: Kip848Subscription | None = None
-        # What the coordinator assigned last.
+        # The partitions that the coordinator assigned last.
         self._target = frozenset[TopicIdPartition]()
-        # What the coordinator knows this member to own.
+        # The partitions that the coordinator knows this member to own.
         self._acked = frozenset[TopicIdPartition]()
         # Whether the target changed since the last acknowledgement.
         self._must_ack = False
@@ -277,7 +277,7 @@ class Kip848Membership(Membership):
         return self._want(Kip848Subscription(names=topics), now)
 
     def subscribe_regex(self, regex: str, now: float) -> Effects:
-        """Read what the coordinator matches by an RE2 expression, now and later."""
+        """Read the topics that match an RE2 expression at the coordinator."""
         return self._want(Kip848Subscription(regex=regex), now)
 
     def subscribe_pattern(
@@ -353,7 +353,7 @@ class Kip848Membership(Membership):
     # ---- time and the cluster ----------------------------------------------------
 
     def tick(self, now: float) -> Effects:
-        """Do what is due."""
+        """Take the steps that are due."""
         self._expire_revokes(now)
         if self._poll.is_expired(now):
             self._poll_expired(now)
@@ -448,7 +448,7 @@ class Kip848Membership(Membership):
             self._end(broker_error(code, text), now)
         return self._advance(now)
 
-    # ---- what an answer means --------------------------------------------------------
+    # ---- the meaning of answers ------------------------------------------------------
 
     def _want(self, wanted: Kip848Subscription, now: float) -> Effects:
         if self.has_ended or wanted == self._wanted:
@@ -799,7 +799,7 @@ class Kip848Membership(Membership):
         return held | self._kept_ids()
 
     def _kept_ids(self) -> frozenset[TopicIdPartition]:
-        # What this member keeps both from the application and from other members.
+        # The partitions that this member keeps from the application and from others.
         if not self._withheld:
             return frozenset()
         kept = self._withheld - self.ledger.owned
@@ -828,7 +828,7 @@ _RESETTING: Final = frozenset(
         Kip848Event.LEAVE_ENDED,
     }
 )
-#: What to do in each state.
+#: The action in each state.
 _PROGRESS: Final[Mapping[Kip848State, Callable[[Kip848Membership, float], None]]] = (
     MappingProxyType(
         {
