@@ -115,8 +115,8 @@ _LEAVING_AT_LEAST: Final = 0.04
 _DRAINING: Final = 0.8
 #: Most seconds of the commit before `run` raises for a batch that cannot be read.
 _COMMITTING: Final = 5.0
-#: Records that are handed out between two readings of the loop's clock. In between, a
-#: clock is read for each record that costs less and is less exact.
+#: Records that are handed out between two readings of the loop's clock. In between, each
+#: record reads a clock that costs less and is less exact.
 _ALLOWANCE: Final = 256
 #: Looked at for each record that crosses from an I/O thread.
 _RUNNING: Final = State.RUNNING
