@@ -35,7 +35,7 @@ from kafkaio._config import ClientConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.api_versions import Announced, Features
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._machines.metadata import ClusterView, Endpoint
+from kafkaio._machines.metadata import ClusterView, EndpointPort
 from kafkaio._machines.refresh import Topics
 from kafkaio._net.connection import Connection, ConnectionStatistics
 from kafkaio._net.connection_class import ConnectionClass
@@ -45,7 +45,7 @@ from kafkaio._net.transport import Dial
 from kafkaio._public import public
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, State
+from kafkaio._runtime.lifecycle import CrashListener, Lifecycle, LifecycleState
 from kafkaio._runtime.log import attach_log
 from kafkaio._runtime.observer import Observer, guarded
 from kafkaio._runtime.supervisor import Child, Supervisor
@@ -157,9 +157,8 @@ class Cluster:
         recovers = config.metadata_recovery_strategy == "rebootstrap"
         self._nodes = Nodes(self._pool, recovers=recovers)
         self._metadata = MetadataUpdater(config, self._nodes, self.observer)
-        self._finder = CoordinatorFinder(
-            self._nodes, self._metadata, config.request_timeout_ms / 1000
-        )
+        limit = config.request_timeout_ms / 1000
+        self._finder = CoordinatorFinder(self._nodes, self._metadata, limit)
         # Never succeeds: it fails once the cluster is closed or has crashed, which ends
         # every back-off at once (`_sleep`).
         self._ended = Broadcast()
@@ -174,9 +173,7 @@ class Cluster:
             uses_controllers=self.uses_controllers,
         )
         self._requester = Requester(config, self._metadata, router, self.retry_policy)
-        self._fanout = Fanout(
-            router, self.retry_policy, config.request_timeout_ms / 1000
-        )
+        self._fanout = Fanout(router, self.retry_policy, limit)
         self._metadata.listen(self._view_changed)
         self.telemetry: TelemetryPusher = TelemetryPusher(
             config, self._nodes, self.observer, self.statistics
@@ -322,7 +319,7 @@ class Cluster:
         self._fail_waiters()
 
     def _check(self) -> None:
-        self.life.check(State.STARTING)
+        self.life.check(LifecycleState.STARTING)
 
     def report_late_timer(self, seconds: float) -> None:
         """Report to the observer that the event loop ran a timer late.
@@ -366,7 +363,7 @@ class Cluster:
         self,
         operation: Operation[ItemT, ValueT, AnswerT],
         items: Iterable[ItemT],
-        timeout: float | None = None,
+        timeout: float,
         *,
         stops_at_failure: bool = False,
     ) -> Results[ItemT, ValueT]:
@@ -377,10 +374,7 @@ class Cluster:
         """
         self._check()
         return await self._fanout.ask(
-            operation,
-            items,
-            self._seconds(timeout),
-            stops_at_failure=stops_at_failure,
+            operation, items, timeout, stops_at_failure=stops_at_failure
         )
 
     async def ask_once(
@@ -689,7 +683,7 @@ class Cluster:
         tp: TopicPartition,
         leader_id: int,
         leader_epoch: int,
-        endpoints: Iterable[Endpoint] = (),
+        endpoints: Iterable[EndpointPort] = (),
     ) -> bool:
         """Apply the leader that a Produce or Fetch answer named (KIP-951).
 
@@ -785,7 +779,7 @@ class Cluster:
         None while the client does not run: `coordinator` and `connection` say why.
         """
         node_id = self._finder.cache.get(kind, key)
-        if node_id is None or self.life.state is not State.RUNNING:
+        if node_id is None or self.life.state is not LifecycleState.RUNNING:
             return None
         return self._pool.ready(node_id, connection_class)
 

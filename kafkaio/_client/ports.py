@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kafkaio._client.fanout import ItemT, Operation, Results, ValueT
     from kafkaio._client.retry import RetryPolicy
     from kafkaio._machines.coordinators import CoordinatorKind
-    from kafkaio._machines.metadata import ClusterView, Endpoint
+    from kafkaio._machines.metadata import ClusterView, EndpointPort
     from kafkaio._machines.refresh import Topics
     from kafkaio._net.connection import Connection
     from kafkaio._net.connection_class import ConnectionClass
@@ -99,7 +99,7 @@ class ViewPort(Protocol):
         tp: TopicPartition,
         leader_id: int,
         leader_epoch: int,
-        endpoints: Iterable[Endpoint] = (),
+        endpoints: Iterable[EndpointPort] = (),
     ) -> bool:
         """Apply the leader that an answer named; return whether it is newer."""
         ...
@@ -136,7 +136,7 @@ class RequestPort(Protocol):
         self,
         operation: Operation[ItemT, ValueT, ResponseT],
         items: Iterable[ItemT],
-        timeout: float | None = None,
+        timeout: float,
         *,
         stops_at_failure: bool = False,
     ) -> Results[ItemT, ValueT]:

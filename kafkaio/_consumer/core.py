@@ -70,7 +70,7 @@ from kafkaio._machines.retries import Retry
 from kafkaio._machines.schedule import Ordering, Schedule
 from kafkaio._runtime.broadcast import Broadcast
 from kafkaio._runtime.clock import now
-from kafkaio._runtime.lifecycle import Lifecycle, State
+from kafkaio._runtime.lifecycle import Lifecycle, LifecycleState
 from kafkaio._runtime.log import listed_by_reason
 from kafkaio._runtime.observer import Observer, observes
 from kafkaio._runtime.supervisor import Child, Supervisor
@@ -115,11 +115,11 @@ _LEAVING_AT_LEAST: Final = 0.04
 _DRAINING: Final = 0.8
 #: Most seconds of the commit before `run` raises for a batch that cannot be read.
 _COMMITTING: Final = 5.0
-#: Records that are handed out between two readings of the loop's clock. In between, each
-#: record reads a clock that costs less and is less exact.
+#: Records that are handed out between two readings of the loop's clock. In between,
+#: each record reads a clock that costs less and is less exact.
 _ALLOWANCE: Final = 256
 #: Looked at for each record that crosses from an I/O thread.
-_RUNNING: Final = State.RUNNING
+_RUNNING: Final = LifecycleState.RUNNING
 
 
 def _is_refused_topic(error: BaseException) -> bool:
@@ -388,7 +388,7 @@ class Core:
 
     async def _close(self, within: float | None) -> None:
         limit = CLOSE_TIMEOUT if within is None else within
-        if self.life.state in {State.CLOSING, State.CLOSED}:
+        if self.life.state in {LifecycleState.CLOSING, LifecycleState.CLOSED}:
             if not self.user_code.have_caller:
                 self._stop_waiting_for(caller())
                 with anyio.move_on_after(limit):
@@ -399,7 +399,7 @@ class Core:
                 "close() waits for handlers and callbacks to end, and for this one, "
                 "too: call it in another task"
             )
-        was_running = self.life.begin_close() is State.RUNNING
+        was_running = self.life.begin_close() is LifecycleState.RUNNING
         self._stop_waiting_for(caller())
         if was_running and self.reader.divider is not None:
             self.reader.divider.begin_draining()
@@ -534,14 +534,14 @@ class Core:
             KafkaError: a background task crashed.
         """
         if while_closing:
-            self.life.check(State.STARTING, State.CLOSING)
+            self.life.check(LifecycleState.STARTING, LifecycleState.CLOSING)
         else:
-            self.life.check(State.STARTING)
+            self.life.check(LifecycleState.STARTING)
 
     def check_open(self) -> None:
         """Raise ClosedError if it is closed; it need not have been started."""
         self.life.check_process()
-        if self.life.state in {State.CLOSING, State.CLOSED}:
+        if self.life.state in {LifecycleState.CLOSING, LifecycleState.CLOSED}:
             raise self.life.why_unusable()
 
     @property
@@ -573,7 +573,7 @@ class Core:
         self.assigned.feed.end(self.life.why_unusable())
         self.reader.interrupt()
         self._news.notify()
-        self._positioned.tell()
+        self._positioned.notify_all()
 
     # The selection
 
@@ -591,7 +591,7 @@ class Core:
         if wanted.partitions is not None and self.wanted.is_subscription:
             raise UsageError("topics are subscribed to: unsubscribe first")
         self.wanted = wanted
-        if self.life.state not in {State.RUNNING, State.STARTING}:
+        if self.life.state not in {LifecycleState.RUNNING, LifecycleState.STARTING}:
             return
         if wanted.is_nothing:
             self.reader.wake()  # a read that waits would wait for ever
@@ -739,19 +739,19 @@ class Core:
 
         Many changes in one turn of the event loop wake them once.
         """
-        if self.life.state is State.RUNNING and not self._is_waking:
+        if self.life.state is LifecycleState.RUNNING and not self._is_waking:
             self._is_waking = True
             self._supervisor.call_soon(self._wake_tasks)
 
     def _wake_tasks(self) -> None:
         self._is_waking = False
-        if self.life.state is State.RUNNING:
+        if self.life.state is LifecycleState.RUNNING:
             self.fetcher.update()
             self._positioner.wake()
 
     def positions_changed(self) -> None:
         """Wake the calls that wait for positions."""
-        self._positioned.tell()
+        self._positioned.notify_all()
         self._news.notify()
         self.wake_tasks()
 
@@ -828,7 +828,7 @@ class Core:
                 await self.time_slice.give_way()
             self.step(polls=polls)
             while True:
-                if self.life.state is not State.RUNNING:
+                if self.life.state is not LifecycleState.RUNNING:
                     self.check()
                 self.reader.check()
                 self.check_wanted()
@@ -950,7 +950,7 @@ class Core:
     @property
     def may_read(self) -> bool:
         """Whether the consumer is running and something is to be read."""
-        return self.life.state is State.RUNNING and not self.wanted.is_nothing
+        return self.life.state is LifecycleState.RUNNING and not self.wanted.is_nothing
 
     def awaits_commit(self, tp: TopicPartition) -> bool:
         """Whether finished records of a partition wait for the user to commit them."""
@@ -1093,7 +1093,7 @@ class Core:
         """
         partitions = None if what is None else partitions_alone(what)
         try:
-            self.life.check(State.STARTING, State.CLOSING)
+            self.life.check(LifecycleState.STARTING, LifecycleState.CLOSING)
         except ClosedError:
             self._fence.check_closed(partitions or partitions_with_offsets(what))
             raise
@@ -1174,7 +1174,7 @@ class Core:
             if taken:
                 is_whole = len(taken) == len(commit.offsets)
                 self._committed(commit if is_whole else commit.of(taken))
-            self._commit_ended.tell()
+            self._commit_ended.notify_all()
 
     def _committed(self, commit: Commit) -> None:
         self.reader.sync()
@@ -1302,7 +1302,7 @@ class Core:
         """Have an open transaction check which partitions were requested or lost."""
         if self._transaction is not None:
             self._transaction.look()
-        self._positioned.tell()
+        self._positioned.notify_all()
 
     def transaction_left(self) -> None:
         """Note that the transaction has ended."""
@@ -1311,7 +1311,7 @@ class Core:
     @property
     def may_rewind(self) -> bool:
         """Whether anything can be read after a rewind."""
-        return self.life.state is State.RUNNING
+        return self.life.state is LifecycleState.RUNNING
 
     def begin_again(
         self, places: Mapping[TopicPartition, OffsetAndMetadata], *, is_unknown: bool
@@ -1343,7 +1343,7 @@ class Core:
                         "the committed offsets were not found in time, after a "
                         f"transaction was aborted: {missing}"
                     )
-        if self.life.state is State.FAILED:
+        if self.life.state is LifecycleState.FAILED:
             self.check()
 
     # Rebalances

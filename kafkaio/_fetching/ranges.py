@@ -62,7 +62,7 @@ from kafkaio._fetching.parts import (
 )
 from kafkaio._machines.fetch_session import FetchPlan, FetchTarget
 from kafkaio._machines.ranges import FetchedAnswer, RangeSchedule, RangeState
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._records.batch import Batch, Decompressor
@@ -794,7 +794,7 @@ class RangeFetcher:
             passing = NetworkError(f"a follower refused: {error}")
             passing.__cause__ = error
             self._failed(each, passing)
-        elif what.step is Step.RESET_POSITION:
+        elif what.step is ReactionStep.RESET_POSITION:
             self._ranges.refuse(each, _no_such_offset(each, -1, -1, str(error)))
         elif not (
             what.refresh_metadata and found_leader(self._cluster, tp, data, response)

@@ -36,8 +36,8 @@ _ANY: Final = 2**15 - 1
 
 #: Seconds until a broker is asked a second time for its versions, and the longest
 #: until it is asked once more if it says the same each time.
-_SECOND_LOOK: Final = 5.0
-_LAST_LOOK: Final = 600.0
+_FIRST_RECHECK: Final = 5.0
+_LAST_RECHECK: Final = 600.0
 
 _SOFTWARE = re.compile(r"[^a-zA-Z0-9.\-]+")
 
@@ -152,7 +152,7 @@ class ApiVersions:
         return high
 
 
-class SecondLooks:
+class VersionRechecks:
     """When to ask a broker again for its versions, because a request found none.
 
     What a broker announces holds for one connection. An answer that was bad would hold
@@ -179,9 +179,9 @@ class SecondLooks:
         """
         if not versions.missed:
             return False
-        ranges, wait = self._by_node.get(node_id, ({}, _SECOND_LOOK))
+        ranges, wait = self._by_node.get(node_id, ({}, _FIRST_RECHECK))
         is_same = ranges == versions.ranges
-        wait = min(2 * wait, _LAST_LOOK) if is_same and ranges else _SECOND_LOOK
+        wait = min(2 * wait, _LAST_RECHECK) if is_same and ranges else _FIRST_RECHECK
         if now - asked_at < wait:
             return False
         self._by_node[node_id] = (versions.ranges, wait)

@@ -26,8 +26,7 @@ class ProxyRefused(OSError):
     """The proxy does not accept the client's user and password, or wants some."""
 
 
-@public("kafkaio")
-class FrameSink(Protocol):
+class FrameSinkPort(Protocol):
     """Receives what arrives on a transport."""
 
     def frame_received(self, frame: Buffer) -> None:
@@ -37,8 +36,7 @@ class FrameSink(Protocol):
         """The stream has ended; called exactly once. None: the peer closed it."""
 
 
-@public("kafkaio")
-class Transport(Protocol):
+class TransportPort(Protocol):
     """A connected stream."""
 
     def write(self, parts: Sequence[Buffer]) -> None:
@@ -65,7 +63,6 @@ class Transport(Protocol):
         """Bytes written that the operating system has not taken yet."""
 
 
-@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialOptions:
     """How to make one connection.
@@ -98,8 +95,8 @@ class Dial(Protocol):
     """Connects to a host; ``TcpDial``, or the in-memory network of tests."""
 
     async def __call__(
-        self, host: str, port: int, sink: FrameSink, options: DialOptions
-    ) -> Transport:
+        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
+    ) -> TransportPort:
         """Connect, and pass what arrives to ``sink``.
 
         Raises:
@@ -143,7 +140,7 @@ class TcpTransport(asyncio.BufferedProtocol):
     def __init__(
         self,
         max_frame_size: int,
-        sink: FrameSink | None,
+        sink: FrameSinkPort | None,
         large: LargeFrames | None = None,
         address: str = "",
     ) -> None:
@@ -158,7 +155,7 @@ class TcpTransport(asyncio.BufferedProtocol):
         # its connection, and its other methods raise afterwards. So end it only once.
         self._is_ending = False
 
-    def deliver_to(self, sink: FrameSink) -> None:
+    def deliver_to(self, sink: FrameSinkPort) -> None:
         """Pass what arrives from now on to ``sink``."""
         self._sink = sink
         self._frames.deliver = sink.frame_received
@@ -263,7 +260,7 @@ class DialledTransport(TcpTransport):
     def __init__(
         self,
         max_frame_size: int,
-        sink: FrameSink,
+        sink: FrameSinkPort,
         large: LargeFrames | None,
         address: str,
     ) -> None:

@@ -26,7 +26,7 @@ from kafkaio._machines.accumulator import PlainRecord, Receipt
 from kafkaio._producer.arguments import RecordMaker
 from kafkaio._producer.delivery import Delivery, are_settled, settled
 from kafkaio._public import public
-from kafkaio._records._impl import Places, metadata_run
+from kafkaio._records._impl import RowReceipts, metadata_run
 from kafkaio._records.batch import BatchBuilder, Rows
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -491,7 +491,7 @@ class TableDelivery:
         self, rows: TableRows, check_home: Callable[[], None], *, with_topics: bool
     ) -> None:
         self._length = rows.length
-        self._places = Places(rows.length)
+        self._places = RowReceipts(rows.length)
         # The timestamps of rows, as runs: one number for all, or numbers.
         self._times = [_own_times(part) for part in rows.parts]
         # Why the rows that are not in `_places` were not taken in.
@@ -593,7 +593,7 @@ class TableDelivery:
     # For the intake.
 
     @property
-    def places(self) -> Places:
+    def places(self) -> RowReceipts:
         """Where each row went; for kafkaio's own use."""
         return self._places
 
@@ -606,7 +606,7 @@ class TableDelivery:
         """Fail the rows that were not taken in; for kafkaio's own use."""
         self._rest = error
 
-    def tell(self, error: BaseException) -> None:
+    def note_in(self, error: BaseException) -> None:
         """Note in an error how many rows were taken in; for kafkaio's own use."""
         count = self._places.count
         error.add_note(f"{count} of {self._length} rows of the table were taken in")
@@ -650,7 +650,9 @@ def _own_times(rows: Rows) -> tuple[int | bytes, int]:
 class _RowErrors(Mapping[int, Exception]):
     """The errors of rows; each is looked up when it is used."""
 
-    def __init__(self, places: Places, length: int, rest: Exception | None) -> None:
+    def __init__(
+        self, places: RowReceipts, length: int, rest: Exception | None
+    ) -> None:
         self._errors = [receipt.error for receipt in places.receipts]
         self._slots = memoryview(places.slots).cast("i")
         self._places = places
@@ -693,7 +695,7 @@ class _RowErrors(Mapping[int, Exception]):
 class _RowsWritten(Mapping[int, RecordMetadata]):
     """Where rows were written; each is made when it is used."""
 
-    def __init__(self, places: Places, times: array[int]) -> None:
+    def __init__(self, places: RowReceipts, times: array[int]) -> None:
         self._places = places
         self._slots = memoryview(places.slots).cast("i")
         self._indices = memoryview(places.indices).cast("i")
@@ -723,7 +725,7 @@ class _RowsWritten(Mapping[int, RecordMetadata]):
         return repr(dict(self))
 
 
-def _table(places: Places, times: array[int], *, with_topics: bool) -> pa.Table:
+def _table(places: RowReceipts, times: array[int], *, with_topics: bool) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -352,7 +352,7 @@ class Intake:
                     await self._take_rows(part, start, end, arguments, delivery)
                     start = end
         except BaseException as error:
-            delivery.tell(error)
+            delivery.note_in(error)
             raise
         finally:
             for topic in spread:

@@ -48,7 +48,7 @@ from kafkaio._records._impl import OpenBatches, open_batch_first
 from kafkaio._records.batch import BatchBuilder, Compression
 from kafkaio._records.compression import Compressor
 from kafkaio._runtime.clock import now, roll, wall_clock
-from kafkaio._runtime.lifecycle import Closeable, Lifecycle, State, weakly
+from kafkaio._runtime.lifecycle import Closeable, Lifecycle, LifecycleState, weakly
 from kafkaio._transactional import TransactionalConsumer
 from kafkaio.errors import (
     ArgumentTypeError,
@@ -356,7 +356,7 @@ class Producer(Closeable):
         if before is None:
             await self._life.closed()
             return
-        flushes = before is State.RUNNING and timeout != 0
+        flushes = before is LifecycleState.RUNNING and timeout != 0
         deadline = None if timeout is None else now() + timeout
         self._space.close(self._life.why_unusable())
         await self._life.close(

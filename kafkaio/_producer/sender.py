@@ -64,7 +64,7 @@ _TOPICS_INTERVAL = 1.0
 _Step: TypeAlias = Callable[[], Awaitable[None]]
 
 
-class TransactionPort(Protocol):
+class SendingTransactionPort(Protocol):
     """The transaction manager, as far as the sender needs it."""
 
     @property
@@ -88,7 +88,7 @@ class TransactionPort(Protocol):
     def sending(self, partitions: Collection[TopicPartition]) -> None:
         """Note that a request with records of these partitions is sent now."""
 
-    def landed(self) -> None:
+    def batches_ended(self) -> None:
         """Note that batches were answered, or have failed."""
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -117,7 +117,7 @@ class Sender:
         accumulator: Accumulator,
         identity: ProducerIdentity | None,
         space: BufferSpace,
-        transaction: TransactionPort | None = None,
+        transaction: SendingTransactionPort | None = None,
     ) -> None:
         self._transaction = transaction
         if transaction is not None:
@@ -134,7 +134,7 @@ class Sender:
         self._identity = identity
         self._space = space
         self._outcomes = Outcomes(
-            cluster, cluster.observer, config, accumulator.landing, transaction
+            cluster, cluster.observer, config, accumulator.completion, transaction
         )
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self._request_timeout = config.request_timeout_ms / 1000
@@ -143,17 +143,17 @@ class Sender:
         self._has_zstd = config.compression_type == "zstd"
         self._compresses = config.compression_type != "none"
         self._loop = asyncio.get_running_loop()
-        # Whether the loop will call _look.
+        # Whether the loop will call _check.
         self._is_scheduled = False
         # Requests without an answer yet, and whether other records came meanwhile.
         self._on_wire = 0
         # Requests that were submitted while a throttle held them back.
-        self._held: list[tuple[Connection, _InFlight]] = []
+        self._held: list[tuple[Connection, _ProduceReply]] = []
         self._has_others = False
         self._failed = Wakeup()
         # Fires no later than needed; to fire early is harmless.
         self._timer = Timer(self.wake)
-        self._look_at_topics_at = 0.0
+        self._check_topics_at = 0.0
         self._is_stopping = False
         self._failure: BaseException | None = None
         # Brokers whose connection is being opened.
@@ -176,12 +176,12 @@ class Sender:
         """Look at the accumulator in the loop's next iteration."""
         if not self._is_scheduled:
             self._is_scheduled = True
-            self._loop.call_soon(self._look)
+            self._loop.call_soon(self._check)
 
-    def look(self) -> None:
+    def check_now(self) -> None:
         """Look at the accumulator at once; in no callback of the sender's own."""
         if not self._is_scheduled:
-            self._look()
+            self._check()
 
     def batch_begun(self) -> None:
         """Look at a record that began a batch in the next iteration, or at once.
@@ -195,7 +195,7 @@ class Sender:
         gate = self._accumulator.gate
         is_lone, gate.is_lone = gate.is_lone, False
         if is_lone and not self._has_others and gate.admitted is None:
-            self._look()
+            self._check()
         else:
             self.wake()
 
@@ -249,7 +249,7 @@ class Sender:
         if self._failure is not None:
             raise self._failure
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._is_scheduled = False
         if self._is_stopping or self._failure is not None:
             return
@@ -258,7 +258,7 @@ class Sender:
             if at >= self._backlog.expires_at:
                 self._expire(at)
             self._outbox.is_urgent = space.is_awaited and space.grant()
-            if at >= self._look_at_topics_at or self._backlog.has_new_topic:
+            if at >= self._check_topics_at or self._backlog.has_new_topic:
                 self._watch_topics(at)
             wake_at = self._send_ready(at)
             if self._outbox.is_urgent:
@@ -299,7 +299,7 @@ class Sender:
             if not is_sent:
                 break
             if backlog.is_all_sent:
-                slow_at = availability.look(at) if availability.is_watching else _NEVER
+                slow_at = availability.check(at) if availability.is_watching else _NEVER
                 return min(backlog.expires_at, slow_at)
             if self._compresses:
                 # A megabyte takes milliseconds: other callbacks must run in between.
@@ -319,9 +319,11 @@ class Sender:
             # Once for all of them: after the first, EndTxn may have been sent.
             if expired and (error := expired[0].error) is not None:
                 transaction.failed(error, harm=Harm.BUMP)
-            transaction.landed()
+            transaction.batches_ended()
 
-    def _inform(self, transaction: TransactionPort, identity: ProducerIdentity) -> None:
+    def _inform(
+        self, transaction: SendingTransactionPort, identity: ProducerIdentity
+    ) -> None:
         identity.is_first_checked = transaction.is_first_checked
         wanted = self._outbox.partitions_to_add()
         if wanted:
@@ -343,7 +345,7 @@ class Sender:
         self._held = [it for it in self._held if not it[1].is_answered]
 
     def _watch_topics(self, at: float) -> None:
-        self._look_at_topics_at = at + _TOPICS_INTERVAL
+        self._check_topics_at = at + _TOPICS_INTERVAL
         topics = self._backlog.topics_in_use(at - self._topic_max_idle)
         if topics != self._watched:
             self._watched = topics
@@ -373,7 +375,7 @@ class Sender:
             self._outbox.node(node).answered(at)
             self._outcomes.unanswered(batches, error)
             if self._transaction is not None:
-                self._transaction.landed()
+                self._transaction.batches_ended()
         return True
 
     def _submit(self, connection: Connection, batches: list[ProduceBatch]) -> None:
@@ -403,7 +405,7 @@ class Sender:
             self._outcomes.unacknowledged(connection.node_id, batches)
             return
         self._on_wire += 1
-        in_flight = _InFlight(self, connection.node_id, batches, names)
+        in_flight = _ProduceReply(self, connection.node_id, batches, names)
         if held:
             self._held.append((connection, in_flight))
         connection.submit_to(
@@ -412,7 +414,7 @@ class Sender:
 
     @staticmethod
     def _join(
-        transaction: TransactionPort,
+        transaction: SendingTransactionPort,
         connection: Connection,
         request: ProduceRequest,
         max_version: int | None,
@@ -494,7 +496,7 @@ class Sender:
                     self._accumulator.availability.node_answered(node)
                 self._outcomes.answered(node, batches, names, answer)
             if self._transaction is not None:
-                self._transaction.landed()
+                self._transaction.batches_ended()
             if self._space.is_awaited:
                 self._space.grant()
         except Exception as failure:  # noqa: BLE001 - see above
@@ -532,7 +534,7 @@ class Sender:
             self._report(receipt)
         if failed and self._transaction is not None:
             self._transaction.failed(error, harm=Harm.ABORT)
-            self._transaction.landed()
+            self._transaction.batches_ended()
         self._space.grant()
 
     # Identity
@@ -580,7 +582,7 @@ class Sender:
         self._cluster.observer.record_failed(tp, receipt.error, receipt.count)
 
 
-class _InFlight:
+class _ProduceReply:
     """One request without an answer yet: the future that a connection settles.
 
     It calls the sender directly, where a real future would call it one iteration of the

@@ -54,7 +54,7 @@ from kafkaio._consumer.commits.messages import (
 from kafkaio._machines.commits import CommitAnswer, CommitQueue, Merge
 from kafkaio._machines.membership.fence import Fence
 from kafkaio._machines.patience import ASKED_FOR, UNKNOWN_TOPIC, Doubt
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.observer import Observer
@@ -73,7 +73,7 @@ _Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 #: The error that a caller gets for a refusal: its type and text, with the coordinator's
 #: error as its cause; None for the coordinator's error itself.
 _ErrorText: TypeAlias = tuple[type[KafkaError], str] | None
-_RESETS = frozenset({Step.RESET_GENERATION, Step.RESET_MEMBER})
+_RESETS = frozenset({ReactionStep.RESET_GENERATION, ReactionStep.RESET_MEMBER})
 #: Refusals of the identity, rather than of the offsets.
 _IDENTITY = frozenset(
     {
@@ -480,11 +480,11 @@ class KafkaOffsets:
             self._rpc.forget()
         if asked.step in _RESETS or code == ErrorCode.FENCED_INSTANCE_ID:
             return self._identity_refused(code, identity)
-        if asked.step is Step.REJOIN:
+        if asked.step is ReactionStep.REJOIN:
             # The member's own SyncGroup ends this state of the group.
             passes = self.member is not None and self.member.is_subscribed
             return CommitAnswer.RETRY if passes else CommitAnswer.REFUSED, _REBALANCING
-        if asked.step is Step.REFRESH_MEMBER and self.member is not None:
+        if asked.step is ReactionStep.REFRESH_MEMBER and self.member is not None:
             # This causes a heartbeat, whose answer has the member's epoch.
             self.member.commit_refused(code, identity)
             return CommitAnswer.RETRY, None

@@ -27,7 +27,7 @@ from kafkaio._fetching.parts import (
 )
 from kafkaio._machines.backoff import Backoff
 from kafkaio._machines.positions import FetchPoint
-from kafkaio._machines.reactions import Reaction, Step, reaction
+from kafkaio._machines.reactions import Reaction, ReactionStep, reaction
 from kafkaio._machines.read_committed import ReadUncommitted
 from kafkaio._records.batch import Decompressor
 from kafkaio._runtime.clock import now, roll
@@ -248,11 +248,11 @@ class FetchAnswers:
         tp = point.tp
         from_replica = self._targets.brokers.leave_replica(tp)
         what = reaction(ApiKey.FETCH, data.error_code)
-        if what.step is Step.RESET_POSITION:
+        if what.step is ReactionStep.RESET_POSITION:
             # A follower may be behind: the leader's log may have the offset.
             if not from_replica:
                 self._on_out_of_range(point)
-        elif what.retry or what.step is Step.RESET_SESSION:
+        elif what.retry or what.step is ReactionStep.RESET_SESSION:
             self._retry(point, data, response, what)
         else:
             error = broker_error(

@@ -29,7 +29,7 @@ from kafkaio._fetching.messages import (
 )
 from kafkaio._machines.fetch_session import FetchPlan, FetchSession, FetchTarget
 from kafkaio._machines.positions import FetchPoint
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._net.connection import Connection
 from kafkaio._net.connection_class import ConnectionClass
 from kafkaio._runtime.clock import now
@@ -266,7 +266,8 @@ class BrokerFetcher:
         if not plan.is_full:
             return
         error: KafkaError | None = None
-        if what.step is not Step.RESET_SESSION:  # the session was reset, nothing else
+        # A session that was reset has lost nothing: that is not an error.
+        if what.step is not ReactionStep.RESET_SESSION:
             error = broker_error(
                 code,
                 f"broker {self.node_id} refused to be fetched from",

@@ -130,7 +130,7 @@ class CallbackQueue:
                 finally:
                     self._is_calling = False
             self._on_drained()
-            self._drained.tell()
+            self._drained.notify_all()
             await self._wakeup.wait(None)
 
     async def _perform(self, call: _Call) -> None:

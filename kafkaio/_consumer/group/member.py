@@ -479,8 +479,8 @@ class ConsumerMember:
             self._topics.unwatch()
             self._has_ended = True
             self.changed.fail(self._why_ended)
-            self._ended.tell()
-            self._leaving.tell()
+            self._ended.notify_all()
+            self._leaving.notify_all()
         if self._failure is not None:
             raise self._failure
 
@@ -523,7 +523,7 @@ class ConsumerMember:
         # A crash of any part ends the whole at once, and `run` raises it.
         self._failure = self._failure or cause
         self._wakeup.notify()
-        self._leaving.tell()
+        self._leaving.notify_all()
 
     # ---- effects ---------------------------------------------------------------------
 
@@ -546,8 +546,8 @@ class ConsumerMember:
         finally:
             self._is_draining = False
             self._check_rebalance()
-            self.changed.tell()
-            self._leaving.tell()
+            self.changed.notify_all()
+            self._leaving.notify_all()
 
     def _perform(self, effect: fx.Effect) -> None:
         self._note_rebalance(effect)
@@ -695,7 +695,7 @@ class ConsumerMember:
 
     def _joined(self) -> None:
         self._is_joined = True
-        self.changed.tell()
+        self.changed.notify_all()
 
     def _why_ended(self) -> Exception:
         if isinstance(self._failure, Exception):

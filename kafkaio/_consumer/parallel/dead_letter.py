@@ -1,4 +1,4 @@
-"""Where records go whose handler has failed for good."""
+"""Writes records whose handler has failed for good to another topic."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from kafkaio._public import public
 from kafkaio.types import Header, Record
 
 
-class SendPort(Protocol):
-    """What writes a record and returns when it is acknowledged: a `Producer`."""
+@public("kafkaio")
+class RecordSender(Protocol):
+    """Writes a record and returns when it is acknowledged: a `Producer`."""
 
     async def send(
         self,
@@ -39,12 +40,12 @@ class DeadLetter:
         topic: name of the topic.
     """
 
-    def __init__(self, producer: SendPort, topic: str) -> None:
+    def __init__(self, producer: RecordSender, topic: str) -> None:
         self._producer = producer
         self._topic = topic
 
-    def through(self, producer: SendPort) -> DeadLetter:
-        """Return one that writes to the same topic by another way: a transaction."""
+    def through(self, producer: RecordSender) -> DeadLetter:
+        """Return one that writes to the same topic through a transaction."""
         return DeadLetter(producer, self._topic)
 
     def __repr__(self) -> str:

@@ -86,7 +86,7 @@ class Outbox:
         availability = self._availability
         wake_at = backlog.expires_at
         if availability.is_watching:
-            wake_at = min(wake_at, availability.look(now))
+            wake_at = min(wake_at, availability.check(now))
         nodes, most = availability.nodes, self._limits.max_in_flight
         for queue in backlog.active.values():
             leader = queue.leader

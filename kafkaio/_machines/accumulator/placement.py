@@ -370,7 +370,7 @@ class Placement:
             put = self._add(topic, queue, record)
         if put is None:
             if sticky.is_due(size):
-                availability.look(created)
+                availability.check(created)
                 usable = availability.usable(topic)
                 sticky.switch(self._chooser.draw(topic, usable))
             put = self._put(topic, sticky.partition, record, created)

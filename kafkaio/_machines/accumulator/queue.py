@@ -20,7 +20,7 @@ from uuid import UUID
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.metadata import ClusterView
 from kafkaio._machines.partitioner import StickyPartition, Turns
-from kafkaio._machines.sequence import UNNUMBERED, Identity, PartitionSequence
+from kafkaio._machines.sequence import UNNUMBERED, IdAndEpoch, PartitionSequence
 from kafkaio._records._impl import Receipt as Receipt
 from kafkaio._records.batch import BatchBuilder, PlainRecord as PlainRecord
 from kafkaio.types import TopicPartition
@@ -104,7 +104,7 @@ class ProduceBatch:
         receipt: Receipt,
         created: float,
     ) -> None:
-        self.identity: Identity | None = None
+        self.identity: IdAndEpoch | None = None
         self.base_sequence: int = UNNUMBERED
         self.is_on_wire: bool = False
         self.is_uncertain: bool = False

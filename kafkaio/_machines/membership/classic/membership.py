@@ -49,7 +49,7 @@ from kafkaio._machines.membership.subscription import (
     decode_free,
     encode_subscription,
 )
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio.errors import Fenced, KafkaError, ProtocolError
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
@@ -84,9 +84,9 @@ _SYNC_GIVEN_UP: Final = frozenset(
 )
 #: The event of an error, by the step in the table of reactions.
 _STEP_EVENTS: Final = {
-    Step.RESET_GENERATION: ClassicEvent.GENERATION_LOST,
-    Step.RESET_MEMBER: ClassicEvent.MEMBER_LOST,
-    Step.REJOIN: ClassicEvent.REBALANCE_NEEDED,
+    ReactionStep.RESET_GENERATION: ClassicEvent.GENERATION_LOST,
+    ReactionStep.RESET_MEMBER: ClassicEvent.MEMBER_LOST,
+    ReactionStep.REJOIN: ClassicEvent.REBALANCE_NEEDED,
 }
 
 
@@ -519,7 +519,7 @@ class ClassicMembership(Membership):
         self._heartbeat_ticket = 0
         asked = reaction(ApiKey.HEARTBEAT, code)
         # A coordinator that asks for a rebalance has received the heartbeat as well.
-        if code == ErrorCode.NONE or asked.step is Step.REJOIN:
+        if code == ErrorCode.NONE or asked.step is ReactionStep.REJOIN:
             self._heartbeat_failures = 0
             self._has_no_doubt()
             self._denied_until = NEVER
@@ -565,7 +565,7 @@ class ClassicMembership(Membership):
         step = reaction(ApiKey.OFFSET_COMMIT, code).step
         if identity != (self.member_id, self.generation) or self.generation < 0:
             return ()
-        if step in {Step.RESET_GENERATION, Step.RESET_MEMBER}:
+        if step in {ReactionStep.RESET_GENERATION, ReactionStep.RESET_MEMBER}:
             self._react(ApiKey.OFFSET_COMMIT, code, now, roll)
         elif code == ErrorCode.FENCED_INSTANCE_ID and self._is_static:
             self._refused(self._error(code, "OffsetCommit", is_end=True), now)
@@ -697,7 +697,7 @@ class ClassicMembership(Membership):
             self._retry(event, now, roll)
         elif asked.retry:
             self._retry(ClassicEvent.RETRY, now, roll)
-        elif asked.step is Step.FATAL and self._is_final(
+        elif asked.step is ReactionStep.FATAL and self._is_final(
             self._error(code, api.name), now
         ):
             self._refused(self._error(code, api.name, is_end=True), now)

@@ -47,7 +47,7 @@ from kafkaio._machines.membership.kip848.states import (
 )
 from kafkaio._machines.membership.ledger import Claim
 from kafkaio._machines.membership.protocol import NEVER, Effects, Membership
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio.errors import Fenced, KafkaError, UnsupportedVersion
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
@@ -89,7 +89,7 @@ _NOT_THIS_PROTOCOL: Final = frozenset(
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
     }
 )
-_RESETS: Final = frozenset({Step.RESET_MEMBER, Step.RESET_GENERATION})
+_RESETS: Final = frozenset({ReactionStep.RESET_MEMBER, ReactionStep.RESET_GENERATION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -441,7 +441,7 @@ class Kip848Membership(Membership):
         step = reaction(ApiKey.OFFSET_COMMIT, code).step
         if step in _RESETS:
             self._fence(now, roll)
-        elif step is Step.REFRESH_MEMBER:
+        elif step is ReactionStep.REFRESH_MEMBER:
             self._send_now = True
         elif code == ErrorCode.FENCED_INSTANCE_ID and self._is_static:
             text = f"OffsetCommit of group {self.config.group_id!r} was refused"
@@ -510,7 +510,9 @@ class Kip848Membership(Membership):
             self._wanted = Kip848Subscription(is_open=True)
             self._send_full = self.member_epoch > 0
             self._emit(fx.MatchTopics())
-        elif asked.step is Step.FATAL and self._is_final(self._error(reply), now):
+        elif asked.step is ReactionStep.FATAL and self._is_final(
+            self._error(reply), now
+        ):
             error = self._error(reply, is_end=True)
             self._end(error, now, fits_classic=code in _NOT_THIS_PROTOCOL)
         else:
