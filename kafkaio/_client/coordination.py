@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import anyio
 
@@ -43,10 +43,6 @@ _KINDS = {
     CoordinatorKind.TRANSACTION: "transactional id",
     CoordinatorKind.SHARE: "share group",
 }
-
-
-#: A connection to a coordinator.
-CoordinatorConnection: TypeAlias = Connection
 
 
 class CoordinatorRpc:
