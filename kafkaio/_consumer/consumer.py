@@ -261,6 +261,7 @@ class Consumer(TransactionalConsumer, Closeable):
         self._config = config
         # The core refers to the callbacks weakly.
         self._callbacks = callbacks
+        # Raises for a selection that cannot be; the work for it begins with `start`.
         self._core.apply(wanted)
 
     def __repr__(self) -> str:
@@ -631,6 +632,7 @@ class Consumer(TransactionalConsumer, Closeable):
             )
         how = None
         if producer is not None:
+            # Bound here: the core makes transactions without knowing producers.
             how = TransactionalRun(
                 partial(producer.transaction, self),
                 handler,
@@ -1162,6 +1164,8 @@ class Consumer(TransactionalConsumer, Closeable):
     async def _held_request(self) -> AsyncIterator[RevokeRequested]:
         while True:
             request, hold = await self._core.next_revoke()
+            # Entered in this task, whose end then ends the hold. The one that came with
+            # the request is released after that, so nothing is let go in between.
             held = hold.another()
             try:
                 held.take()

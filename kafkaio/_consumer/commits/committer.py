@@ -147,6 +147,7 @@ class OffsetCommitter:
             await self._commit_in_store(self._store, offsets, fence, attempts)
         finally:
             self._lock.release()
+        # A store takes all offsets of a call, or fails as a whole.
         if on_taken is not None:
             on_taken(offsets)
 

@@ -60,7 +60,7 @@ class ClassicRequests:
         self._member = member
         self._timeout = config.request_timeout_ms / 1000
 
-    async def perform(self, effect: fx.SendRequest) -> Effects:
+    async def perform(self, effect: fx.SendGroupRequest) -> Effects:
         """Send one request.
 
         If it fails, the machine decides what follows. If the call is cancelled, the
@@ -207,7 +207,7 @@ class ClassicRequests:
         )
         return self._member.leave_ended(effect.ticket, now())
 
-    def send_at_once(self, leave: fx.SendRequest) -> None:
+    def send_at_once(self, leave: fx.SendGroupRequest) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
         assert isinstance(leave, fx.SendLeave)
         connection = self._rpc.coordinator.ready(

@@ -125,7 +125,7 @@ class ConsumerMember:
         self._ended = Broadcast()
         # The request to leave the group, until it is answered for good or given up; and
         # wakes the calls that wait for that.
-        self._leave_request: fx.SendRequest | None = None
+        self._leave_request: fx.SendGroupRequest | None = None
         self._leaving = Broadcast()
         self._is_joined = self._is_draining = False
         self._has_run = self._has_ended = False
@@ -391,10 +391,13 @@ class ConsumerMember:
             patience: seconds to wait for holds and callbacks before what is left is
                 lost; None waits until the group's deadline.
         """
+        # First: the revocations of a member that leaves are no longer reported as a
+        # rebalance.
         self._is_leaving = True
         self._feed(self._machine.close(now()))
         with anyio.move_on_after(patience):
             await self._wait_ended()
+        # Holds and callbacks had their time.
         if self._tasks is not None:
             self._lose_all()
             await self._wait_ended()
@@ -443,7 +446,7 @@ class ConsumerMember:
         """
         machine = self._machine
         for effect in (*machine.close(now()), *machine.lose_all(now())):
-            if isinstance(effect, fx.SendRequest) and effect.is_leave:
+            if isinstance(effect, fx.SendGroupRequest) and effect.is_leave:
                 self._leave_request = effect
         leave = self._leave_request
         if leave is not None and not self._rpc.has_sent_leave(leave.ticket):
@@ -474,6 +477,7 @@ class ConsumerMember:
         try:
             await self._run_tasks()
         finally:
+            # First: effects are dropped from now on, and nobody waits for them.
             self._tasks = None
             unlisten()
             self._topics.unwatch()
@@ -569,7 +573,7 @@ class ConsumerMember:
                 self._report()
             case fx.FallBack():
                 self._fall_back(effect.error)
-            case fx.SendRequest():
+            case fx.SendGroupRequest():
                 self._send(effect)
 
     def _fall_back(self, error: KafkaError) -> None:
@@ -580,7 +584,7 @@ class ConsumerMember:
         self._report_protocol(error)
         self._feed(self._topics.hand_over(self._machine))
 
-    def _send(self, effect: fx.SendRequest) -> None:
+    def _send(self, effect: fx.SendGroupRequest) -> None:
         if effect.is_leave:
             self._leave_request = effect
             self._start(_kind(effect), lambda: self._perform_leave(effect))
@@ -591,7 +595,7 @@ class ConsumerMember:
             self._leave_request = None  # the member joins again, under the same id
         self._start(_kind(effect), lambda: self._requests.perform(effect))
 
-    async def _perform_leave(self, leave: fx.SendRequest) -> Effects:
+    async def _perform_leave(self, leave: fx.SendGroupRequest) -> Effects:
         effects = await self._requests.perform(leave)
         if self._leave_request is leave:
             self._leave_request = None
@@ -703,7 +707,7 @@ class ConsumerMember:
         return ClosedError(f"the member of {self.group_id!r} has left")
 
 
-def _kind(effect: fx.SendRequest) -> str:
+def _kind(effect: fx.SendGroupRequest) -> str:
     # With KIP-848 a heartbeat leaves. It takes the place of the one before, and one
     # that joins again takes its place.
     return type(effect).__name__

@@ -35,7 +35,7 @@ _DEFAULT_STRATEGY: Final = ("cooperative-sticky",)
 class MemberRequestPort(Protocol):
     """Sends the requests of a machine of the same protocol."""
 
-    async def perform(self, effect: fx.SendRequest) -> Effects:
+    async def perform(self, effect: fx.SendGroupRequest) -> Effects:
         """Send one request, and pass its answer, or its failure, to the machine.
 
         If the call is cancelled, the request may still take effect.
@@ -45,7 +45,7 @@ class MemberRequestPort(Protocol):
         """
         ...
 
-    def send_at_once(self, leave: fx.SendRequest) -> None:
+    def send_at_once(self, leave: fx.SendGroupRequest) -> None:
         """Send a request to leave if a connection is open; its answer is dropped."""
         ...
 
