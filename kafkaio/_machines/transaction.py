@@ -58,7 +58,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kafkaio._dataclass import dataclass
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._public import public
 from kafkaio.errors import InternalError, KafkaError
 from kafkaio.protocol._error_codes import ErrorCode
@@ -236,14 +236,14 @@ TRANSITIONS: Final[Mapping[tuple[TxnState, TxnEvent], TxnState]] = MappingProxyT
 class Initialise:
     """InitProducerId: of a new producer (None), or for the epoch after ``identity``."""
 
-    identity: Identity | None
+    identity: IdAndEpoch | None
 
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
     """AddPartitionsToTxn."""
 
-    identity: Identity
+    identity: IdAndEpoch
     partitions: tuple[TopicPartition, ...]
 
 
@@ -251,7 +251,7 @@ class AddPartitions:
 class AddOffsets:
     """AddOffsetsToTxn."""
 
-    identity: Identity
+    identity: IdAndEpoch
     group_id: str
 
 
@@ -259,7 +259,7 @@ class AddOffsets:
 class End:
     """EndTxn; it is sent again unchanged until it is answered."""
 
-    identity: Identity
+    identity: IdAndEpoch
     protocol: Protocol
     is_commit: bool
 
@@ -288,7 +288,7 @@ class SendRequest:
 class Adopt:
     """Number what comes next under this identity."""
 
-    identity: Identity
+    identity: IdAndEpoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +386,7 @@ class TransactionMachine:
         self._adds = True
         self.state: TxnState = TxnState.UNINITIALISED
         self.protocol: Protocol = Protocol.TV1
-        self.identity: Identity | None = None
+        self.identity: IdAndEpoch | None = None
         self.request: Request | None = None
         # Whether a transaction was begun under the epoch that InitProducerId gave.
         self._has_run = False
@@ -452,7 +452,7 @@ class TransactionMachine:
         self._go(TxnEvent.INITIALISE)
         return self._send(Initialise(None))
 
-    def initialised(self, identity: Identity, protocol: Protocol) -> Effects:
+    def initialised(self, identity: IdAndEpoch, protocol: Protocol) -> Effects:
         """Take the answer to `Initialise`: the identity, and the protocol to use."""
         if self.state is not TxnState.BUMPING:
             self._go(TxnEvent.INITIALISED)
@@ -529,7 +529,7 @@ class TransactionMachine:
         self._go(TxnEvent.SEALED_WITH_HARM)
         return self._send(Initialise(self.identity))
 
-    def _identified(self, identity: Identity) -> Effects:
+    def _identified(self, identity: IdAndEpoch) -> Effects:
         self.request = None
         self.identity = identity
         self._has_run = False
@@ -568,7 +568,7 @@ class TransactionMachine:
         assert identity is not None
         return self.last_end or End(identity, self.protocol, is_commit=True)
 
-    def rechecked(self, end: End, code: int, identity: Identity | None) -> bool:
+    def rechecked(self, end: End, code: int, identity: IdAndEpoch | None) -> bool:
         """Take the answer to `recheck`; return whether the identity is still valid.
 
         The coordinator compares the epoch first. If that is its own, or the one before,
@@ -847,7 +847,7 @@ class TransactionMachine:
             return self._end(identity)
         return ()
 
-    def _end(self, identity: Identity) -> Effects:
+    def _end(self, identity: IdAndEpoch) -> Effects:
         is_commit = self.state is TxnState.COMMITTING
         if not self.is_started:
             self._go(TxnEvent.EMPTY)
@@ -871,7 +871,11 @@ class TransactionMachine:
         self._has_harm = True
 
     def end_answered(
-        self, now: float, identity: Identity | None, error: KafkaError | None, code: int
+        self,
+        now: float,
+        identity: IdAndEpoch | None,
+        error: KafkaError | None,
+        code: int,
     ) -> Effects:
         """Take the answer to EndTxn, unless that is to be sent again.
 
@@ -964,7 +968,7 @@ class TransactionMachine:
         assert self.identity is not None
         return self._end(self.identity)
 
-    def _ended(self, now: float, end: End, identity: Identity | None) -> Effects:
+    def _ended(self, now: float, end: End, identity: IdAndEpoch | None) -> Effects:
         outcome = (
             TransactionOutcome.COMMITTED
             if end.is_commit

@@ -13,7 +13,7 @@ from typing import Final
 
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.reactions import is_foreign
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import End, Protocol
 from kafkaio._runtime.clock import now
 from kafkaio.errors import KafkaError
@@ -149,7 +149,7 @@ class EndAttempts:
         if code:
             is_doubtful = is_foreign(ApiKey.END_TXN, code)
         else:
-            is_doubtful = self.is_tv2 and not Identity(
+            is_doubtful = self.is_tv2 and not IdAndEpoch(
                 answer.producer_id, answer.producer_epoch
             ).may_follow(self._request.identity)
         if is_doubtful:

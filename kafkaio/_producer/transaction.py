@@ -317,7 +317,7 @@ class Transaction:
         """
         delivery = self._take(topic, value, key, headers, timestamp, partition)
         if delivery is None:
-            delivery = await self._intake.send(
+            delivery = await self._intake.enqueue(
                 topic, value, key, headers, timestamp, partition
             )
         return await delivery

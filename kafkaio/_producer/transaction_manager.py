@@ -181,7 +181,7 @@ class TransactionManager:
         run = self._turns.run
         if run is not None:
             self._abort(run, ClosedError("the producer was closed"), "closed")
-        self.changed.tell()  # for a run that waits to begin
+        self.changed.notify_all()  # for a run that waits to begin
         with anyio.CancelScope(deadline=deadline):
             while run is not None and not run.is_done:  # however late it is
                 await self._turns.ended.wait()
@@ -243,7 +243,7 @@ class TransactionManager:
         """Note that the begin of a run has failed: nothing of it was written."""
         run.outcome = TransactionOutcome.ABORTED
         run.is_done = True
-        self._turns.ended.tell()
+        self._turns.ended.notify_all()
 
     async def _until_ready(self) -> None:
         machine = self._machine
@@ -545,7 +545,7 @@ class TransactionManager:
             self._first_sent_at = at
             self.perform(effects)
 
-    def landed(self) -> None:
+    def batches_ended(self) -> None:
         """Note that batches were answered, or have failed."""
         if self._first_sent_at is not None:
             self._machine.first_answered(self._now() - self._first_sent_at)
@@ -558,7 +558,7 @@ class TransactionManager:
             self._drop_unsent()
             is_drained = self._accumulator.is_drained
         if is_drained:
-            self.changed.tell()
+            self.changed.notify_all()
             self.end_if_drained()
 
     def failed(self, error: Exception, *, harm: Harm) -> None:
@@ -594,7 +594,7 @@ class TransactionManager:
         """Perform the effects of an addition, and send what waited for it."""
         self.perform(effects)
         if self._sender is not None:
-            self._sender.look()
+            self._sender.check_now()
         self.end_if_drained()
 
     def not_added(self, error: KafkaError, *, is_lost: bool) -> None:
@@ -634,7 +634,7 @@ class TransactionManager:
                     self._drop_unsent()
                 case TxnEnded(outcome=outcome):
                     self._ended(outcome)
-        self.changed.tell()
+        self.changed.notify_all()
         if self._offsets.interrupt is not None and self._machine.state not in ADDING:
             self._offsets.interrupt()
 

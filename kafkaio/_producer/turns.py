@@ -137,7 +137,7 @@ class Turns:
                 self.pass_on()
             else:
                 self.run = None
-        self.ended.tell()
+        self.ended.notify_all()
 
     async def wait(self, run: Run) -> None:
         """Wait until the end of a run is complete, or late."""
@@ -149,7 +149,7 @@ class Turns:
         run.late_at, run.is_late = inf, True
         for waiter in self._waiters:
             self._bound(waiter)
-        self.ended.tell()
+        self.ended.notify_all()
 
     def _bound(self, waiter: asyncio.Future[None]) -> None:
         def fail() -> None:

@@ -25,8 +25,8 @@ from kafkaio._client.retry import Attempts
 from kafkaio._config import ProducerConfig
 from kafkaio._dataclass import dataclass
 from kafkaio._machines.coordinators import CoordinatorKind
-from kafkaio._machines.reactions import Step, is_foreign, reaction
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.reactions import ReactionStep, is_foreign, reaction
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import (
     ADDING,
     FENCING,
@@ -401,7 +401,7 @@ class TxnCoordinator:
             raise self._refusal or self._owner.why_over()
 
     def _initialisation(
-        self, request: Initialise, identity: Identity | None, deadline: float = inf
+        self, request: Initialise, identity: IdAndEpoch | None, deadline: float = inf
     ) -> Exchange[InitProducerIdResponse]:
         machine = self._machine
         message = InitProducerIdRequest(
@@ -416,7 +416,7 @@ class TxnCoordinator:
         def answered(answer: InitProducerIdResponse) -> None:
             code = answer.error_code
             if not code:
-                obtained = Identity(answer.producer_id, answer.producer_epoch)
+                obtained = IdAndEpoch(answer.producer_id, answer.producer_epoch)
                 self._owner.perform(machine.initialised(obtained, self.protocol()))
             elif code == FORGOTTEN and identity is not None:
                 # Kafka gives a new id here; a coordinator that does not gives it to a
@@ -459,7 +459,7 @@ class TxnCoordinator:
         if code in FENCING:
             self._owner.perform(machine.fence(error))
         elif machine.state is TxnState.INITIALISING and (
-            is_foreign(api, code) or reaction(api, code).step is Step.ABORT
+            is_foreign(api, code) or reaction(api, code).step is ReactionStep.ABORT
         ):
             self._refusal = error
             machine.not_initialised()
@@ -556,7 +556,7 @@ class TxnCoordinator:
         is_seal = machine.state is TxnState.SEALING
         if found in FENCING:
             self._owner.perform(machine.fence(error))
-        elif reaction(api, found).step is Step.FATAL or (
+        elif reaction(api, found).step is ReactionStep.FATAL or (
             is_seal and is_foreign(api, found)
         ):
             self._owner.fail(error)
@@ -603,7 +603,7 @@ class TxnCoordinator:
     ) -> None:
         machine, found = self._machine, answer.error_code
         is_tv2 = request.protocol is TxnProtocol.TV2
-        identity: Identity | None = None
+        identity: IdAndEpoch | None = None
         refused: KafkaError | None = None
         if found:
             last = machine.last_end
@@ -613,7 +613,7 @@ class TxnCoordinator:
             what = f"{_what(request)} was refused"
             refused = self.error(found, what, api=ApiKey.END_TXN)
         elif is_tv2 and answer.producer_id >= 0:
-            identity = Identity(answer.producer_id, answer.producer_epoch)
+            identity = IdAndEpoch(answer.producer_id, answer.producer_epoch)
             if not identity.may_follow(request.identity):
                 identity = None  # InitProducerId returns the right one
         effects = machine.end_answered(self._now(), identity, refused, found)
@@ -714,7 +714,7 @@ class TxnCoordinator:
             owner.fail(ClosedError(f"{self.rpc.name}: the check was cancelled"))
             raise
         code = answer.error_code
-        identity = Identity(answer.producer_id, answer.producer_epoch)
+        identity = IdAndEpoch(answer.producer_id, answer.producer_epoch)
         if self._machine.rechecked(request, code, identity):
             return
         refused = self.error(code, f"{_what(request)} again", api=ApiKey.END_TXN)

@@ -22,7 +22,7 @@ from kafkaio._client.retry import Attempts
 from kafkaio._config import ProducerConfig
 from kafkaio._machines.coordinators import CoordinatorKind
 from kafkaio._machines.patience import ASKED_FOR, BEFORE_RELEASE, UNKNOWN_TOPIC, Doubt
-from kafkaio._machines.reactions import Step, reaction
+from kafkaio._machines.reactions import ReactionStep, reaction
 from kafkaio._machines.transaction import (
     ADDING,
     FORGOTTEN,
@@ -246,7 +246,7 @@ class TxnOffsets:
         if self._machine.protocol is TxnProtocol.TV1 or owner.flush():
             return
         until = now() + _WRITTEN_LIMIT
-        timer = asyncio.get_running_loop().call_at(until, owner.changed.tell)
+        timer = asyncio.get_running_loop().call_at(until, owner.changed.notify_all)
         try:
             while now() < until and not owner.is_drained:
                 await owner.changed.wait()
@@ -335,7 +335,7 @@ class TxnOffsets:
             return in_doubt(error)
         if code == FORGOTTEN:
             return forgotten(error)
-        if reaction(ApiKey.TXN_OFFSET_COMMIT, code).step is Step.FATAL:
+        if reaction(ApiKey.TXN_OFFSET_COMMIT, code).step is ReactionStep.FATAL:
             self._owner.fail(error)
         return error
 

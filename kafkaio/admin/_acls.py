@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from kafkaio._arguments import type_name
+from kafkaio._arguments import (
+    type_name,
+)
 from kafkaio._client.destinations import ANY, Controller
-from kafkaio._client.fanout import Answer, Operation, Results, Terms
-from kafkaio.admin._asking import AdminCluster, ask, distinct, items_of
-from kafkaio.admin._single import ask_one, known_of, principal_of, reason
+from kafkaio._client.fanout import Answer, Operation, Terms
+from kafkaio.admin._asking import ask, ask_one, outcome, reason
+from kafkaio.admin._checks import distinct, items_of, known_of, principal_of
+from kafkaio.admin._subject import Subject
 from kafkaio.admin._types import (
     ACL_OPERATIONS,
     AclBinding,
@@ -26,12 +29,8 @@ from kafkaio.admin._types import (
     AclResourceType,
 )
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, ProtocolError
+from kafkaio.protocol import messages
 from kafkaio.protocol._broker_errors import broker_error
-from kafkaio.protocol.messages import (
-    create_acls as create_api,
-    delete_acls as delete_api,
-    describe_acls as describe_api,
-)
 
 KindT = TypeVar("KindT", bound=StrEnum)
 
@@ -53,21 +52,37 @@ def _member(members: Sequence[KindT], number: int) -> KindT:
     return members[number] if 0 <= number < len(members) else members[0]
 
 
-class Acls:
-    """The operations on access control lists, each until a time of the loop's clock.
+class Acls(Subject):
+    """The operations on access control lists."""
 
-    Args:
-        cluster: performs them.
-    """
-
-    def __init__(self, cluster: AdminCluster) -> None:
-        self._cluster = cluster
-
-    async def described(
-        self, wanted: AclBindingFilter, deadline: float
+    async def describe_acls(
+        self,
+        filter: AclBindingFilter | None = None,  # noqa: A002 - Java's name
+        *,
+        timeout: float | None = None,
     ) -> list[AclBinding]:
-        """Return the entries that a filter matches, sorted."""
-        request = describe_api.DescribeAclsRequest(
+        """Return the entries of the access control lists that a filter matches.
+
+        Brokers learn of a change a moment after it was made.
+
+        Args:
+            filter: which entries; all by default.
+            timeout: seconds.
+
+        Returns:
+            The entries, sorted.
+
+        Raises:
+            AuthorizationError: the client may not describe the cluster.
+            BrokerError: SECURITY_DISABLED, if the brokers check no rights.
+            ArgumentTypeError: the filter is none.
+            ArgumentValueError: a part of it is impossible.
+            RequestTimeout: no broker answered in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_filter(AclBindingFilter() if filter is None else filter)
+        request = messages.DescribeAclsRequest(
             resource_type_filter=_RESOURCE_TYPES.index(wanted.resource_type),
             resource_name_filter=wanted.resource_name,
             pattern_type_filter=_PATTERN_TYPES.index(wanted.pattern_type),
@@ -79,7 +94,7 @@ class Acls:
         answer = await ask_one(
             self._cluster,
             ("describe", "the access control lists"),
-            describe_api.DescribeAclsRequest,
+            messages.DescribeAclsRequest,
             lambda _: request,
             lambda it: (it.error_code, it.error_message),
             to=ANY,
@@ -99,18 +114,44 @@ class Acls:
             key=_order,
         )
 
-    async def create(
-        self, bindings: Iterable[AclBinding], deadline: float
-    ) -> Results[AclBinding, None]:
-        """Create entries, as `kafkaio.Admin` documents it."""
+    async def create_acls(
+        self,
+        bindings: Iterable[AclBinding],
+        *,
+        timeout: float | None = None,
+    ) -> dict[AclBinding, None]:
+        """Create entries of the access control lists.
+
+        Each entry is created for itself; one that exists stays as it is. Brokers heed
+        it a moment later. If the call is cancelled, entries may still be created.
+
+        Args:
+            bindings: the entries.
+            timeout: seconds.
+
+        Returns:
+            None by entry, in the order of ``bindings``.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: SECURITY_DISABLED, if the brokers check no rights;
+                INVALID_REQUEST or another refusal.
+            ArgumentTypeError: a part of an entry has the wrong type.
+            ArgumentValueError: an entry is there twice, or a part of it is impossible.
+            RequestTimeout: there was no answer in time; entries may be created.
+            AdminErrors: several entries failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_bindings(bindings)
 
         def build(
             items: Sequence[AclBinding], terms: Terms
-        ) -> create_api.CreateAclsRequest:
+        ) -> messages.CreateAclsRequest:
             del terms
-            return create_api.CreateAclsRequest(
+            return messages.CreateAclsRequest(
                 creations=[
-                    create_api.AclCreation(
+                    messages.AclCreation(
                         resource_type=_RESOURCE_TYPES.index(item.resource_type),
                         resource_name=item.resource_name,
                         resource_pattern_type=_PATTERN_TYPES.index(item.pattern_type),
@@ -124,7 +165,7 @@ class Acls:
             )
 
         def read(
-            response: create_api.CreateAclsResponse, items: Sequence[AclBinding]
+            response: messages.CreateAclsResponse, items: Sequence[AclBinding]
         ) -> Iterator[Answer[AclBinding, None]]:
             _check_count("create access control lists", items, response.results)
             for item, it in zip(items, response.results, strict=True):
@@ -132,31 +173,57 @@ class Acls:
                     item, None, it.error_code, reason(it.error_code, it.error_message)
                 )
 
-        operation: Operation[AclBinding, None, create_api.CreateAclsResponse] = (
-            Operation(
-                what="create the entry",
-                request=create_api.CreateAclsRequest,
-                destination=lambda _: Controller,
-                build=build,
-                read=read,
-                name=_named,
-                is_exact=True,
-            )
+        operation: Operation[AclBinding, None, messages.CreateAclsResponse] = Operation(
+            what="create the entry",
+            request=messages.CreateAclsRequest,
+            destination=lambda _: Controller,
+            build=build,
+            read=read,
+            name=_named,
+            is_exact=True,
         )
-        return await ask(self._cluster, operation, bindings, deadline, _SINCE)
+        results = await ask(self._cluster, operation, wanted, deadline, _SINCE)
+        return outcome("create entries", wanted, results)
 
-    async def delete(
-        self, filters: Iterable[AclBindingFilter], deadline: float
-    ) -> Results[AclBindingFilter, tuple[AclBinding, ...]]:
-        """Delete what filters match, as `kafkaio.Admin` documents it."""
+    async def delete_acls(
+        self,
+        filters: Iterable[AclBindingFilter],
+        *,
+        timeout: float | None = None,
+    ) -> dict[AclBindingFilter, tuple[AclBinding, ...]]:
+        """Delete the entries of the access control lists that filters match.
+
+        A filter without anything matches every entry. If the call is cancelled,
+        entries may still be deleted.
+
+        Args:
+            filters: which entries.
+            timeout: seconds.
+
+        Returns:
+            The entries that were deleted by filter, in the order of ``filters``. If
+            the answer to the first attempt was lost, those that it deleted are missing.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: SECURITY_DISABLED, if the brokers check no rights; or an entry
+                could not be deleted: the message names it, and those that were.
+            ArgumentTypeError: a part of a filter has the wrong type.
+            ArgumentValueError: a filter is there twice, or a part of it is impossible.
+            RequestTimeout: there was no answer in time; entries may be deleted.
+            AdminErrors: several filters failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_filters(filters)
 
         def build(
             items: Sequence[AclBindingFilter], terms: Terms
-        ) -> delete_api.DeleteAclsRequest:
+        ) -> messages.DeleteAclsRequest:
             del terms
-            return delete_api.DeleteAclsRequest(
+            return messages.DeleteAclsRequest(
                 filters=[
-                    delete_api.DeleteAclsFilter(
+                    messages.DeleteAclsFilter(
                         resource_type_filter=_RESOURCE_TYPES.index(item.resource_type),
                         resource_name_filter=item.resource_name,
                         pattern_type_filter=_PATTERN_TYPES.index(item.pattern_type),
@@ -170,20 +237,21 @@ class Acls:
             )
 
         operation: Operation[
-            AclBindingFilter, tuple[AclBinding, ...], delete_api.DeleteAclsResponse
+            AclBindingFilter, tuple[AclBinding, ...], messages.DeleteAclsResponse
         ] = Operation(
             what="delete the entries that match",
-            request=delete_api.DeleteAclsRequest,
+            request=messages.DeleteAclsRequest,
             destination=lambda _: Controller,
             build=build,
             read=_read_deletion,
             is_exact=True,
         )
-        return await ask(self._cluster, operation, filters, deadline, _SINCE)
+        results = await ask(self._cluster, operation, wanted, deadline, _SINCE)
+        return outcome("delete entries", wanted, results)
 
 
 def _read_deletion(
-    response: delete_api.DeleteAclsResponse, items: Sequence[AclBindingFilter]
+    response: messages.DeleteAclsResponse, items: Sequence[AclBindingFilter]
 ) -> Iterator[Answer[AclBindingFilter, tuple[AclBinding, ...]]]:
     _check_count("delete access control lists", items, response.filter_results)
     for item, it in zip(items, response.filter_results, strict=True):

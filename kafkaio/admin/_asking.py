@@ -14,34 +14,38 @@ from collections.abc import (
     Mapping,
 )
 from copy import copy
-from difflib import get_close_matches
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from typing import TypeVar
 
-from kafkaio._arguments import type_name
-from kafkaio._client.fanout import Operation, Results
-from kafkaio._client.ports import ClusterPort
+from kafkaio._client.cluster import Cluster
+from kafkaio._client.destinations import Destination
+from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._client.retry import Attempts
 from kafkaio._machines.reactions import Reaction, reaction
 from kafkaio._runtime.clock import now
 from kafkaio.errors import (
     AdminErrors,
-    ArgumentTypeError,
-    ArgumentValueError,
     KafkaError,
     UnsupportedVersion,
 )
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol._message import Response
+from kafkaio.protocol._message import Request, Response
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 AnswerT = TypeVar("AnswerT", bound=Response)
 ResponseT = TypeVar("ResponseT", bound=Response)
 EnumT = TypeVar("EnumT", bound=StrEnum)
-#: What the operations need of the cluster.
-AdminCluster: TypeAlias = ClusterPort
 _FINAL = Reaction()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Refusals whose texts tell people nothing: they show objects of the broker.
+_DENIED = frozenset(
+    {
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    }
+)
 
 
 def final_at(api: int, *codes: ErrorCode) -> Callable[[int], Reaction]:
@@ -56,7 +60,7 @@ def final_at(api: int, *codes: ErrorCode) -> Callable[[int], Reaction]:
 
 
 async def ask(
-    cluster: AdminCluster,
+    cluster: Cluster,
     operation: Operation[ItemT, ValueT, AnswerT],
     items: Iterable[ItemT],
     deadline: float,
@@ -84,7 +88,63 @@ async def ask(
     return results
 
 
-async def brokers(cluster: AdminCluster, deadline: float) -> list[int]:
+async def ask_one(  # noqa: PLR0913 - what an operation is
+    cluster: Cluster,
+    what: tuple[str, str],
+    request: type[Request[AnswerT]],
+    build: Callable[[Terms], Request[AnswerT]],
+    read: Callable[[AnswerT], tuple[int, str | None]],
+    *,
+    to: Destination,
+    deadline: float,
+    since: str,
+) -> AnswerT:
+    """Perform an operation whose answer is for everything at once.
+
+    Args:
+        cluster: performs it.
+        what: names the operation and its object, for messages.
+        request: the class of its request.
+        build: makes the request.
+        read: returns the error code of an answer, and what the broker says of it.
+        to: the destination.
+        deadline: the time of the loop's clock at which to give up.
+        since: the first Kafka that can do it.
+
+    Raises:
+        KafkaError: it failed.
+    """
+
+    def read_all(response: AnswerT, items: object) -> tuple[Answer[str, AnswerT]]:
+        del items
+        code, message = read(response)
+        return (Answer(what[1], response, code, reason(code, message)),)
+
+    operation: Operation[str, AnswerT, AnswerT] = Operation(
+        what=what[0],
+        request=request,
+        destination=lambda _: to,
+        build=lambda _, terms: build(terms),
+        read=read_all,
+    )
+    results = await ask(cluster, operation, [what[1]], deadline, since)
+    return results.or_raise()[what[1]]
+
+
+def reason(code: int, message: str | None) -> str | None:
+    """Return what a broker says of an error, if that is for people."""
+    return None if code in _DENIED else message
+
+
+def time_of(milliseconds: int) -> datetime:
+    """Return the time of milliseconds since the Unix epoch."""
+    try:
+        return _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
+
+
+async def all_brokers(cluster: Cluster, deadline: float) -> list[int]:
     """Return the node ids of all brokers, from metadata that is fetched now.
 
     Raises:
@@ -99,7 +159,7 @@ async def brokers(cluster: AdminCluster, deadline: float) -> list[int]:
     return sorted(cluster.view.brokers)
 
 
-def need_brokers(cluster: AdminCluster, what: str) -> None:
+def need_brokers(cluster: Cluster, what: str) -> None:
     """Refuse what controllers do not do, or pretend to know and never answer.
 
     Raises:
@@ -111,119 +171,31 @@ def need_brokers(cluster: AdminCluster, what: str) -> None:
         )
 
 
-def items_of(name: str, items: object) -> list[Any]:
-    """Return the items of an argument that has to be a collection, and no string.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
-        raise ArgumentTypeError(
-            f"{name} must be a collection of several, not {type_name(items)}"
-        )
-    return list(items)
-
-
-def member_of(name: str, kind: type[EnumT], value: object) -> EnumT:
-    """Return a member of an enumeration, from itself or its text.
-
-    Args:
-        name: the name of the argument.
-        kind: the enumeration.
-        value: a member, its value or its name, in any case.
-
-    Raises:
-        ArgumentTypeError: it is no text.
-        ArgumentValueError: there is no such member; the message suggests one.
-    """
-    if isinstance(value, kind):
-        return value
-    if not isinstance(value, str):
-        raise ArgumentTypeError(
-            f"{name} must be {kind.__name__} or str, not {type_name(value)}"
-        )
-    known = {text.casefold(): each for each in kind for text in (each.name, each.value)}
-    found = known.get(value.casefold())
-    if found is None:
-        near = get_close_matches(value.casefold(), known, n=1)
-        hint = f"; did you mean {known[near[0]].value!r}?" if near else ""
-        raise ArgumentValueError(f"{name}: there is no {kind.__name__} {value!r}{hint}")
-    return found
-
-
-def distinct(name: str, items: Iterable[ItemT]) -> list[ItemT]:
-    """Return items, each of which may be there only once.
-
-    Brokers fail both of two equal items, or do one of them: which one is not said.
-
-    Args:
-        name: the name of the argument.
-        items: the items.
-
-    Raises:
-        ArgumentValueError: an item is there twice.
-    """
-    found: dict[ItemT, None] = {}
-    for item in items:
-        if item in found:
-            raise ArgumentValueError(f"{name}: {item!r} is there twice")
-        found[item] = None
-    return list(found)
-
-
-@overload
 def outcome(
-    what: str,
-    items: Iterable[ItemT],
-    results: Results[ItemT, ValueT],
-    *,
-    return_errors: Literal[False] = False,
-) -> dict[ItemT, ValueT]: ...
-
-
-@overload
-def outcome(
-    what: str,
-    items: Iterable[ItemT],
-    results: Results[ItemT, ValueT],
-    *,
-    return_errors: bool,
-) -> dict[ItemT, ValueT] | dict[ItemT, ValueT | KafkaError]: ...
-
-
-def outcome(
-    what: str,
-    items: Iterable[ItemT],
-    results: Results[ItemT, ValueT],
-    *,
-    return_errors: bool = False,
-) -> dict[ItemT, ValueT] | dict[ItemT, ValueT | KafkaError]:
+    what: str, items: Iterable[ItemT], results: Results[ItemT, ValueT]
+) -> dict[ItemT, ValueT]:
     """Return the results by item, in the order asked.
 
     Args:
         what: names the operation, as in ``create topics``.
         items: what was asked for.
         results: what came of it.
-        return_errors: whether to return errors in place of raising them.
 
     Raises:
         KafkaError: the error of the only item that failed, which has the item and the
             results of the others.
         AdminErrors: several items failed.
     """
-    failed: Mapping[ItemT, KafkaError] = _each_its_own(results.failed)
-    if return_errors:
-        everything: dict[ItemT, ValueT | KafkaError] = {**results.found, **failed}
-        return {item: everything[item] for item in items}
     found = {item: results.found[item] for item in items if item in results.found}
+    if not results.failed:
+        return found
+    failed = _each_its_own(results.failed)
     errors = [failed[item] for item in items if item in failed]
     if len(errors) == 1:
         (error,) = errors
         error.results = dict[object, object](found.items())
         raise error
-    if errors:
-        raise AdminErrors.of(what, errors, dict[object, object](found.items()))
-    return found
+    raise AdminErrors.of(what, errors, dict[object, object](found.items()))
 
 
 def _each_its_own(failed: Mapping[ItemT, KafkaError]) -> dict[ItemT, KafkaError]:

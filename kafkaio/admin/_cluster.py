@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from kafkaio._arguments import type_name
+from kafkaio._arguments import (
+    type_name,
+)
 from kafkaio._client.destinations import ANY, Broker, Controller
 from kafkaio._client.fanout import Results, Terms
 from kafkaio._machines.api_versions import software_version
 from kafkaio._version import __version__
-from kafkaio.admin._asking import AdminCluster, items_of, outcome
-from kafkaio.admin._single import ask_one, known_of, reason, time_of
+from kafkaio.admin._asking import ask_one, outcome, reason, time_of
+from kafkaio.admin._checks import items_of, known_of
+from kafkaio.admin._subject import Subject
 from kafkaio.admin._types import (
     ClusterDescription,
     FeatureLevels,
@@ -31,19 +34,10 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
+from kafkaio.protocol import messages
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._message import ZERO_UUID
-from kafkaio.protocol.messages import (
-    add_raft_voter as add_api,
-    api_versions as versions_api,
-    describe_cluster as cluster_api,
-    describe_quorum as quorum_api,
-    metadata as metadata_api,
-    remove_raft_voter as remove_api,
-    unregister_broker as unregister_api,
-    update_features as update_api,
-)
 from kafkaio.types import Broker as Endpoint
 
 _BROKERS, _CONTROLLERS = 1, 2
@@ -64,48 +58,62 @@ _UPGRADE_TYPES: Final = {
 }
 
 
-class ClusterOperations:
-    """The operations on the cluster, each until a time of the loop's clock.
+class ClusterOperations(Subject):
+    """The operations on the cluster: features, controllers, brokers."""
 
-    Args:
-        cluster: performs them.
-    """
-
-    def __init__(self, cluster: AdminCluster) -> None:
-        self._cluster = cluster
-
-    # ---- what it is ------------------------------------------------------------------
-
-    async def described(
-        self, deadline: float, *, with_operations: bool, with_fenced: bool
+    async def describe_cluster(
+        self,
+        *,
+        include_authorized_operations: bool = False,
+        include_fenced_brokers: bool = False,
+        timeout: float | None = None,
     ) -> ClusterDescription:
-        """Describe the cluster, as `kafkaio.Admin` documents it."""
+        """Describe the cluster: its id, its controller, its brokers (KIP-700).
+
+        With ``bootstrap_controllers`` it describes the controllers (KIP-919).
+
+        Args:
+            include_authorized_operations: whether to say what the client may do with
+                the cluster.
+            include_fenced_brokers: whether to list brokers that are registered and not
+                alive, too (KIP-1073, Kafka 4.0).
+            timeout: seconds.
+
+        Raises:
+            UnsupportedVersion: the broker knows no brokers that are not alive.
+            BrokerError: the broker refuses.
+            RequestTimeout: no broker answered in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
         asks_controllers = self._cluster.uses_controllers
 
-        def build(terms: Terms) -> cluster_api.DescribeClusterRequest:
-            if with_fenced and terms.version < _WITH_FENCED:
+        def build(terms: Terms) -> messages.DescribeClusterRequest:
+            if include_fenced_brokers and terms.version < _WITH_FENCED:
                 raise UnsupportedVersion("it lists no brokers that are not alive")
-            return cluster_api.DescribeClusterRequest(
-                include_cluster_authorized_operations=with_operations,
+            return messages.DescribeClusterRequest(
+                include_cluster_authorized_operations=include_authorized_operations,
                 endpoint_type=_CONTROLLERS if asks_controllers else _BROKERS,
-                include_fenced_brokers=with_fenced,
+                include_fenced_brokers=include_fenced_brokers,
             )
 
         try:
             answer = await ask_one(
                 self._cluster,
                 ("describe", "the cluster"),
-                cluster_api.DescribeClusterRequest,
+                messages.DescribeClusterRequest,
                 build,
                 lambda it: (it.error_code, it.error_message),
                 to=ANY,
                 deadline=deadline,
-                since="4.0" if with_fenced else "2.8",
+                since="4.0" if include_fenced_brokers else "2.8",
             )
         except UnsupportedVersion:
-            if with_fenced or asks_controllers:
+            if include_fenced_brokers or asks_controllers:
                 raise
-            return await self._by_metadata(deadline, with_operations=with_operations)
+            return await self._cluster_by_metadata(
+                deadline, with_operations=include_authorized_operations
+            )
         return ClusterDescription(
             cluster_id=answer.cluster_id,
             controller=answer.controller_id if answer.controller_id >= 0 else None,
@@ -115,55 +123,39 @@ class ClusterOperations:
             ),
             fenced=frozenset(it.broker_id for it in answer.brokers if it.is_fenced),
             authorized_operations=operations_of(answer.cluster_authorized_operations)
-            if with_operations
+            if include_authorized_operations
             else None,
         )
 
-    async def _by_metadata(
-        self, deadline: float, *, with_operations: bool
-    ) -> ClusterDescription:
-        # Before Kafka 2.8.
-        def build(terms: Terms) -> metadata_api.MetadataRequest:
-            return metadata_api.MetadataRequest(
-                topics=[],  # none; None stands for all
-                allow_auto_topic_creation=False,
-                include_cluster_authorized_operations=with_operations
-                and terms.version >= _WITH_OPERATIONS,
-            )
-
-        answer = await ask_one(
-            self._cluster,
-            ("describe", "the cluster"),
-            metadata_api.MetadataRequest,
-            build,
-            lambda it: (it.error_code, None),
-            to=ANY,
-            deadline=deadline,
-            since="2.1",
-        )
-        return ClusterDescription(
-            cluster_id=answer.cluster_id,
-            controller=answer.controller_id if answer.controller_id >= 0 else None,
-            brokers=tuple(
-                Endpoint(it.node_id, it.host, it.port, it.rack)
-                for it in sorted(answer.brokers, key=lambda each: each.node_id)
-            ),
-            authorized_operations=operations_of(answer.cluster_authorized_operations)
-            if with_operations
-            else None,
-        )
-
-    # ---- features --------------------------------------------------------------------
-
-    async def features(
-        self, node_id: int | None, deadline: float
+    async def describe_features(
+        self,
+        *,
+        node_id: int | None = None,
+        timeout: float | None = None,
     ) -> FeaturesDescription:
-        """Describe features, as `kafkaio.Admin` documents it."""
+        """Return the features in force, and those that a broker supports (KIP-584).
 
-        def build(terms: Terms) -> versions_api.ApiVersionsRequest:
+        It needs Kafka 2.7.
+
+        Args:
+            node_id: the broker to ask; any by default.
+            timeout: seconds.
+
+        Raises:
+            UnsupportedVersion: the broker is too old.
+            RequestTimeout: there was no answer in time; or there is no such broker.
+            ArgumentTypeError: the node id is no int.
+            ArgumentValueError: it is negative.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        if node_id is not None:
+            check_node(node_id)
+
+        def build(terms: Terms) -> messages.ApiVersionsRequest:
             if terms.version < _WITH_FEATURES:
                 raise UnsupportedVersion("it tells no features")
-            return versions_api.ApiVersionsRequest(
+            return messages.ApiVersionsRequest(
                 client_software_name="kafkaio",
                 client_software_version=software_version(__version__),
             )
@@ -171,7 +163,7 @@ class ClusterOperations:
         answer = await ask_one(
             self._cluster,
             ("describe", "the features of the cluster"),
-            versions_api.ApiVersionsRequest,
+            messages.ApiVersionsRequest,
             build,
             lambda it: (it.error_code, None),
             to=ANY if node_id is None else Broker(node_id),
@@ -194,61 +186,102 @@ class ClusterOperations:
     async def update_features(
         self,
         updates: Mapping[str, FeatureUpdate],
-        deadline: float,
         *,
-        validate_only: bool,
+        validate_only: bool = False,
+        timeout: float | None = None,
     ) -> None:
-        """Put levels in force, as `kafkaio.Admin` documents it."""
-        types = {each.upgrade_type for each in updates.values()}
+        """Put levels of features in force (KIP-584, KIP-778).
+
+        It needs Kafka 2.7. Since Kafka 4.0 all features are updated, or none. If the
+        call is cancelled, they may still be updated.
+
+        Args:
+            updates: the levels by the names of features, such as
+                ``metadata.version``.
+            validate_only: whether the controller only checks whether it would do it
+                (Kafka 3.3).
+            timeout: seconds.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: INVALID_UPDATE_VERSION or FEATURE_UPDATE_FAILED: the message
+                says which feature, and why. Before Kafka 4.0 the others are updated.
+            AdminErrors: several features failed, before Kafka 4.0.
+            UnsupportedVersion: the broker is too old.
+            ArgumentTypeError: ``updates`` has the wrong type.
+            ArgumentValueError: a level is impossible.
+            RequestTimeout: there was no answer in time; features may be updated.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_updates(updates)
+        if not wanted:
+            return
+        types = {each.upgrade_type for each in wanted.values()}
         needs_types = validate_only or FeatureUpgradeType.UNSAFE_DOWNGRADE in types
 
-        def build(terms: Terms) -> update_api.UpdateFeaturesRequest:
+        def build(terms: Terms) -> messages.UpdateFeaturesRequest:
             is_old = terms.version < _WITH_UPGRADE_TYPES
             if is_old and needs_types:
                 raise UnsupportedVersion(
                     "it does not validate only, and knows no unsafe downgrades"
                 )
-            return update_api.UpdateFeaturesRequest(
+            return messages.UpdateFeaturesRequest(
                 timeout_ms=terms.timeout_ms,
                 feature_updates=[
-                    update_api.FeatureUpdateKey(
+                    messages.FeatureUpdateKey(
                         feature=name,
                         max_version_level=each.max_level,
                         allow_downgrade=is_old
                         and each.upgrade_type is not FeatureUpgradeType.UPGRADE,
                         upgrade_type=1 if is_old else _UPGRADE_TYPES[each.upgrade_type],
                     )
-                    for name, each in updates.items()
+                    for name, each in wanted.items()
                 ],
                 validate_only=validate_only,
             )
 
         answer = await ask_one(
             self._cluster,
-            ("update", f"the features {', '.join(updates)}"),
-            update_api.UpdateFeaturesRequest,
+            ("update", f"the features {', '.join(wanted)}"),
+            messages.UpdateFeaturesRequest,
             build,
             lambda it: (it.error_code, it.error_message),
             to=Controller,
             deadline=deadline,
             since="3.3" if needs_types else "2.7",
         )
-        outcome("update the features", updates, _each_feature(answer, updates))
+        outcome("update the features", wanted, _each_feature(answer, wanted))
 
-    # ---- controllers and brokers -----------------------------------------------------
+    async def describe_metadata_quorum(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> QuorumDescription:
+        """Describe the controllers, and how far each has come (KIP-836).
 
-    async def quorum(self, deadline: float) -> QuorumDescription:
-        """Describe the controllers, as `kafkaio.Admin` documents it."""
+        It needs Kafka 3.3, without ZooKeeper.
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            AuthorizationError: the client may not describe the cluster.
+            UnsupportedVersion: the cluster has no such quorum.
+            RequestTimeout: there was no answer in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
         versions: list[int] = []
 
-        def build(terms: Terms) -> quorum_api.DescribeQuorumRequest:
+        def build(terms: Terms) -> messages.DescribeQuorumRequest:
             versions.append(terms.version)
-            return quorum_api.DescribeQuorumRequest(
+            return messages.DescribeQuorumRequest(
                 topics=[
-                    quorum_api.DescribeQuorumRequestTopicData(
+                    messages.DescribeQuorumRequestTopicData(
                         topic_name=_METADATA,
                         partitions=[
-                            quorum_api.DescribeQuorumRequestPartitionData(
+                            messages.DescribeQuorumRequestPartitionData(
                                 partition_index=0
                             )
                         ],
@@ -259,7 +292,7 @@ class ClusterOperations:
         answer = await ask_one(
             self._cluster,
             ("describe", "the quorum of controllers"),
-            quorum_api.DescribeQuorumRequest,
+            messages.DescribeQuorumRequest,
             build,
             _quorum_error,
             to=ANY,
@@ -285,27 +318,58 @@ class ClusterOperations:
             else {},
         )
 
-    async def add_voter(
+    async def add_raft_voter(
         self,
         node_id: int,
         directory_id: UUID,
-        endpoints: Sequence[RaftEndpoint],
-        cluster_id: str | None,
-        deadline: float,
+        endpoints: Iterable[RaftEndpoint],
+        *,
+        cluster_id: str | None = None,
+        timeout: float | None = None,
     ) -> None:
-        """Add a controller to the quorum, as `kafkaio.Admin` documents it."""
+        """Make a controller a voter of the quorum (KIP-853).
+
+        It needs Kafka 3.9, and voters that are not static. Those that were formatted as
+        static ones cease to be when `update_features` raises ``kraft.version`` to 1:
+        with Kafka 4.3, while 3.9 and 4.0 take that update and change nothing. If the
+        call is cancelled, the controller may still become a voter.
+
+        Args:
+            node_id: the node id of the controller.
+            directory_id: the id of the directory with its metadata, as
+                `describe_metadata_quorum` returns it for an observer. The controller's
+                ``meta.properties`` has its 16 bytes in base64.
+            endpoints: its listeners.
+            cluster_id: the cluster that it has to be; not checked by default.
+            timeout: seconds.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: DUPLICATE_VOTER, if it is one; INCONSISTENT_CLUSTER_ID;
+                UNSUPPORTED_VERSION, if the voters are static; or another refusal.
+            UnsupportedVersion: the brokers are too old.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: the node id is negative, or there is no endpoint.
+            RequestTimeout: there was no answer in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        check_node(node_id, directory_id)
+        listeners = check_endpoints(endpoints)
         await ask_one(
             self._cluster,
             ("add", f"controller {node_id} to the quorum"),
-            add_api.AddRaftVoterRequest,
-            lambda terms: add_api.AddRaftVoterRequest(
+            messages.AddRaftVoterRequest,
+            lambda terms: messages.AddRaftVoterRequest(
                 cluster_id=cluster_id,
                 timeout_ms=terms.timeout_ms,
                 voter_id=node_id,
                 voter_directory_id=directory_id,
                 listeners=[
-                    add_api.Listener(name=it.listener, host=it.host, port=it.port)
-                    for it in endpoints
+                    messages.AddRaftVoterRequestListener(
+                        name=it.listener, host=it.host, port=it.port
+                    )
+                    for it in listeners
                 ],
             ),
             lambda it: (it.error_code, it.error_message),
@@ -314,17 +378,45 @@ class ClusterOperations:
             since="3.9 (KRaft)",
         )
 
-    async def remove_voter(
-        self, node_id: int, directory_id: UUID, cluster_id: str | None, deadline: float
+    async def remove_raft_voter(
+        self,
+        node_id: int,
+        directory_id: UUID,
+        *,
+        cluster_id: str | None = None,
+        timeout: float | None = None,
     ) -> None:
-        """Remove a controller from the quorum, as `kafkaio.Admin` documents it."""
-        request = remove_api.RemoveRaftVoterRequest(
+        """Take a controller's vote in the quorum away (KIP-853).
+
+        It needs Kafka 3.9, and voters that are not static, as `add_raft_voter` does. If
+        the call is cancelled, the controller may still lose its vote.
+
+        Args:
+            node_id: the node id of the controller.
+            directory_id: the id of the directory with its metadata, as
+                `describe_metadata_quorum` returns it.
+            cluster_id: the cluster that it has to be; not checked by default.
+            timeout: seconds.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: VOTER_NOT_FOUND, if it is none; INCONSISTENT_CLUSTER_ID;
+                UNSUPPORTED_VERSION, if the voters are static; or another refusal.
+            UnsupportedVersion: the brokers are too old.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: the node id is negative.
+            RequestTimeout: there was no answer in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        check_node(node_id, directory_id)
+        request = messages.RemoveRaftVoterRequest(
             cluster_id=cluster_id, voter_id=node_id, voter_directory_id=directory_id
         )
         await ask_one(
             self._cluster,
             ("remove", f"controller {node_id} from the quorum"),
-            remove_api.RemoveRaftVoterRequest,
+            messages.RemoveRaftVoterRequest,
             lambda _: request,
             lambda it: (it.error_code, it.error_message),
             to=Controller,
@@ -332,13 +424,37 @@ class ClusterOperations:
             since="3.9 (KRaft)",
         )
 
-    async def unregister(self, node_id: int, deadline: float) -> None:
-        """Forget a broker, as `kafkaio.Admin` documents it."""
-        request = unregister_api.UnregisterBrokerRequest(broker_id=node_id)
+    async def unregister_broker(
+        self,
+        node_id: int,
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Forget a broker that was shut down for good (KIP-500).
+
+        It needs a cluster without ZooKeeper. A broker that runs registers again. If
+        the call is cancelled, it may still be forgotten.
+
+        Args:
+            node_id: the node id of the broker.
+            timeout: seconds.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: BROKER_ID_NOT_REGISTERED, if there is none.
+            UnsupportedVersion: the cluster has ZooKeeper.
+            ArgumentTypeError: the node id is no int.
+            ArgumentValueError: it is negative.
+            RequestTimeout: there was no answer in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        check_node(node_id)
+        request = messages.UnregisterBrokerRequest(broker_id=node_id)
         await ask_one(
             self._cluster,
             ("unregister", f"broker {node_id}"),
-            unregister_api.UnregisterBrokerRequest,
+            messages.UnregisterBrokerRequest,
             lambda _: request,
             lambda it: (it.error_code, it.error_message),
             to=Controller,
@@ -346,9 +462,43 @@ class ClusterOperations:
             since="2.8 (KRaft)",
         )
 
+    async def _cluster_by_metadata(
+        self, deadline: float, *, with_operations: bool
+    ) -> ClusterDescription:
+        # Before Kafka 2.8.
+        def build(terms: Terms) -> messages.MetadataRequest:
+            return messages.MetadataRequest(
+                topics=[],  # none; None stands for all
+                allow_auto_topic_creation=False,
+                include_cluster_authorized_operations=with_operations
+                and terms.version >= _WITH_OPERATIONS,
+            )
+
+        answer = await ask_one(
+            self._cluster,
+            ("describe", "the cluster"),
+            messages.MetadataRequest,
+            build,
+            lambda it: (it.error_code, None),
+            to=ANY,
+            deadline=deadline,
+            since="2.1",
+        )
+        return ClusterDescription(
+            cluster_id=answer.cluster_id,
+            controller=answer.controller_id if answer.controller_id >= 0 else None,
+            brokers=tuple(
+                Endpoint(it.node_id, it.host, it.port, it.rack)
+                for it in sorted(answer.brokers, key=lambda each: each.node_id)
+            ),
+            authorized_operations=operations_of(answer.cluster_authorized_operations)
+            if with_operations
+            else None,
+        )
+
 
 def _each_feature(
-    answer: update_api.UpdateFeaturesResponse, updates: Mapping[str, FeatureUpdate]
+    answer: messages.UpdateFeaturesResponse, updates: Mapping[str, FeatureUpdate]
 ) -> Results[str, None]:
     """Read the results of single features, which there are up to version 1."""
     results = Results[str, None]()
@@ -370,7 +520,7 @@ def _each_feature(
     return results
 
 
-def _quorum_error(answer: quorum_api.DescribeQuorumResponse) -> tuple[int, str | None]:
+def _quorum_error(answer: messages.DescribeQuorumResponse) -> tuple[int, str | None]:
     if answer.error_code:
         return answer.error_code, answer.error_message
     partitions = [
@@ -385,7 +535,9 @@ def _quorum_error(answer: quorum_api.DescribeQuorumResponse) -> tuple[int, str |
     return it.error_code, it.error_message
 
 
-def _replicas(states: Iterable[quorum_api.ReplicaState]) -> tuple[QuorumReplica, ...]:
+def _replicas(
+    states: Iterable[messages.DescribeQuorumResponseReplicaState],
+) -> tuple[QuorumReplica, ...]:
     return tuple(
         QuorumReplica(
             node_id=it.replica_id,

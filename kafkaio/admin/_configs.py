@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from kafkaio._arguments import type_name
+from kafkaio._arguments import (
+    type_name,
+)
 from kafkaio._client.destinations import ANY, Broker, Destination
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
-from kafkaio.admin._asking import AdminCluster, ask, final_at, items_of
+from kafkaio.admin._asking import ask, final_at, outcome
+from kafkaio.admin._checks import items_of, member_of
+from kafkaio.admin._subject import Subject
 from kafkaio.admin._types import (
     ConfigChange,
     ConfigChangeType,
@@ -31,15 +35,10 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
+from kafkaio.protocol import messages
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol.messages import (
-    alter_configs as replace_api,
-    describe_configs as describe_api,
-    incremental_alter_configs as alter_api,
-    list_config_resources as list_api,
-)
 
 _Entries = dict[str, ConfigEntry]
 
@@ -78,72 +77,89 @@ _REACT: Final = final_at(
 )
 
 
-class Configs:
-    """The operations on configs, each until a time of the loop's clock.
+class Configs(Subject):
+    """The operations on configs."""
 
-    Args:
-        cluster: performs them.
-    """
-
-    def __init__(self, cluster: AdminCluster) -> None:
-        self._cluster = cluster
-
-    async def described(
+    async def describe_configs(
         self,
-        resources: Collection[ConfigResource],
-        deadline: float,
+        resources: Iterable[ConfigResource],
         *,
-        synonyms: bool = False,
-        documentation: bool = False,
-    ) -> Results[ConfigResource, _Entries]:
-        """Describe the configs of resources, as `kafkaio.Admin` documents it."""
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+        timeout: float | None = None,
+    ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+        """Describe the configs of topics, brokers, loggers, groups and others.
 
-        def build(
-            items: Sequence[ConfigResource], terms: Terms
-        ) -> describe_api.DescribeConfigsRequest:
-            return describe_api.DescribeConfigsRequest(
-                resources=[
-                    describe_api.DescribeConfigsResource(
-                        resource_type=_NUMBERS[item.type],
-                        resource_name=item.name,
-                        configuration_keys=None,
-                    )
-                    for item in items
-                ],
-                include_synonyms=synonyms,
-                include_documentation=documentation
-                and terms.version >= _WITH_DOCUMENTATION,
-            )
+        Args:
+            resources: what the configs belong to.
+            include_synonyms: whether to ask where each value could come from.
+            include_documentation: whether to ask for Kafka's documentation (Kafka 2.6).
+            timeout: seconds.
 
-        operation: Operation[
-            ConfigResource, _Entries, describe_api.DescribeConfigsResponse
-        ] = Operation(
-            what="describe the configs of",
-            request=describe_api.DescribeConfigsRequest,
-            destination=_home,
-            build=build,
-            read=_read_description,
-            react=_REACT,
-            is_exact=True,
+        Returns:
+            The configs by name, by resource in the order of ``resources``.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the client may not describe the configs.
+            BrokerError: the broker refuses for another reason.
+            RequestTimeout: there was no answer in time, or no such broker.
+            AdminErrors: several resources failed.
+            ArgumentValueError: the name of a broker is no node id.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_resources(resources)
+        results = await self._config_entries(
+            wanted,
+            deadline,
+            synonyms=include_synonyms,
+            documentation=include_documentation,
         )
-        return await ask(self._cluster, operation, resources, deadline, "2.1")
+        return outcome("describe configs", wanted, results)
 
-    async def altered(
+    async def incremental_alter_configs(
         self,
-        changes: Mapping[ConfigResource, Sequence[ConfigChange]],
-        deadline: float,
+        changes: Mapping[ConfigResource, Iterable[ConfigChange]],
         *,
-        validate_only: bool,
-    ) -> Results[ConfigResource, None]:
-        """Change configs of resources, as `kafkaio.Admin` documents it."""
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> dict[ConfigResource, None]:
+        """Change single configs of resources; all others keep their values (KIP-339).
+
+        The changes of one resource take effect together or not at all. Brokers before
+        2.3 can only replace all configs of a topic or broker: there they are read,
+        changed and written, so that a change that another client makes meanwhile is
+        lost. If the call is cancelled, the changes may still take effect.
+
+        Args:
+            changes: the changes of each resource.
+            validate_only: whether the brokers only check the changes.
+            timeout: seconds.
+
+        Returns:
+            None by resource, in the order of ``changes``, also for one without changes.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the client may not alter the configs.
+            BrokerError: INVALID_CONFIG, INVALID_REQUEST or another refusal.
+            UnsupportedVersion: the broker does not know such a resource.
+            RequestTimeout: there was no answer in time; the changes may take effect.
+            AdminErrors: several resources failed.
+            ArgumentValueError: a config is changed twice, or lacks a value.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_changes(changes)
         operation: Operation[
-            ConfigResource, None, alter_api.IncrementalAlterConfigsResponse
+            ConfigResource, None, messages.IncrementalAlterConfigsResponse
         ] = Operation(
             what="alter the configs of",
-            request=alter_api.IncrementalAlterConfigsRequest,
+            request=messages.IncrementalAlterConfigsRequest,
             destination=_home,
-            build=lambda items, _: alter_api.IncrementalAlterConfigsRequest(
-                resources=[_alteration(item, changes[item]) for item in items],
+            build=lambda items, _: messages.IncrementalAlterConfigsRequest(
+                resources=[_alteration(item, wanted[item]) for item in items],
                 validate_only=validate_only,
             ),
             read=lambda response, _: (
@@ -158,20 +174,120 @@ class Configs:
             react=_REACT,
             is_exact=True,
         )
-        results = await ask(self._cluster, operation, changes, deadline, "2.3")
+        results = await ask(self._cluster, operation, wanted, deadline, "2.3")
         old = {
-            resource: changes[resource]
+            resource: wanted[resource]
             for resource, error in results.failed.items()
             if isinstance(error, UnsupportedVersion) and resource.type in _OWN
         }
         if old:
             for resource in old:
                 del results.failed[resource]
-            merged = await self._replaced(old, deadline, validate_only=validate_only)
+            merged = await self._replace_configs(
+                old, deadline, validate_only=validate_only
+            )
             results.add(merged)
-        return results
+        return outcome("alter configs", wanted, results)
 
-    async def _replaced(
+    async def list_config_resources(
+        self,
+        types: Iterable[ConfigResourceType | str] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> list[ConfigResource]:
+        """List what has configs (KIP-1142, Kafka 4.1).
+
+        Brokers before 4.1 list only the subscriptions of client metrics (Kafka 3.7).
+
+        Args:
+            types: what to list; everything by default.
+            timeout: seconds.
+
+        Returns:
+            The resources, sorted by type and name.
+
+        Raises:
+            AuthorizationError: the client may not describe configs of the cluster.
+            UnsupportedVersion: the broker cannot list these types.
+            RequestTimeout: no broker answered in time.
+            ArgumentValueError: a type is unknown.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        kinds = (
+            None
+            if types is None
+            else [
+                member_of("types", ConfigResourceType, each)
+                for each in items_of("types", types)
+            ]
+        )
+        if kinds == []:
+            return []
+        operation: Operation[
+            str, list[ConfigResource], messages.ListConfigResourcesResponse
+        ] = Operation(
+            what="list",
+            request=messages.ListConfigResourcesRequest,
+            destination=lambda _: ANY,
+            build=lambda _, terms: _listing(kinds, terms.version),
+            read=lambda response, items: [
+                Answer(
+                    items[0],
+                    [
+                        _resource(it.resource_type, it.resource_name)
+                        for it in response.config_resources
+                    ],
+                    response.error_code,
+                )
+            ],
+        )
+        since = "3.7" if _are_metrics(kinds) else "4.1"
+        what = "config resources"
+        results = await ask(self._cluster, operation, [what], deadline, since)
+        return sorted(results.or_raise()[what], key=lambda it: (it.type, it.name))
+
+    async def _config_entries(
+        self,
+        resources: Collection[ConfigResource],
+        deadline: float,
+        *,
+        synonyms: bool = False,
+        documentation: bool = False,
+    ) -> Results[ConfigResource, _Entries]:
+        """Return the configs of resources by name; see `describe_configs`."""
+
+        def build(
+            items: Sequence[ConfigResource], terms: Terms
+        ) -> messages.DescribeConfigsRequest:
+            return messages.DescribeConfigsRequest(
+                resources=[
+                    messages.DescribeConfigsResource(
+                        resource_type=_NUMBERS[item.type],
+                        resource_name=item.name,
+                        configuration_keys=None,
+                    )
+                    for item in items
+                ],
+                include_synonyms=synonyms,
+                include_documentation=documentation
+                and terms.version >= _WITH_DOCUMENTATION,
+            )
+
+        operation: Operation[
+            ConfigResource, _Entries, messages.DescribeConfigsResponse
+        ] = Operation(
+            what="describe the configs of",
+            request=messages.DescribeConfigsRequest,
+            destination=_home,
+            build=build,
+            read=_read_description,
+            react=_REACT,
+            is_exact=True,
+        )
+        return await ask(self._cluster, operation, resources, deadline, "2.1")
+
+    async def _replace_configs(
         self,
         changes: Mapping[ConfigResource, Sequence[ConfigChange]],
         deadline: float,
@@ -179,19 +295,21 @@ class Configs:
         validate_only: bool,
     ) -> Results[ConfigResource, None]:
         """Read the configs, merge the changes, and write all of them."""
-        results, configs = await self._merged(changes, deadline)
+        results, configs = await self._merged_configs(changes, deadline)
 
         def build(
             items: Sequence[ConfigResource], terms: Terms
-        ) -> replace_api.AlterConfigsRequest:
+        ) -> messages.AlterConfigsRequest:
             del terms
-            return replace_api.AlterConfigsRequest(
+            return messages.AlterConfigsRequest(
                 resources=[
-                    replace_api.AlterConfigsResource(
+                    messages.AlterConfigsRequestAlterConfigsResource(
                         resource_type=_NUMBERS[item.type],
                         resource_name=item.name,
                         configs=[
-                            replace_api.AlterableConfig(name=name, value=value)
+                            messages.AlterConfigsRequestAlterableConfig(
+                                name=name, value=value
+                            )
                             for name, value in configs[item].items()
                         ],
                     )
@@ -200,10 +318,10 @@ class Configs:
                 validate_only=validate_only,
             )
 
-        operation: Operation[ConfigResource, None, replace_api.AlterConfigsResponse] = (
+        operation: Operation[ConfigResource, None, messages.AlterConfigsResponse] = (
             Operation(
                 what="alter the configs of",
-                request=replace_api.AlterConfigsRequest,
+                request=messages.AlterConfigsRequest,
                 destination=_home,
                 build=build,
                 read=lambda response, _: (
@@ -222,7 +340,7 @@ class Configs:
         results.add(await ask(self._cluster, operation, configs, deadline, "2.1"))
         return results
 
-    async def _merged(
+    async def _merged_configs(
         self,
         changes: Mapping[ConfigResource, Sequence[ConfigChange]],
         deadline: float,
@@ -233,7 +351,7 @@ class Configs:
 
         A resource without changes is done then, and one that cannot be read failed.
         """
-        present = await self.described(changes, deadline)
+        present = await self._config_entries(changes, deadline)
         results = Results[ConfigResource, None](failed=present.failed)
         configs: dict[ConfigResource, dict[str, str | None]] = {}
         for resource, entries in present.found.items():
@@ -246,42 +364,15 @@ class Configs:
                 results.failed[resource] = error
         return results, configs
 
-    async def listed(
-        self, types: Collection[ConfigResourceType] | None, deadline: float
-    ) -> list[ConfigResource]:
-        """List the resources that have configs, sorted."""
-        operation: Operation[
-            str, list[ConfigResource], list_api.ListConfigResourcesResponse
-        ] = Operation(
-            what="list",
-            request=list_api.ListConfigResourcesRequest,
-            destination=lambda _: ANY,
-            build=lambda _, terms: _listing(types, terms.version),
-            read=lambda response, items: [
-                Answer(
-                    items[0],
-                    [
-                        _resource(it.resource_type, it.resource_name)
-                        for it in response.config_resources
-                    ],
-                    response.error_code,
-                )
-            ],
-        )
-        since = "3.7" if _are_metrics(types) else "4.1"
-        what = "config resources"
-        results = await ask(self._cluster, operation, [what], deadline, since)
-        return sorted(results.or_raise()[what], key=lambda it: (it.type, it.name))
-
 
 def _alteration(
     resource: ConfigResource, changes: Sequence[ConfigChange]
-) -> alter_api.AlterConfigsResource:
-    return alter_api.AlterConfigsResource(
+) -> messages.IncrementalAlterConfigsRequestAlterConfigsResource:
+    return messages.IncrementalAlterConfigsRequestAlterConfigsResource(
         resource_type=_NUMBERS[resource.type],
         resource_name=resource.name,
         configs=[
-            alter_api.AlterableConfig(
+            messages.IncrementalAlterConfigsRequestAlterableConfig(
                 name=change.name,
                 config_operation=_CHANGES[change.type],
                 value=change.value,
@@ -293,13 +384,13 @@ def _alteration(
 
 def _listing(
     types: Collection[ConfigResourceType] | None, version: int
-) -> list_api.ListConfigResourcesRequest:
+) -> messages.ListConfigResourcesRequest:
     if version < _ALL_TYPES and not _are_metrics(types):
         raise UnsupportedVersion(
             "the broker lists client metrics alone: types=[CLIENT_METRICS]"
         )
     numbers = sorted(_NUMBERS[each] for each in types or ())
-    return list_api.ListConfigResourcesRequest(
+    return messages.ListConfigResourcesRequest(
         resource_types=numbers if version >= _ALL_TYPES else []
     )
 
@@ -323,7 +414,7 @@ def _resource(number: int, name: str) -> ConfigResource:
 
 
 def _read_description(
-    response: describe_api.DescribeConfigsResponse, _: object
+    response: messages.DescribeConfigsResponse, _: object
 ) -> Iterator[Answer[ConfigResource, _Entries]]:
     for it in response.results:
         entries = {config.name: _entry(config) for config in it.configs}
@@ -331,7 +422,7 @@ def _read_description(
         yield Answer(resource, entries, it.error_code, it.error_message)
 
 
-def _entry(config: describe_api.DescribeConfigsResourceResult) -> ConfigEntry:
+def _entry(config: messages.DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
         name=config.name,
         value=config.value,

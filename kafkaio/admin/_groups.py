@@ -10,27 +10,27 @@ of the others that it does not know them, and these are asked for by the newer A
 
 from __future__ import annotations
 
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
-from kafkaio._arguments import type_name
-from kafkaio._client.committed import fetch_operation
+from kafkaio._arguments import (
+    check_group,
+    level_of,
+    offset_of,
+    partition_of,
+    partitions_of,
+    type_name,
+)
 from kafkaio._client.destinations import Broker, GroupCoordinator
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._client.offsets import EARLIEST, LATEST, OffsetLookup, time_of
 from kafkaio._dataclass import constructor
-from kafkaio._machines.membership.subscription import decode_assignment
 from kafkaio._machines.reactions import BASE, Reaction
 from kafkaio._runtime.clock import now, wall_ms
-from kafkaio.admin._asking import AdminCluster, ask, brokers, final_at
+from kafkaio.admin._asking import all_brokers, ask, final_at, outcome
+from kafkaio.admin._checks import member_of, names_of, partitions_by_group
+from kafkaio.admin._subject import Subject
 from kafkaio.admin._types import (
     GroupDescription,
     GroupLag,
@@ -50,18 +50,10 @@ from kafkaio.errors import (
     ProtocolError,
     UnsupportedVersion,
 )
+from kafkaio.protocol import messages
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response
-from kafkaio.protocol.messages import (
-    consumer_group_describe as consumer_api,
-    delete_groups as delete_api,
-    describe_groups as classic_api,
-    leave_group as leave_api,
-    list_groups as list_api,
-    offset_commit as commit_api,
-    offset_delete as forget_api,
-)
 from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 ValueT = TypeVar("ValueT")
@@ -99,49 +91,507 @@ _REFUSED_TO_STRANGERS: Final = frozenset(
 )
 
 
-class Groups:
-    """The operations on groups, each until a time of the loop's clock.
+class Groups(Subject):
+    """The operations on groups and their offsets."""
 
-    Args:
-        cluster: performs them.
-    """
-
-    def __init__(self, cluster: AdminCluster) -> None:
-        self._cluster = cluster
-
-    # ---- list and describe -----------------------------------------------------------
-
-    async def listed(
+    async def list_groups(
         self,
-        states: Collection[GroupState],
-        types: Collection[GroupType],
-        deadline: float,
-    ) -> Results[int, list[GroupListing]]:
-        """Ask every broker for the groups that it coordinates."""
-        operation: Operation[int, list[GroupListing], list_api.ListGroupsResponse] = (
+        *,
+        states: Iterable[GroupState | str] | None = None,
+        types: Iterable[GroupType | str] | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, GroupListing]:
+        """List the groups of the cluster, of all coordinators.
+
+        Groups that the client may not describe are left out: an empty list does not
+        show that there are none.
+
+        Args:
+            states: only groups in these states (Kafka 2.6); in any by default.
+            types: only groups of these types (Kafka 3.8; older brokers have classic
+                ones alone); of any by default.
+            timeout: seconds.
+
+        Returns:
+            The groups by name, sorted.
+
+        Raises:
+            KafkaError: a broker did not answer in time, or refused. ``results`` has the
+                groups of the others, by node id.
+            AdminErrors: several brokers did not; likewise.
+            UnsupportedVersion: a broker is too old for the filter.
+            ArgumentValueError: a state or a type is unknown.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        in_states = [member_of("states", GroupState, each) for each in states or ()]
+        of_types = [member_of("types", GroupType, each) for each in types or ()]
+        operation: Operation[int, list[GroupListing], messages.ListGroupsResponse] = (
             Operation(
                 what="list the groups of broker",
-                request=list_api.ListGroupsRequest,
+                request=messages.ListGroupsRequest,
                 destination=Broker,
-                build=lambda _, terms: _listing(states, types, terms.version),
+                build=lambda _, terms: _listing(in_states, of_types, terms.version),
                 read=_read_listing,
                 react=as_stranger,
             )
         )
-        nodes = await brokers(self._cluster, deadline)
+        nodes = await all_brokers(self._cluster, deadline)
         results = await ask(self._cluster, operation, nodes, deadline, "2.6")
-        if types:  # brokers before 3.8 have classic groups alone, and filter nothing
+        if of_types:  # brokers before 3.8 have classic groups alone, and filter nothing
             results.found = {
-                node_id: [each for each in found if each.type in types]
+                node_id: [each for each in found if each.type in of_types]
                 for node_id, found in results.found.items()
             }
-        return results
+        listed = sorted(
+            (each for found in results.found.values() for each in found),
+            key=lambda each: each.group_id,
+        )
+        found = {each.group_id: each for each in listed}
+        if results.failed:
+            outcome("list groups", [*results.found, *results.failed], results)
+        return found
 
-    async def described(
+    async def describe_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, GroupDescription]:
+        """Describe groups of consumers, of the classic protocol and of KIP-848.
+
+        Args:
+            groups: their names.
+            include_authorized_operations: whether to ask what the client may do with
+                each group (Kafka 2.3).
+            timeout: seconds.
+
+        Returns:
+            The descriptions by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: there is no such group (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not describe a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = names_of("groups", groups)
+        results = await self._described_groups(
+            wanted, deadline, with_operations=include_authorized_operations
+        )
+        return outcome("describe groups", wanted, results)
+
+    async def describe_classic_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, GroupDescription]:
+        """Describe groups of the classic protocol, whatever their members are.
+
+        `describe_consumer_groups` describes such groups of consumers as well, beside
+        those of KIP-848. Others, for example of Kafka Connect, are described here: the
+        ``protocol_type`` tells what they are, and their members have no partitions.
+
+        Args:
+            groups: their names.
+            include_authorized_operations: whether to ask what the client may do with
+                each group (Kafka 2.3).
+            timeout: seconds.
+
+        Returns:
+            The descriptions by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: there is no classic group of that name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not describe a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = names_of("groups", groups)
+        results = await self._described_as_classic(
+            wanted, deadline, with_operations=include_authorized_operations
+        )
+        return outcome("describe groups", wanted, results)
+
+    async def delete_consumer_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        timeout: float | None = None,
+    ) -> dict[str, None]:
+        """Delete groups that have no members, with their committed offsets.
+
+        Args:
+            groups: their names.
+            timeout: seconds.
+
+        Returns:
+            None by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: a group has members (NON_EMPTY_GROUP), or there is none of that
+                name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not delete a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = names_of("groups", groups)
+        operation: Operation[str, None, messages.DeleteGroupsResponse] = Operation(
+            what="delete group",
+            request=messages.DeleteGroupsRequest,
+            destination=GroupCoordinator,
+            build=lambda items, _: messages.DeleteGroupsRequest(
+                groups_names=list(items)
+            ),
+            read=lambda response, _: (
+                Answer(it.group_id, None, it.error_code) for it in response.results
+            ),
+            react=as_stranger,
+            is_exact=True,
+        )
+        results = await ask(self._cluster, operation, wanted, deadline, "2.1")
+        return outcome("delete groups", wanted, results)
+
+    async def remove_members_from_consumer_group(
+        self,
+        group: str,
+        instance_ids: Iterable[str] | None = None,
+        *,
+        reason: str | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, None]:
+        """Remove members from a group; it rebalances without them (KIP-345, Kafka 2.4).
+
+        A member that is removed and still runs joins again.
+
+        Args:
+            group: the name of the group.
+            instance_ids: the ``group_instance_id`` of static members; None removes all
+                members, of whatever kind.
+            reason: why, for the log of the broker (Kafka 3.2).
+            timeout: seconds.
+
+        Returns:
+            None by instance id, or by member id if all are removed.
+
+        Raises:
+            GroupError: the group has no such member (UNKNOWN_MEMBER_ID), or there is no
+                such group.
+            AuthorizationError: the client may not read the group.
+            UnsupportedVersion: the coordinator is too old.
+            RequestTimeout: the coordinator did not answer in time.
+            AdminErrors: several members failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        check_group(group)
+        ids = None if instance_ids is None else names_of("instance_ids", instance_ids)
+        members = {
+            instance_id: messages.MemberIdentity(
+                group_instance_id=instance_id, reason=reason
+            )
+            for instance_id in ids or ()
+        }
+        if ids is None:
+            described = await self._described_groups(
+                [group], deadline, with_operations=False
+            )
+            members = {
+                member.member_id: messages.MemberIdentity(
+                    member_id=member.member_id, reason=reason
+                )
+                for member in described.or_raise()[group].members
+            }
+
+        def build(items: Sequence[str], terms: Terms) -> messages.LeaveGroupRequest:
+            if terms.version < _LEAVE_MANY:
+                raise UnsupportedVersion("members of others need Kafka 2.4")
+            return messages.LeaveGroupRequest(
+                group_id=group, members=[members[item] for item in items]
+            )
+
+        def read(
+            response: messages.LeaveGroupResponse, items: Sequence[str]
+        ) -> Iterator[Answer[str, None]]:
+            if response.error_code:
+                yield from (Answer(it, None, response.error_code) for it in items)
+                return
+            for it in response.members:
+                by_instance = it.group_instance_id in members
+                item = it.group_instance_id if by_instance else it.member_id
+                yield Answer(item or it.member_id, None, it.error_code)
+
+        operation: Operation[str, None, messages.LeaveGroupResponse] = Operation(
+            what=f"remove from group {group!r} the member",
+            request=messages.LeaveGroupRequest,
+            destination=lambda _: GroupCoordinator(group),
+            build=build,
+            read=read,
+            react=as_stranger,
+            is_exact=True,
+        )
+        results = await ask(self._cluster, operation, members, deadline, "2.4")
+        items = [*results.found, *results.failed] if ids is None else ids
+        return outcome("remove members", items, results)
+
+    async def list_consumer_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]:
+        """Return what groups have committed: one request per coordinator (KIP-709).
+
+        Args:
+            groups: the names of groups, for all partitions that have an offset; or the
+                partitions by group, where None stands for all.
+            require_stable: whether to wait for transactions that have committed offsets
+                and have not ended (KIP-447).
+            timeout: seconds.
+
+        Returns:
+            By group the offsets by partition, sorted; None where nothing is committed.
+            A group that does not exist has committed nothing.
+
+        Raises:
+            AuthorizationError: the client may not describe a group.
+            RequestTimeout: a coordinator did not answer in time; the cause is a
+                BrokerError UNSTABLE_OFFSET_COMMIT if a transaction is still open.
+            AdminErrors: several groups failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = partitions_by_group(groups)
+        results = await self._committed(wanted, deadline, require_stable=require_stable)
+        return outcome("fetch offsets", wanted, results)
+
+    async def alter_consumer_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        *,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, None]:
+        """Commit offsets for a group that has no members.
+
+        Args:
+            group: the name of the group, which need not exist.
+            offsets: the offset of the next record to read, by partition.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``offsets``.
+
+        Raises:
+            GroupError: the group has members, which alone may commit.
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not read the group or a topic.
+            RequestTimeout: the coordinator did not answer in time.
+            AdminErrors: several partitions failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        check_group(group)
+        wanted = {partition_of(tp): offset_of(it) for tp, it in offsets.items()}
+        results = await self._commit_offsets(group, wanted, deadline)
+        return outcome("alter offsets", wanted, results)
+
+    async def delete_consumer_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, None]:
+        """Delete committed offsets of topics that no member reads (KIP-496, Kafka 2.4).
+
+        Args:
+            group: the name of the group.
+            partitions: the partitions.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``partitions``.
+
+        Raises:
+            GroupError: a member subscribes to the topic (GROUP_SUBSCRIBED_TO_TOPIC), or
+                there is no such group.
+            UnknownTopicOrPartition: there is no such partition.
+            UnsupportedVersion: the coordinator is too old.
+            RequestTimeout: the coordinator did not answer in time.
+            AdminErrors: several partitions failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        check_group(group)
+        wanted = partitions_of(partitions)
+
+        def build(
+            items: Sequence[TopicPartition], _: Terms
+        ) -> messages.OffsetDeleteRequest:
+            topics: dict[str, messages.OffsetDeleteRequestTopic] = {}
+            for tp in items:
+                topic = topics.setdefault(
+                    tp.topic, messages.OffsetDeleteRequestTopic(name=tp.topic)
+                )
+                topic.partitions.append(
+                    messages.OffsetDeleteRequestPartition(partition_index=tp.partition)
+                )
+            return messages.OffsetDeleteRequest(
+                group_id=group, topics=list(topics.values())
+            )
+
+        def read(
+            response: messages.OffsetDeleteResponse, items: Sequence[TopicPartition]
+        ) -> Iterator[Answer[TopicPartition, None]]:
+            if response.error_code:
+                yield from (Answer(it, None, response.error_code) for it in items)
+                return
+            for topic in response.topics:
+                for it in topic.partitions:
+                    tp = TopicPartition(topic.name, it.partition_index)
+                    yield Answer(tp, None, it.error_code)
+
+        operation: Operation[TopicPartition, None, messages.OffsetDeleteResponse] = (
+            Operation(
+                what=f"delete in group {group!r} the offset of",
+                request=messages.OffsetDeleteRequest,
+                destination=lambda _: GroupCoordinator(group),
+                build=build,
+                read=read,
+                react=final_at(
+                    ApiKey.OFFSET_DELETE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                ),
+                is_exact=True,
+            )
+        )
+        results = await ask(self._cluster, operation, wanted, deadline, "2.4")
+        return outcome("delete offsets", wanted, results)
+
+    async def lag(
+        self,
+        groups: Iterable[str],
+        *,
+        isolation_level: Literal[
+            "read_uncommitted", "read_committed"
+        ] = "read_uncommitted",
+        timeout: float | None = None,
+    ) -> dict[str, GroupLag]:
+        """Tell how far groups are behind the ends of the logs.
+
+        Each coordinator gets one request for all of its groups, and each leader one for
+        all partitions. The two are not from the same moment.
+
+        Args:
+            groups: their names.
+            isolation_level: what the end of a log is; with ``read_committed`` the last
+                stable offset.
+            timeout: seconds.
+
+        Returns:
+            The lag by group, in the order of ``groups``. A partition whose end is not
+            known, because its topic was deleted for example, has its error.
+
+        Raises:
+            AuthorizationError: the client may not describe a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = names_of("groups", groups)
+        level = level_of(isolation_level)
+        # A coordinator that does not answer leaves time for the others' groups.
+        early = now() + _SHARE * (deadline - now())
+        committed = await self._committed(
+            dict.fromkeys(wanted), early, require_stable=False
+        )
+        partitions = {tp for offsets in committed.found.values() for tp in offsets}
+        lookup = OffsetLookup(self._cluster, level)
+        ends = await lookup.each(
+            dict.fromkeys(sorted(partitions), LATEST), within=deadline - now()
+        )
+        results = Results[str, GroupLag](failed=committed.failed)
+        for group, offsets in committed.found.items():
+            lags: dict[TopicPartition, PartitionLag] = {}
+            for tp, offset in offsets.items():
+                end = ends.found.get(tp)
+                lags[tp] = PartitionLag(
+                    committed=offset,
+                    end=None if end is None else end.offset,
+                    error=ends.failed.get(tp),
+                )
+            results.found[group] = GroupLag(lags)
+        return outcome("look up the lag", wanted, results)
+
+    async def reset_offsets(
+        self,
+        group: str,
+        to: OffsetTarget | None = None,
+        *,
+        shift_by: int = 0,
+        partitions: Iterable[TopicPartition] | None = None,
+        dry_run: bool = False,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, OffsetReset]:
+        """Set the committed offsets of a group that has no members.
+
+        An offset outside the log becomes the nearest one that the log has.
+
+        Args:
+            group: the name of the group.
+            to: ``"earliest"`` or ``"latest"``; a datetime: the first record with that
+                timestamp or a later one; a timedelta: as long ago; or an offset by
+                partition. None, with ``shift_by``.
+            shift_by: how many offsets forward, or backward if it is negative.
+            partitions: the partitions; all that have a committed offset by default.
+            dry_run: whether to change nothing, and only tell what would be.
+            timeout: seconds.
+
+        Returns:
+            The offset before and after by partition, sorted.
+
+        Raises:
+            GroupError: the group has members, which alone may commit.
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not read the group or a topic.
+            RequestTimeout: a broker did not answer in time.
+            AdminErrors: several partitions failed.
+            ArgumentValueError: none, or both, of ``to`` and ``shift_by`` are given; a
+                datetime has no time zone or is before 1970; or there is no offset to
+                shift.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        check_group(group)
+        check_reset(to, shift_by)
+        wanted = None if partitions is None else partitions_of(partitions)
+        resets = await self._resets(group, wanted, to, shift_by, deadline)
+        if dry_run:
+            return resets
+        offsets = {tp: OffsetAndMetadata(it.after) for tp, it in resets.items()}
+        altered = await self._commit_offsets(group, offsets, deadline)
+        done = {tp: resets[tp] for tp in altered.found}
+        return outcome("reset offsets", offsets, Results(done, altered.failed))
+
+    async def _described_groups(
         self, groups: Sequence[str], deadline: float, *, with_operations: bool
     ) -> Results[str, GroupDescription]:
-        """Describe groups of consumers, as `kafkaio.Admin` documents it."""
-        results = await self.described_as_classic(
+        """Describe groups of either protocol, by the API that knows them."""
+        results = await self._described_as_classic(
             groups, deadline, with_operations=with_operations
         )
         others = [
@@ -168,10 +618,10 @@ class Groups:
     ) -> Results[str, GroupDescription | None]:
         """Describe groups of KIP-848; None for those that are none."""
         operation: Operation[
-            str, GroupDescription | None, consumer_api.ConsumerGroupDescribeResponse
+            str, GroupDescription | None, messages.ConsumerGroupDescribeResponse
         ] = description(
-            consumer_api.ConsumerGroupDescribeRequest,
-            lambda names, _: consumer_api.ConsumerGroupDescribeRequest(
+            messages.ConsumerGroupDescribeRequest,
+            lambda names, _: messages.ConsumerGroupDescribeRequest(
                 group_ids=names, include_authorized_operations=with_operations
             ),
             lambda response, coordinators: (
@@ -188,113 +638,38 @@ class Groups:
         )
         return await ask(self._cluster, operation, groups, deadline, "3.7")
 
-    async def described_as_classic(
+    async def _described_as_classic(
         self, groups: Sequence[str], deadline: float, *, with_operations: bool
     ) -> Results[str, GroupDescription]:
         """Describe groups of the classic protocol, whatever their members are."""
-        operation: Operation[
-            str, GroupDescription, classic_api.DescribeGroupsResponse
-        ] = description(
-            classic_api.DescribeGroupsRequest,
-            lambda names, terms: classic_api.DescribeGroupsRequest(
-                groups=names,
-                include_authorized_operations=with_operations
-                and terms.version >= _LEAVE_MANY,
-            ),
-            lambda response, coordinators: (
-                Answer(
-                    it.group_id,
-                    _classic_group(it, coordinators.get(it.group_id, -1)),
-                    # Brokers before 3.9 say of an unknown group that it is dead.
-                    it.error_code
-                    or (
-                        ErrorCode.GROUP_ID_NOT_FOUND
-                        if it.group_state == GroupState.DEAD
-                        else 0
-                    ),
-                    it.error_message,
-                )
-                for it in response.groups
-            ),
+        operation: Operation[str, GroupDescription, messages.DescribeGroupsResponse] = (
+            description(
+                messages.DescribeGroupsRequest,
+                lambda names, terms: messages.DescribeGroupsRequest(
+                    groups=names,
+                    include_authorized_operations=with_operations
+                    and terms.version >= _LEAVE_MANY,
+                ),
+                lambda response, coordinators: (
+                    Answer(
+                        it.group_id,
+                        _classic_group(it, coordinators.get(it.group_id, -1)),
+                        # Brokers before 3.9 say of an unknown group that it is dead.
+                        it.error_code
+                        or (
+                            ErrorCode.GROUP_ID_NOT_FOUND
+                            if it.group_state == GroupState.DEAD
+                            else 0
+                        ),
+                        it.error_message,
+                    )
+                    for it in response.groups
+                ),
+            )
         )
         return await ask(self._cluster, operation, groups, deadline, "2.1")
 
-    # ---- delete, remove members ------------------------------------------------------
-
-    async def deleted(
-        self, groups: Sequence[str], deadline: float
-    ) -> Results[str, None]:
-        """Delete groups, with their offsets."""
-        operation: Operation[str, None, delete_api.DeleteGroupsResponse] = Operation(
-            what="delete group",
-            request=delete_api.DeleteGroupsRequest,
-            destination=GroupCoordinator,
-            build=lambda items, _: delete_api.DeleteGroupsRequest(
-                groups_names=list(items)
-            ),
-            read=lambda response, _: (
-                Answer(it.group_id, None, it.error_code) for it in response.results
-            ),
-            react=as_stranger,
-            is_exact=True,
-        )
-        return await ask(self._cluster, operation, groups, deadline, "2.1")
-
-    async def removed(
-        self,
-        group: str,
-        instance_ids: Sequence[str] | None,
-        reason: str | None,
-        deadline: float,
-    ) -> Results[str, None]:
-        """Remove members from a group: some static ones, or all."""
-        members = {
-            instance_id: leave_api.MemberIdentity(
-                group_instance_id=instance_id, reason=reason
-            )
-            for instance_id in instance_ids or ()
-        }
-        if instance_ids is None:
-            described = await self.described([group], deadline, with_operations=False)
-            members = {
-                member.member_id: leave_api.MemberIdentity(
-                    member_id=member.member_id, reason=reason
-                )
-                for member in described.or_raise()[group].members
-            }
-
-        def build(items: Sequence[str], terms: Terms) -> leave_api.LeaveGroupRequest:
-            if terms.version < _LEAVE_MANY:
-                raise UnsupportedVersion("members of others need Kafka 2.4")
-            return leave_api.LeaveGroupRequest(
-                group_id=group, members=[members[item] for item in items]
-            )
-
-        def read(
-            response: leave_api.LeaveGroupResponse, items: Sequence[str]
-        ) -> Iterator[Answer[str, None]]:
-            if response.error_code:
-                yield from (Answer(it, None, response.error_code) for it in items)
-                return
-            for it in response.members:
-                by_instance = it.group_instance_id in members
-                item = it.group_instance_id if by_instance else it.member_id
-                yield Answer(item or it.member_id, None, it.error_code)
-
-        operation: Operation[str, None, leave_api.LeaveGroupResponse] = Operation(
-            what=f"remove from group {group!r} the member",
-            request=leave_api.LeaveGroupRequest,
-            destination=lambda _: GroupCoordinator(group),
-            build=build,
-            read=read,
-            react=as_stranger,
-            is_exact=True,
-        )
-        return await ask(self._cluster, operation, members, deadline, "2.4")
-
-    # ---- offsets ---------------------------------------------------------------------
-
-    async def offsets(
+    async def _committed(
         self,
         groups: Mapping[str, Collection[TopicPartition] | None],
         deadline: float,
@@ -302,10 +677,12 @@ class Groups:
         require_stable: bool,
     ) -> Results[str, dict[TopicPartition, OffsetAndMetadata | None]]:
         """Return the committed offsets of groups; None asks for all that they have."""
+        from kafkaio._client.committed import fetch_operation
+
         operation = fetch_operation(groups, requires_stable=require_stable)
         return await ask(self._cluster, operation, groups, deadline, "2.1")
 
-    async def altered(
+    async def _commit_offsets(
         self,
         group: str,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
@@ -315,30 +692,30 @@ class Groups:
 
         def build(
             items: Sequence[TopicPartition], _: Terms
-        ) -> commit_api.OffsetCommitRequest:
-            topics: dict[str, commit_api.OffsetCommitRequestTopic] = {}
+        ) -> messages.OffsetCommitRequest:
+            topics: dict[str, messages.OffsetCommitRequestTopic] = {}
             for tp in items:
                 topic = topics.setdefault(
-                    tp.topic, commit_api.OffsetCommitRequestTopic(name=tp.topic)
+                    tp.topic, messages.OffsetCommitRequestTopic(name=tp.topic)
                 )
                 topic.partitions.append(
-                    commit_api.OffsetCommitRequestPartition(
+                    messages.OffsetCommitRequestPartition(
                         partition_index=tp.partition,
                         committed_offset=offsets[tp].offset,
                         committed_leader_epoch=offsets[tp].leader_epoch,
                         committed_metadata=offsets[tp].metadata,
                     )
                 )
-            return commit_api.OffsetCommitRequest(
+            return messages.OffsetCommitRequest(
                 group_id=group,
                 generation_id_or_member_epoch=_NO_GENERATION,
                 topics=list(topics.values()),
             )
 
-        operation: Operation[TopicPartition, None, commit_api.OffsetCommitResponse] = (
+        operation: Operation[TopicPartition, None, messages.OffsetCommitResponse] = (
             Operation(
                 what=f"alter in group {group!r} the offset of",
-                request=commit_api.OffsetCommitRequest,
+                request=messages.OffsetCommitRequest,
                 destination=lambda _: GroupCoordinator(group),
                 build=build,
                 read=lambda response, _: (
@@ -358,88 +735,7 @@ class Groups:
         )
         return await ask(self._cluster, operation, offsets, deadline, "2.1")
 
-    async def forgotten(
-        self, group: str, partitions: Sequence[TopicPartition], deadline: float
-    ) -> Results[TopicPartition, None]:
-        """Delete committed offsets of a group (KIP-496)."""
-
-        def build(
-            items: Sequence[TopicPartition], _: Terms
-        ) -> forget_api.OffsetDeleteRequest:
-            topics: dict[str, forget_api.OffsetDeleteRequestTopic] = {}
-            for tp in items:
-                topic = topics.setdefault(
-                    tp.topic, forget_api.OffsetDeleteRequestTopic(name=tp.topic)
-                )
-                topic.partitions.append(
-                    forget_api.OffsetDeleteRequestPartition(
-                        partition_index=tp.partition
-                    )
-                )
-            return forget_api.OffsetDeleteRequest(
-                group_id=group, topics=list(topics.values())
-            )
-
-        def read(
-            response: forget_api.OffsetDeleteResponse, items: Sequence[TopicPartition]
-        ) -> Iterator[Answer[TopicPartition, None]]:
-            if response.error_code:
-                yield from (Answer(it, None, response.error_code) for it in items)
-                return
-            for topic in response.topics:
-                for it in topic.partitions:
-                    tp = TopicPartition(topic.name, it.partition_index)
-                    yield Answer(tp, None, it.error_code)
-
-        operation: Operation[TopicPartition, None, forget_api.OffsetDeleteResponse] = (
-            Operation(
-                what=f"delete in group {group!r} the offset of",
-                request=forget_api.OffsetDeleteRequest,
-                destination=lambda _: GroupCoordinator(group),
-                build=build,
-                read=read,
-                react=final_at(
-                    ApiKey.OFFSET_DELETE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                ),
-                is_exact=True,
-            )
-        )
-        return await ask(self._cluster, operation, partitions, deadline, "2.4")
-
-    # ---- lag and resets --------------------------------------------------------------
-
-    async def lag(
-        self, groups: Sequence[str], isolation_level: int, deadline: float
-    ) -> Results[str, GroupLag]:
-        """Compare what groups have committed with the ends of the logs.
-
-        Each coordinator is asked once for all of its groups, and each leader once for
-        all partitions.
-        """
-        # A coordinator that does not answer leaves time for the others' groups.
-        early = now() + _SHARE * (deadline - now())
-        committed = await self.offsets(
-            dict.fromkeys(groups), early, require_stable=False
-        )
-        partitions = {tp for offsets in committed.found.values() for tp in offsets}
-        lookup = OffsetLookup(self._cluster, isolation_level)
-        ends = await lookup.each(
-            dict.fromkeys(sorted(partitions), LATEST), within=deadline - now()
-        )
-        results = Results[str, GroupLag](failed=committed.failed)
-        for group, offsets in committed.found.items():
-            lags: dict[TopicPartition, PartitionLag] = {}
-            for tp, offset in offsets.items():
-                end = ends.found.get(tp)
-                lags[tp] = PartitionLag(
-                    committed=offset,
-                    end=None if end is None else end.offset,
-                    error=ends.failed.get(tp),
-                )
-            results.found[group] = GroupLag(lags)
-        return results
-
-    async def places(
+    async def _resets(
         self,
         group: str,
         partitions: Collection[TopicPartition] | None,
@@ -452,7 +748,7 @@ class Groups:
         if isinstance(to, Mapping):
             wanted = list(to)
         present = (
-            await self.offsets({group: wanted}, deadline, require_stable=True)
+            await self._committed({group: wanted}, deadline, require_stable=True)
         ).or_raise()[group]
         tps = sorted(present if wanted is None else wanted)
         lookup = OffsetLookup(self._cluster, 0)
@@ -573,20 +869,20 @@ def as_stranger(code: int) -> Reaction:
 
 def _listing(
     states: Collection[GroupState], types: Collection[GroupType], version: int
-) -> list_api.ListGroupsRequest:
+) -> messages.ListGroupsRequest:
     if states and version < _WITH_STATES:
         raise UnsupportedVersion("the states of groups are listed from Kafka 2.6 on")
     with_types = version >= _WITH_TYPES
     if not with_types and types and set(types) != {GroupType.CLASSIC}:
         raise UnsupportedVersion("the types of groups are listed from Kafka 3.8 on")
-    return list_api.ListGroupsRequest(
+    return messages.ListGroupsRequest(
         states_filter=sorted(states),
         types_filter=sorted(types) if with_types else [],
     )
 
 
 def _read_listing(
-    response: list_api.ListGroupsResponse, items: Sequence[int]
+    response: messages.ListGroupsResponse, items: Sequence[int]
 ) -> Iterator[Answer[int, list[GroupListing]]]:
     (node_id,) = items
     found = [
@@ -603,7 +899,7 @@ def _read_listing(
 
 
 def _consumer_group(
-    it: consumer_api.DescribedGroup, coordinator: int
+    it: messages.ConsumerGroupDescribeResponseDescribedGroup, coordinator: int
 ) -> GroupDescription:
     return GroupDescription(
         group_id=it.group_id,
@@ -632,7 +928,9 @@ def _consumer_group(
     )
 
 
-def _partitions(assignment: consumer_api.Assignment) -> frozenset[TopicPartition]:
+def _partitions(
+    assignment: messages.ConsumerGroupDescribeResponseAssignment,
+) -> frozenset[TopicPartition]:
     return frozenset(
         TopicPartition(topic.topic_name, number)
         for topic in assignment.topic_partitions
@@ -641,7 +939,7 @@ def _partitions(assignment: consumer_api.Assignment) -> frozenset[TopicPartition
 
 
 def _classic_group(
-    it: classic_api.DescribedGroup, coordinator: int
+    it: messages.DescribeGroupsResponseDescribedGroup, coordinator: int
 ) -> GroupDescription:
     return constructor(GroupDescription)(
         group_id=it.group_id,
@@ -669,6 +967,8 @@ def _assigned(protocol_type: str, blob: bytes) -> frozenset[TopicPartition]:
     """The partitions of a member; empty if it has none, or consumes no topics."""
     if protocol_type != _CONSUMER or not blob:
         return frozenset()
+    from kafkaio._machines.membership.subscription import decode_assignment
+
     try:
         return decode_assignment(blob)
     except ProtocolError:  # another client wrote what nobody else can read

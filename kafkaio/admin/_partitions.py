@@ -8,22 +8,23 @@ and the leader of a partition deletes its records.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from kafkaio._arguments import partition_of, type_name
+from kafkaio._arguments import (
+    level_of,
+    partition_of,
+    partitions_of,
+    type_name,
+)
 from kafkaio._client.destinations import Broker, Controller, Leader
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
+from kafkaio._client.offsets import AdminMoment, OffsetLookup, places_of
 from kafkaio._runtime.clock import now
-from kafkaio.admin._asking import (
-    AdminCluster,
-    ask,
-    brokers,
-    distinct,
-    final_at,
-    items_of,
-)
+from kafkaio.admin._asking import all_brokers, ask, final_at, outcome
+from kafkaio.admin._checks import distinct, items_of, member_of
+from kafkaio.admin._subject import Subject
 from kafkaio.admin._types import (
     ElectionType,
     LogDirectory,
@@ -33,19 +34,11 @@ from kafkaio.admin._types import (
     ReplicaOnDisk,
 )
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, UnsupportedVersion
+from kafkaio.protocol import messages
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol.messages import (
-    alter_partition_reassignments as move_api,
-    alter_replica_log_dirs as directory_api,
-    create_partitions as create_api,
-    delete_records as delete_api,
-    describe_log_dirs as log_dirs_api,
-    elect_leaders as elect_api,
-    list_partition_reassignments as list_api,
-)
-from kafkaio.types import TopicPartition
+from kafkaio.types import OffsetAndTimestamp, TopicPartition
 
 _ELECTIONS: Final = {ElectionType.PREFERRED: 0, ElectionType.UNCLEAN: 1}
 _ELECTIONS_SINCE: Final = {ElectionType.PREFERRED: "2.2", ElectionType.UNCLEAN: "2.4"}
@@ -66,141 +59,173 @@ _HIGH_WATERMARK: Final = -1
 _ALL: Final = "the partitions of the cluster"
 
 
-class Partitions:
-    """The operations on partitions, each until a time of the loop's clock.
+class Partitions(Subject):
+    """The operations on partitions, their replicas and their records."""
 
-    Args:
-        cluster: performs them.
-    """
-
-    def __init__(self, cluster: AdminCluster) -> None:
-        self._cluster = cluster
-
-    # ---- more partitions -------------------------------------------------------------
-
-    async def created(
+    async def create_partitions(
         self,
-        counts: Mapping[str, NewPartitions],
-        deadline: float,
+        counts: Mapping[str, int | NewPartitions],
         *,
-        validate_only: bool,
-    ) -> Results[str, None]:
-        """Add partitions to topics, as `kafkaio.Admin` documents it."""
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, None]:
+        """Add partitions to topics.
+
+        The records of a key go to another partition from then on. If the call is
+        cancelled, partitions may still be added.
+
+        Args:
+            counts: how many partitions each topic is to have afterwards.
+            validate_only: whether the controller only checks whether it would add them.
+            timeout: seconds.
+
+        Returns:
+            None by topic, in the order of ``counts``.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the client may not alter a topic.
+            BrokerError: INVALID_PARTITIONS if a topic has as many already, or more;
+                INVALID_REPLICA_ASSIGNMENT or another refusal.
+            RequestTimeout: there was no answer in time; partitions may be added.
+            AdminErrors: several topics failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_counts(counts)
 
         def build(
             items: Sequence[str], terms: Terms
-        ) -> create_api.CreatePartitionsRequest:
-            return create_api.CreatePartitionsRequest(
-                topics=[_more(name, counts[name]) for name in items],
+        ) -> messages.CreatePartitionsRequest:
+            return messages.CreatePartitionsRequest(
+                topics=[_more(name, wanted[name]) for name in items],
                 timeout_ms=terms.timeout_ms,
                 validate_only=validate_only,
             )
 
-        operation: Operation[str, None, create_api.CreatePartitionsResponse] = (
-            Operation(
-                what="add partitions to topic",
-                request=create_api.CreatePartitionsRequest,
-                destination=lambda _: Controller,
-                build=build,
-                read=lambda response, _: (
-                    Answer(it.name, None, it.error_code, it.error_message)
-                    for it in response.results
-                ),
-                react=final_at(ApiKey.CREATE_PARTITIONS, *_MISSING),
-                is_exact=True,
-            )
+        operation: Operation[str, None, messages.CreatePartitionsResponse] = Operation(
+            what="add partitions to topic",
+            request=messages.CreatePartitionsRequest,
+            destination=lambda _: Controller,
+            build=build,
+            read=lambda response, _: (
+                Answer(it.name, None, it.error_code, it.error_message)
+                for it in response.results
+            ),
+            react=final_at(ApiKey.CREATE_PARTITIONS, *_MISSING),
+            is_exact=True,
         )
-        return await ask(self._cluster, operation, counts, deadline, "2.1")
+        results = await ask(self._cluster, operation, wanted, deadline, "2.1")
+        return outcome("add partitions", wanted, results)
 
-    # ---- leaders ---------------------------------------------------------------------
-
-    async def elected(
+    async def elect_leaders(
         self,
-        election: ElectionType,
-        partitions: Collection[TopicPartition] | None,
-        deadline: float,
-    ) -> Results[TopicPartition, bool]:
-        """Elect leaders, as `kafkaio.Admin` documents it.
+        election: ElectionType | str = "preferred",
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, bool]:
+        """Elect the leaders of partitions (KIP-183, KIP-460, Kafka 2.2).
+
+        Args:
+            election: ``preferred``: the first replica becomes the leader, if it is in
+                sync. ``unclean`` (Kafka 2.4): any replica that is alive may, where no
+                replica in sync is; records can be lost by that.
+            partitions: the partitions; all of the cluster by default.
+            timeout: seconds.
 
         Returns:
-            Whether a leader was elected: False if it is the leader already.
+            By partition whether a leader was elected; False where there was nothing to
+            do. For all partitions of the cluster only those where a leader was elected
+            may be named.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: PREFERRED_LEADER_NOT_AVAILABLE or
+                ELIGIBLE_LEADERS_NOT_AVAILABLE if no replica can become the leader.
+            UnsupportedVersion: the brokers are too old.
+            RequestTimeout: there was no answer in time.
+            AdminErrors: several partitions failed.
+            ClosedError: the admin client is closed, or not started.
         """
-        if partitions is None:
-            return await self._elected_everywhere(election, deadline)
-        operation: Operation[TopicPartition, bool, elect_api.ElectLeadersResponse] = (
+        deadline = self._deadline(timeout)
+        kind = member_of("election", ElectionType, election)
+        wanted = None if partitions is None else partitions_of(partitions)
+        if wanted is None:
+            results = await self._elected_everywhere(kind, deadline)
+            wanted = [*results.found, *results.failed]
+            return outcome("elect leaders", wanted, results)
+        operation: Operation[TopicPartition, bool, messages.ElectLeadersResponse] = (
             Operation(
                 what="elect the leader of",
-                request=elect_api.ElectLeadersRequest,
+                request=messages.ElectLeadersRequest,
                 destination=lambda _: Controller,
-                build=lambda items, terms: _election(election, items, terms),
+                build=lambda items, terms: _election(kind, items, terms),
                 read=_read_election,
                 react=final_at(ApiKey.ELECT_LEADERS, *_MISSING, *_NO_LEADERS),
                 is_exact=True,
             )
         )
-        since = _ELECTIONS_SINCE[election]
-        return await ask(self._cluster, operation, partitions, deadline, since)
+        since = _ELECTIONS_SINCE[kind]
+        results = await ask(self._cluster, operation, wanted, deadline, since)
+        return outcome("elect leaders", wanted, results)
 
-    async def _elected_everywhere(
-        self, election: ElectionType, deadline: float
-    ) -> Results[TopicPartition, bool]:
-        def read(
-            response: elect_api.ElectLeadersResponse, _: object
-        ) -> Iterator[Answer[str, Results[TopicPartition, bool]]]:
-            results = Results[TopicPartition, bool]()
-            for tp, elected, code, message in _read_election(response, ()):
-                if code == ErrorCode.NONE:
-                    results.found[tp] = elected
-                else:
-                    what = f"elect the leader of {tp.topic}-{tp.partition}"
-                    detail = f"{what}: {message}" if message else what
-                    results.failed[tp] = broker_error(code, detail, topic=tp.topic)
-            yield Answer(_ALL, results, response.error_code)
-
-        operation: Operation[
-            str, Results[TopicPartition, bool], elect_api.ElectLeadersResponse
-        ] = Operation(
-            what="elect the leaders of",
-            request=elect_api.ElectLeadersRequest,
-            destination=lambda _: Controller,
-            build=lambda _, terms: _election(election, None, terms),
-            read=read,
-        )
-        since = _ELECTIONS_SINCE[election]
-        asked = await ask(self._cluster, operation, [_ALL], deadline, since)
-        return asked.or_raise()[_ALL]
-
-    # ---- replicas that move ----------------------------------------------------------
-
-    async def reassigned(
+    async def alter_partition_reassignments(
         self,
         replicas: Mapping[TopicPartition, Sequence[int] | None],
-        deadline: float,
         *,
-        allow_replication_factor_change: bool,
-    ) -> Results[TopicPartition, None]:
-        """Move replicas, as `kafkaio.Admin` documents it."""
+        allow_replication_factor_change: bool = True,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, None]:
+        """Move replicas to other brokers (KIP-455, Kafka 2.4).
+
+        The call returns when the controller has begun; `list_partition_reassignments`
+        tells what is still being moved.
+
+        Args:
+            replicas: the node ids of the replicas that a partition is to have, the
+                preferred leader first; None to stop moving them.
+            allow_replication_factor_change: whether a partition may get more or fewer
+                replicas than it has; False needs Kafka 4.1.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``replicas``.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: INVALID_REPLICA_ASSIGNMENT; NO_REASSIGNMENT_IN_PROGRESS if
+                there is none to stop; or another refusal.
+            UnsupportedVersion: the brokers are too old.
+            RequestTimeout: there was no answer in time; replicas may be moved.
+            AdminErrors: several partitions failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_replicas(replicas)
 
         def build(
             items: Sequence[TopicPartition], terms: Terms
-        ) -> move_api.AlterPartitionReassignmentsRequest:
+        ) -> messages.AlterPartitionReassignmentsRequest:
             if not allow_replication_factor_change and terms.version < 1:
                 raise UnsupportedVersion(
                     "the broker does not know allow_replication_factor_change=False"
                 )
-            return move_api.AlterPartitionReassignmentsRequest(
+            return messages.AlterPartitionReassignmentsRequest(
                 timeout_ms=terms.timeout_ms,
                 allow_replication_factor_change=allow_replication_factor_change,
                 topics=[
-                    move_api.ReassignableTopic(
+                    messages.ReassignableTopic(
                         name=topic,
                         partitions=[
-                            move_api.ReassignablePartition(
+                            messages.ReassignablePartition(
                                 partition_index=tp.partition,
-                                replicas=None if wanted is None else list(wanted),
+                                replicas=None if nodes is None else list(nodes),
                             )
                             for tp in tps
-                            for wanted in [replicas[tp]]
+                            for nodes in [wanted[tp]]
                         ],
                     )
                     for topic, tps in _by_topic(items).items()
@@ -208,10 +233,10 @@ class Partitions:
             )
 
         operation: Operation[
-            TopicPartition, None, move_api.AlterPartitionReassignmentsResponse
+            TopicPartition, None, messages.AlterPartitionReassignmentsResponse
         ] = Operation(
             what="move the replicas of",
-            request=move_api.AlterPartitionReassignmentsRequest,
+            request=messages.AlterPartitionReassignmentsRequest,
             destination=lambda _: Controller,
             build=build,
             read=_read_moves,
@@ -219,35 +244,58 @@ class Partitions:
             is_exact=True,
         )
         since = "2.4" if allow_replication_factor_change else "4.1"
-        return await ask(self._cluster, operation, replicas, deadline, since)
+        results = await ask(self._cluster, operation, wanted, deadline, since)
+        return outcome("move replicas", wanted, results)
 
-    async def moving(
-        self, partitions: Collection[TopicPartition] | None, deadline: float
+    async def list_partition_reassignments(
+        self,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        timeout: float | None = None,
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """List the replicas that are being moved."""
+        """List the replicas that are being moved (KIP-455, Kafka 2.4).
+
+        Args:
+            partitions: the partitions to look at; all of the cluster by default.
+            timeout: seconds.
+
+        Returns:
+            What is being moved, by partition, sorted. A partition whose replicas stay
+            where they are is not in it.
+
+        Raises:
+            AuthorizationError: the client may not describe the cluster.
+            UnsupportedVersion: the brokers are too old.
+            RequestTimeout: there was no answer in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = None if partitions is None else partitions_of(partitions)
+        if wanted == []:
+            return {}
 
         def build(
             _: object, terms: Terms
-        ) -> list_api.ListPartitionReassignmentsRequest:
-            return list_api.ListPartitionReassignmentsRequest(
+        ) -> messages.ListPartitionReassignmentsRequest:
+            return messages.ListPartitionReassignmentsRequest(
                 timeout_ms=terms.timeout_ms,
                 topics=None
-                if partitions is None
+                if wanted is None
                 else [
-                    list_api.ListPartitionReassignmentsTopics(
+                    messages.ListPartitionReassignmentsTopics(
                         name=topic, partition_indexes=[tp.partition for tp in tps]
                     )
-                    for topic, tps in _by_topic(partitions).items()
+                    for topic, tps in _by_topic(wanted).items()
                 ],
             )
 
         operation: Operation[
             str,
             dict[TopicPartition, PartitionReassignment],
-            list_api.ListPartitionReassignmentsResponse,
+            messages.ListPartitionReassignmentsResponse,
         ] = Operation(
             what="list the moves of",
-            request=list_api.ListPartitionReassignmentsRequest,
+            request=messages.ListPartitionReassignmentsRequest,
             destination=lambda _: Controller,
             build=build,
             read=lambda response, _: [
@@ -272,39 +320,83 @@ class Partitions:
         results = await ask(self._cluster, operation, [_ALL], deadline, "2.4")
         return dict(sorted(results.or_raise()[_ALL].items()))
 
-    # ---- log directories -------------------------------------------------------------
+    async def describe_log_dirs(
+        self,
+        brokers: Iterable[int] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> dict[int, dict[str, LogDirectory]]:
+        """Describe the log directories of brokers, and the replicas in them.
 
-    async def directories(
-        self, node_ids: Collection[int] | None, deadline: float
-    ) -> tuple[Sequence[int], Results[int, dict[str, LogDirectory]]]:
-        """Describe the log directories of brokers, of all of them by default."""
-        nodes = await brokers(self._cluster, deadline) if node_ids is None else node_ids
+        Args:
+            brokers: node ids; all brokers of the cluster by default.
+            timeout: seconds.
+
+        Returns:
+            By node id the log directories by path.
+
+        Raises:
+            AuthorizationError: the client may not describe the cluster.
+            RequestTimeout: a broker did not answer in time, or there is no such broker.
+            AdminErrors: several brokers failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        nodes: list[int]
+        if brokers is None:
+            nodes = await all_brokers(self._cluster, deadline)
+        else:
+            nodes = list(dict.fromkeys(items_of("brokers", brokers)))
 
         def read(
-            response: log_dirs_api.DescribeLogDirsResponse, items: Sequence[int]
+            response: messages.DescribeLogDirsResponse, items: Sequence[int]
         ) -> Iterator[Answer[int, dict[str, LogDirectory]]]:
             (node_id,) = items
             found = {it.log_dir: _directory(it) for it in response.results}
             yield Answer(node_id, found, _code_of_directories(response))
 
         operation: Operation[
-            int, dict[str, LogDirectory], log_dirs_api.DescribeLogDirsResponse
+            int, dict[str, LogDirectory], messages.DescribeLogDirsResponse
         ] = Operation(
             what="describe the log directories of broker",
-            request=log_dirs_api.DescribeLogDirsRequest,
+            request=messages.DescribeLogDirsRequest,
             destination=Broker,
-            build=lambda _, __: log_dirs_api.DescribeLogDirsRequest(topics=None),
+            build=lambda _, __: messages.DescribeLogDirsRequest(topics=None),
             read=read,
         )
-        return list(nodes), await ask(self._cluster, operation, nodes, deadline, "2.1")
+        results = await ask(self._cluster, operation, nodes, deadline, "2.1")
+        return outcome("describe log directories", nodes, results)
 
-    async def placed(
-        self, replicas: Collection[tuple[TopicPartition, int]], deadline: float
-    ) -> Results[tuple[TopicPartition, int], ReplicaDirectories]:
-        """Tell in which log directories replicas are."""
+    async def describe_replica_log_dirs(
+        self,
+        replicas: Iterable[tuple[TopicPartition, int]],
+        *,
+        timeout: float | None = None,
+    ) -> dict[tuple[TopicPartition, int], ReplicaDirectories]:
+        """Tell in which log directories replicas are, with one request per broker.
+
+        `describe_log_dirs` tells what is in the directories.
+
+        Args:
+            replicas: each by its partition and the node id of its broker.
+            timeout: seconds.
+
+        Returns:
+            The directories by replica, in the order of ``replicas``. A broker that has
+            no such replica tells none.
+
+        Raises:
+            AuthorizationError: the client may not describe the cluster.
+            RequestTimeout: a broker did not answer in time, or there is no such broker.
+            AdminErrors: several replicas failed.
+            ArgumentValueError: a replica is there twice.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_places(replicas)
 
         def read(
-            response: log_dirs_api.DescribeLogDirsResponse,
+            response: messages.DescribeLogDirsResponse,
             items: Sequence[tuple[TopicPartition, int]],
         ) -> Iterator[Answer[tuple[TopicPartition, int], ReplicaDirectories]]:
             code = _code_of_directories(response)
@@ -315,14 +407,14 @@ class Partitions:
         operation: Operation[
             tuple[TopicPartition, int],
             ReplicaDirectories,
-            log_dirs_api.DescribeLogDirsResponse,
+            messages.DescribeLogDirsResponse,
         ] = Operation(
             what="find the log directory of",
-            request=log_dirs_api.DescribeLogDirsRequest,
+            request=messages.DescribeLogDirsRequest,
             destination=lambda item: Broker(item[1]),
-            build=lambda items, _: log_dirs_api.DescribeLogDirsRequest(
+            build=lambda items, _: messages.DescribeLogDirsRequest(
                 topics=[
-                    log_dirs_api.DescribableLogDirTopic(
+                    messages.DescribableLogDirTopic(
                         topic=topic, partitions=[tp.partition for tp in tps]
                     )
                     for topic, tps in _by_topic(tp for tp, _ in items).items()
@@ -331,37 +423,40 @@ class Partitions:
             read=read,
             name=_replica_name,
         )
-        return await ask(self._cluster, operation, replicas, deadline, "2.1")
+        results = await ask(self._cluster, operation, wanted, deadline, "2.1")
+        return outcome("find replicas", wanted, results)
 
-    async def put_into(
-        self, directories: Mapping[tuple[TopicPartition, int], str], deadline: float
-    ) -> Results[tuple[TopicPartition, int], None]:
-        """Move replicas on a broker to another log directory."""
+    async def alter_replica_log_dirs(
+        self,
+        directories: Mapping[tuple[TopicPartition, int], str],
+        *,
+        timeout: float | None = None,
+    ) -> dict[tuple[TopicPartition, int], None]:
+        """Move replicas to another log directory of their broker (KIP-113).
 
-        def build(
-            items: Sequence[tuple[TopicPartition, int]], terms: Terms
-        ) -> directory_api.AlterReplicaLogDirsRequest:
-            del terms
-            by_path: dict[str, list[TopicPartition]] = defaultdict(list)
-            for item in items:
-                by_path[directories[item]].append(item[0])
-            return directory_api.AlterReplicaLogDirsRequest(
-                dirs=[
-                    directory_api.AlterReplicaLogDir(
-                        path=path,
-                        topics=[
-                            directory_api.AlterReplicaLogDirTopic(
-                                name=topic, partitions=[tp.partition for tp in tps]
-                            )
-                            for topic, tps in _by_topic(found).items()
-                        ],
-                    )
-                    for path, found in by_path.items()
-                ]
-            )
+        The call returns when the broker has begun; `describe_log_dirs` shows the
+        replica in both directories until it is moved.
+
+        Args:
+            directories: the path on the broker, by partition and node id.
+            timeout: seconds.
+
+        Returns:
+            None by replica, in the order of ``directories``.
+
+        Raises:
+            BrokerError: LOG_DIR_NOT_FOUND; KAFKA_STORAGE_ERROR, if the directory is
+                offline; REPLICA_NOT_AVAILABLE, if the broker has no such replica: it
+                makes one there when it gets it; or another refusal.
+            AuthorizationError: the client may not alter the cluster.
+            RequestTimeout: a broker did not answer in time.
+            AdminErrors: several replicas failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
 
         def read(
-            response: directory_api.AlterReplicaLogDirsResponse,
+            response: messages.AlterReplicaLogDirsResponse,
             items: Sequence[tuple[TopicPartition, int]],
         ) -> Iterator[Answer[tuple[TopicPartition, int], None]]:
             node_id = items[0][1]
@@ -371,12 +466,12 @@ class Partitions:
                     yield Answer((tp, node_id), None, it.error_code)
 
         operation: Operation[
-            tuple[TopicPartition, int], None, directory_api.AlterReplicaLogDirsResponse
+            tuple[TopicPartition, int], None, messages.AlterReplicaLogDirsResponse
         ] = Operation(
             what="move the replica of",
-            request=directory_api.AlterReplicaLogDirsRequest,
+            request=messages.AlterReplicaLogDirsRequest,
             destination=lambda item: Broker(item[1]),
-            build=build,
+            build=lambda items, _: _moves_into(directories, items),
             read=read,
             name=_replica_name,
             # The directory is offline, and stays so until the broker is restarted.
@@ -387,25 +482,92 @@ class Partitions:
             ),
             is_exact=True,
         )
-        return await ask(self._cluster, operation, directories, deadline, "2.1")
+        results = await ask(self._cluster, operation, directories, deadline, "2.1")
+        return outcome("move replicas", directories, results)
 
-    # ---- records ---------------------------------------------------------------------
+    async def list_offsets(
+        self,
+        partitions: Mapping[TopicPartition, AdminMoment],
+        *,
+        isolation_level: Literal[
+            "read_uncommitted", "read_committed"
+        ] = "read_uncommitted",
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Look up offsets in the logs of partitions, with one request per leader.
 
-    async def deleted(
-        self, offsets: Mapping[TopicPartition, int], deadline: float
-    ) -> Results[TopicPartition, int]:
-        """Delete the records before offsets; returns where each log begins then."""
+        It is `kafkaio.Client.offsets` with places that only administrators ask for.
+
+        Args:
+            partitions: what to look up, by partition: ``"earliest"``, ``"latest"``, a
+                datetime or milliseconds as for `kafkaio.Client.offsets`, and
+                ``"max_timestamp"``: the record with the highest timestamp (Kafka 3.0);
+                ``"earliest_local"``: the first that is on the broker's own disk (3.6);
+                ``"latest_tiered"``: the last that is in remote storage (3.9);
+                ``"earliest_pending_upload"``: the first that is not there yet (4.2).
+            isolation_level: what ``"latest"`` means.
+            timeout: seconds.
+
+        Returns:
+            An entry for each partition, in the order given; None if the log has no such
+            record.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic or partition.
+            AuthorizationError: the client may not describe a topic.
+            UnsupportedVersion: a leader does not know such a place.
+            RequestTimeout: a leader did not answer in time.
+            AdminErrors: several partitions failed.
+            ArgumentValueError: a word is unknown, a time is before 1970, or a datetime
+                has no time zone.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        times = places_of(partitions)
+        lookup = OffsetLookup(self._cluster, level_of(isolation_level))
+        results = await lookup.each(times, within=deadline - now())
+        return outcome("list offsets", times, results)
+
+    async def delete_records(
+        self,
+        offsets: Mapping[TopicPartition, int | Literal["latest"]],
+        *,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, int]:
+        """Delete the records of partitions before some offsets (KIP-204).
+
+        Args:
+            offsets: the offset of the first record to keep, by partition; ``"latest"``
+                deletes all records that are there.
+            timeout: seconds.
+
+        Returns:
+            By partition the offset at which its log begins now, in the order given.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not delete from a topic.
+            OffsetOutOfRange: the log does not reach that far.
+            BrokerError: POLICY_VIOLATION if the topic is only compacted, or another
+                refusal.
+            RequestTimeout: a leader did not answer in time; records may be deleted.
+            AdminErrors: several partitions failed.
+            ArgumentValueError: an offset is negative.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_ends(offsets)
 
         def build(
             items: Sequence[TopicPartition], terms: Terms
-        ) -> delete_api.DeleteRecordsRequest:
-            return delete_api.DeleteRecordsRequest(
+        ) -> messages.DeleteRecordsRequest:
+            return messages.DeleteRecordsRequest(
                 topics=[
-                    delete_api.DeleteRecordsTopic(
+                    messages.DeleteRecordsTopic(
                         name=topic,
                         partitions=[
-                            delete_api.DeleteRecordsPartition(
-                                partition_index=tp.partition, offset=offsets[tp]
+                            messages.DeleteRecordsPartition(
+                                partition_index=tp.partition, offset=wanted[tp]
                             )
                             for tp in tps
                         ],
@@ -415,10 +577,10 @@ class Partitions:
                 timeout_ms=terms.timeout_ms,
             )
 
-        operation: Operation[TopicPartition, int, delete_api.DeleteRecordsResponse] = (
+        operation: Operation[TopicPartition, int, messages.DeleteRecordsResponse] = (
             Operation(
                 what="delete the records of",
-                request=delete_api.DeleteRecordsRequest,
+                request=messages.DeleteRecordsRequest,
                 destination=Leader,
                 build=build,
                 read=lambda response, _: (
@@ -433,21 +595,50 @@ class Partitions:
                 is_exact=True,
             )
         )
-        missing = await self._cluster.missing_partitions(offsets, deadline - now())
-        there = [tp for tp in offsets if tp not in missing]
+        missing = await self._cluster.missing_partitions(wanted, deadline - now())
+        there = [tp for tp in wanted if tp not in missing]
         results = await ask(self._cluster, operation, there, deadline, "2.1")
         results.failed |= missing
-        return results
+        return outcome("delete records", wanted, results)
+
+    async def _elected_everywhere(
+        self, election: ElectionType, deadline: float
+    ) -> Results[TopicPartition, bool]:
+        def read(
+            response: messages.ElectLeadersResponse, _: object
+        ) -> Iterator[Answer[str, Results[TopicPartition, bool]]]:
+            results = Results[TopicPartition, bool]()
+            for tp, elected, code, message in _read_election(response, ()):
+                if code == ErrorCode.NONE:
+                    results.found[tp] = elected
+                else:
+                    what = f"elect the leader of {tp.topic}-{tp.partition}"
+                    detail = f"{what}: {message}" if message else what
+                    results.failed[tp] = broker_error(code, detail, topic=tp.topic)
+            yield Answer(_ALL, results, response.error_code)
+
+        operation: Operation[
+            str, Results[TopicPartition, bool], messages.ElectLeadersResponse
+        ] = Operation(
+            what="elect the leaders of",
+            request=messages.ElectLeadersRequest,
+            destination=lambda _: Controller,
+            build=lambda _, terms: _election(election, None, terms),
+            read=read,
+        )
+        since = _ELECTIONS_SINCE[election]
+        asked = await ask(self._cluster, operation, [_ALL], deadline, since)
+        return asked.or_raise()[_ALL]
 
 
-def _more(name: str, wanted: NewPartitions) -> create_api.CreatePartitionsTopic:
-    return create_api.CreatePartitionsTopic(
+def _more(name: str, wanted: NewPartitions) -> messages.CreatePartitionsTopic:
+    return messages.CreatePartitionsTopic(
         name=name,
         count=wanted.count,
         assignments=None
         if wanted.assignments is None
         else [
-            create_api.CreatePartitionsAssignment(broker_ids=list(replicas))
+            messages.CreatePartitionsAssignment(broker_ids=list(replicas))
             for replicas in wanted.assignments
         ],
     )
@@ -455,15 +646,15 @@ def _more(name: str, wanted: NewPartitions) -> create_api.CreatePartitionsTopic:
 
 def _election(
     election: ElectionType, partitions: Iterable[TopicPartition] | None, terms: Terms
-) -> elect_api.ElectLeadersRequest:
+) -> messages.ElectLeadersRequest:
     if election is not ElectionType.PREFERRED and terms.version < _UNCLEAN:
         raise UnsupportedVersion("the broker does not know unclean elections")
-    return elect_api.ElectLeadersRequest(
+    return messages.ElectLeadersRequest(
         election_type=_ELECTIONS[election],
         topic_partitions=None
         if partitions is None
         else [
-            elect_api.TopicPartitions(
+            messages.ElectLeadersRequestTopicPartitions(
                 topic=topic, partitions=[tp.partition for tp in tps]
             )
             for topic, tps in _by_topic(partitions).items()
@@ -473,7 +664,7 @@ def _election(
 
 
 def _read_election(
-    response: elect_api.ElectLeadersResponse, items: Sequence[TopicPartition]
+    response: messages.ElectLeadersResponse, items: Sequence[TopicPartition]
 ) -> Iterator[Answer[TopicPartition, bool]]:
     if response.error_code:
         for tp in items:
@@ -490,7 +681,7 @@ def _read_election(
 
 
 def _read_moves(
-    response: move_api.AlterPartitionReassignmentsResponse,
+    response: messages.AlterPartitionReassignmentsResponse,
     items: Sequence[TopicPartition],
 ) -> Iterator[Answer[TopicPartition, None]]:
     if response.error_code:
@@ -503,11 +694,34 @@ def _read_moves(
             yield Answer(tp, None, it.error_code, it.error_message)
 
 
-def _code_of_directories(response: log_dirs_api.DescribeLogDirsResponse) -> int:
+def _code_of_directories(response: messages.DescribeLogDirsResponse) -> int:
     if not response.error_code and not response.results:
         # What a broker before 3.2 answers whoever may not describe it.
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     return response.error_code
+
+
+def _moves_into(
+    directories: Mapping[tuple[TopicPartition, int], str],
+    items: Iterable[tuple[TopicPartition, int]],
+) -> messages.AlterReplicaLogDirsRequest:
+    by_path: dict[str, list[TopicPartition]] = defaultdict(list)
+    for item in items:
+        by_path[directories[item]].append(item[0])
+    return messages.AlterReplicaLogDirsRequest(
+        dirs=[
+            messages.AlterReplicaLogDir(
+                path=path,
+                topics=[
+                    messages.AlterReplicaLogDirTopic(
+                        name=topic, partitions=[tp.partition for tp in tps]
+                    )
+                    for topic, tps in _by_topic(found).items()
+                ],
+            )
+            for path, found in by_path.items()
+        ]
+    )
 
 
 def _replica_name(item: tuple[TopicPartition, int]) -> str:
@@ -532,7 +746,7 @@ def _place(
     return place
 
 
-def _directory(it: log_dirs_api.DescribeLogDirsResult) -> LogDirectory:
+def _directory(it: messages.DescribeLogDirsResult) -> LogDirectory:
     return LogDirectory(
         path=it.log_dir,
         error=broker_error(it.error_code, f"log directory {it.log_dir}")

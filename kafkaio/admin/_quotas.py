@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
-from kafkaio._arguments import type_name
-from kafkaio._client.destinations import ANY, Controller
-from kafkaio._client.fanout import Answer, Operation, Results, Terms
-from kafkaio.admin._asking import AdminCluster, ask, need_brokers
-from kafkaio.admin._single import ask_one, reason
-from kafkaio.admin._types import QuotaEntity, QuotaFilter, QuotaName
-from kafkaio.errors import ArgumentTypeError, ArgumentValueError, ProtocolError
-from kafkaio.protocol.messages import (
-    alter_client_quotas as alter_api,
-    describe_client_quotas as describe_api,
+from kafkaio._arguments import (
+    type_name,
 )
+from kafkaio._client.destinations import ANY, Controller
+from kafkaio._client.fanout import Answer, Operation, Terms
+from kafkaio.admin._asking import ask, ask_one, need_brokers, outcome, reason
+from kafkaio.admin._subject import Subject
+from kafkaio.admin._types import (
+    QuotaEntity,
+    QuotaFilter,
+    QuotaName,
+)
+from kafkaio.errors import ArgumentTypeError, ArgumentValueError, ProtocolError
+from kafkaio.protocol import messages
 
 _SINCE = "2.6"
 #: The types of entities on the wire, by the attributes that have their names.
@@ -30,22 +33,38 @@ _TYPES: Final[Mapping[str, str]] = {
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 
-class Quotas:
-    """The operations on quotas, each until a time of the loop's clock.
+class Quotas(Subject):
+    """The operations on quotas of clients."""
 
-    Args:
-        cluster: performs them.
-    """
-
-    def __init__(self, cluster: AdminCluster) -> None:
-        self._cluster = cluster
-
-    async def described(
-        self, wanted: QuotaFilter, deadline: float
+    async def describe_client_quotas(
+        self,
+        filter: QuotaFilter | None = None,  # noqa: A002 - Java's name
+        *,
+        timeout: float | None = None,
     ) -> dict[QuotaEntity, dict[str, float]]:
-        """Return the quotas that a filter matches."""
+        """Return the quotas of clients that a filter matches (KIP-546).
+
+        It needs Kafka 2.6. Brokers learn of a change a moment after it was made.
+
+        Args:
+            filter: which quotas; all by default.
+            timeout: seconds.
+
+        Returns:
+            Numbers by the names of quotas, such as ``producer_byte_rate``, by entity.
+
+        Raises:
+            AuthorizationError: the client may not describe the configs of the cluster.
+            BrokerError: INVALID_REQUEST, if the filter is impossible.
+            ArgumentTypeError: the filter is none, or a name in it has the wrong type.
+            UnsupportedVersion: the broker is too old.
+            RequestTimeout: no broker answered in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_filter(QuotaFilter() if filter is None else filter)
         need_brokers(self._cluster, "describe quotas")
-        request = describe_api.DescribeClientQuotasRequest(
+        request = messages.DescribeClientQuotasRequest(
             components=[
                 _component(kind, getattr(wanted, name))
                 for name, kind in _TYPES.items()
@@ -56,7 +75,7 @@ class Quotas:
         answer = await ask_one(
             self._cluster,
             ("describe", "the quotas of clients"),
-            describe_api.DescribeClientQuotasRequest,
+            messages.DescribeClientQuotasRequest,
             lambda _: request,
             lambda it: (it.error_code, it.error_message),
             to=ANY,
@@ -70,34 +89,60 @@ class Quotas:
             for entry in answer.entries or ()
         }
 
-    async def alter(
+    async def alter_client_quotas(
         self,
         alterations: Mapping[QuotaEntity, Mapping[str, float | None]],
-        deadline: float,
         *,
-        validate_only: bool,
-    ) -> Results[QuotaEntity, None]:
-        """Change quotas, as `kafkaio.Admin` documents it."""
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> dict[QuotaEntity, None]:
+        """Set and remove quotas of clients (KIP-546).
+
+        It needs Kafka 2.6. Each entity is changed for itself, and all of its quotas
+        that are named, or none. Others stay as they are. If the call is cancelled,
+        quotas may still be changed.
+
+        Args:
+            alterations: by entity, a number for each quota to set, such as
+                ``producer_byte_rate``, and None for each quota to remove.
+            validate_only: whether the controller only checks whether it would do it.
+            timeout: seconds.
+
+        Returns:
+            None by entity, in the order of ``alterations``.
+
+        Raises:
+            AuthorizationError: the client may not alter the configs of the cluster.
+            BrokerError: INVALID_REQUEST, if there is no such quota or entity.
+            ArgumentTypeError: an entity or a quota has the wrong type.
+            ArgumentValueError: an entity names nobody.
+            UnsupportedVersion: the broker is too old.
+            RequestTimeout: there was no answer in time; quotas may be changed.
+            AdminErrors: several entities failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_alterations(alterations)
         need_brokers(self._cluster, "alter quotas")
 
         def build(
             items: Sequence[QuotaEntity], terms: Terms
-        ) -> alter_api.AlterClientQuotasRequest:
+        ) -> messages.AlterClientQuotasRequest:
             del terms
-            return alter_api.AlterClientQuotasRequest(
+            return messages.AlterClientQuotasRequest(
                 entries=[
-                    alter_api.AlterClientQuotasRequestEntryData(
+                    messages.AlterClientQuotasRequestEntryData(
                         entity=[
-                            alter_api.AlterClientQuotasRequestEntityData(
+                            messages.AlterClientQuotasRequestEntityData(
                                 entity_type=kind, entity_name=name
                             )
                             for kind, name in _parts(item)
                         ],
                         ops=[
-                            alter_api.OpData(key=key, remove=True)
+                            messages.OpData(key=key, remove=True)
                             if value is None
-                            else alter_api.OpData(key=key, value=float(value))
-                            for key, value in alterations[item].items()
+                            else messages.OpData(key=key, value=float(value))
+                            for key, value in wanted[item].items()
                         ],
                     )
                     for item in items
@@ -105,10 +150,10 @@ class Quotas:
                 validate_only=validate_only,
             )
 
-        operation: Operation[QuotaEntity, None, alter_api.AlterClientQuotasResponse] = (
+        operation: Operation[QuotaEntity, None, messages.AlterClientQuotasResponse] = (
             Operation(
                 what="alter the quotas of",
-                request=alter_api.AlterClientQuotasRequest,
+                request=messages.AlterClientQuotasRequest,
                 destination=lambda _: Controller,
                 build=build,
                 read=_read_alteration,
@@ -116,11 +161,12 @@ class Quotas:
                 is_exact=True,
             )
         )
-        return await ask(self._cluster, operation, alterations, deadline, _SINCE)
+        results = await ask(self._cluster, operation, wanted, deadline, _SINCE)
+        return outcome("alter quotas", wanted, results)
 
 
 def _read_alteration(
-    response: alter_api.AlterClientQuotasResponse, items: object
+    response: messages.AlterClientQuotasResponse, items: object
 ) -> Iterator[Answer[QuotaEntity, None]]:
     del items
     for it in response.entries:
@@ -129,14 +175,14 @@ def _read_alteration(
         yield Answer(entity, None, it.error_code, message)
 
 
-def _component(kind: str, name: str | QuotaName) -> describe_api.ComponentData:
+def _component(kind: str, name: str | QuotaName) -> messages.ComponentData:
     if name is QuotaName.DEFAULT:
         how, match = _DEFAULT, None
     elif name is QuotaName.ANY:
         how, match = _ANY, None
     else:
         how, match = _EXACT, name
-    return describe_api.ComponentData(entity_type=kind, match_type=how, match=match)
+    return messages.ComponentData(entity_type=kind, match_type=how, match=match)
 
 
 def _entity(parts: Iterator[tuple[str, str | None]]) -> QuotaEntity:

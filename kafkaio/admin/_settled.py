@@ -33,12 +33,6 @@ async def settled(
 ) -> Settled[ItemT, ValueT]:
     """Await an operation on many items, and return its errors in place of raising them.
 
-    ::
-
-        described = await settled(admin.describe_topics(["a", "b"]))
-        for name, error in described.failed.items():
-            print(name, "failed:", error)
-
     An error of the whole call is raised: the client is closed, an argument is wrong,
     or no item was decided. A cancellation cancels the operation.
 

@@ -7,14 +7,19 @@ group is (see `kafkaio.admin._groups`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from kafkaio._arguments import partition_of, type_name
+from kafkaio._arguments import (
+    check_group,
+    partition_of,
+    type_name,
+)
 from kafkaio._client.destinations import GroupCoordinator
-from kafkaio._client.fanout import Answer, Operation, Results, Terms
-from kafkaio.admin._asking import AdminCluster, ask, final_at
-from kafkaio.admin._groups import description
+from kafkaio._client.fanout import Answer, Operation, Terms
+from kafkaio.admin._asking import ask, final_at, outcome
+from kafkaio.admin._checks import names_of, partitions_by_group
+from kafkaio.admin._groups import Groups, description
 from kafkaio.admin._types import (
     GroupState,
     ShareGroupDescription,
@@ -23,14 +28,9 @@ from kafkaio.admin._types import (
     operations_of,
 )
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError
+from kafkaio.protocol import messages
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol.messages import (
-    alter_share_group_offsets as alter_api,
-    delete_share_group_offsets as delete_api,
-    describe_share_group_offsets as offsets_api,
-    share_group_describe as describe_api,
-)
 from kafkaio.types import TopicPartition
 
 _Offsets: TypeAlias = dict[TopicPartition, ShareOffset | None]
@@ -40,26 +40,45 @@ _SINCE: Final = "4.1"
 _MISSING: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
-class ShareGroups:
-    """The operations on share groups, each until a time of the loop's clock.
+class ShareGroups(Groups):
+    """The operations on share groups, beside those on groups of any kind."""
 
-    Args:
-        cluster: performs them.
-    """
+    async def describe_share_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, ShareGroupDescription]:
+        """Describe share groups (KIP-932, Kafka 4.1).
 
-    def __init__(self, cluster: AdminCluster) -> None:
-        self._cluster = cluster
+        Args:
+            groups: their names.
+            include_authorized_operations: whether to ask what the client may do with
+                each group.
+            timeout: seconds.
 
-    async def described(
-        self, groups: Sequence[str], deadline: float, *, with_operations: bool
-    ) -> Results[str, ShareGroupDescription]:
-        """Describe share groups, as `kafkaio.Admin` documents it."""
+        Returns:
+            The descriptions by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: there is no share group of that name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not describe a group.
+            UnsupportedVersion: a coordinator is older than 4.1.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = names_of("groups", groups)
         operation: Operation[
-            str, ShareGroupDescription, describe_api.ShareGroupDescribeResponse
+            str, ShareGroupDescription, messages.ShareGroupDescribeResponse
         ] = description(
-            describe_api.ShareGroupDescribeRequest,
-            lambda names, _: describe_api.ShareGroupDescribeRequest(
-                group_ids=names, include_authorized_operations=with_operations
+            messages.ShareGroupDescribeRequest,
+            lambda names, _: messages.ShareGroupDescribeRequest(
+                group_ids=names,
+                include_authorized_operations=include_authorized_operations,
             ),
             lambda response, coordinators: (
                 Answer(
@@ -71,80 +90,195 @@ class ShareGroups:
                 for it in response.groups
             ),
         )
-        return await ask(self._cluster, operation, groups, deadline, _SINCE)
+        results = await ask(self._cluster, operation, wanted, deadline, _SINCE)
+        return outcome("describe groups", wanted, results)
 
-    async def offsets(
+    async def delete_share_groups(
         self,
-        groups: Mapping[str, Collection[TopicPartition] | None],
-        deadline: float,
-    ) -> Results[str, _Offsets]:
-        """Return the offsets of groups; None asks for all that they have."""
+        groups: Iterable[str],
+        *,
+        timeout: float | None = None,
+    ) -> dict[str, None]:
+        """Delete share groups that have no members, with their offsets.
+
+        Brokers delete groups of any kind by one request: `delete_consumer_groups` and
+        `delete_streams_groups` do the same.
+
+        Args:
+            groups: their names.
+            timeout: seconds.
+
+        Returns:
+            None by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: a group has members (NON_EMPTY_GROUP), or there is none of that
+                name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not delete a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        return await self.delete_consumer_groups(groups, timeout=timeout)
+
+    async def list_share_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        timeout: float | None = None,
+    ) -> dict[str, dict[TopicPartition, ShareOffset | None]]:
+        """Return how far share groups are: one request per coordinator (Kafka 4.1).
+
+        The numbers lag behind: a coordinator learns a moment later what was finished.
+
+        Args:
+            groups: the names of groups, for all partitions that have an offset; or the
+                partitions by group, where None stands for all.
+            timeout: seconds.
+
+        Returns:
+            By group the offsets by partition, sorted; None where nothing was delivered
+            yet. A group that does not exist, or is no share group, has none.
+
+        Raises:
+            AuthorizationError: the client may not describe a group or a topic.
+            UnsupportedVersion: a coordinator is older than 4.1.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = partitions_by_group(groups)
 
         def build(
             items: Sequence[str], _: Terms
-        ) -> offsets_api.DescribeShareGroupOffsetsRequest:
-            return offsets_api.DescribeShareGroupOffsetsRequest(
-                groups=[_wanted(name, groups[name]) for name in items]
+        ) -> messages.DescribeShareGroupOffsetsRequest:
+            return messages.DescribeShareGroupOffsetsRequest(
+                groups=[_wanted(name, wanted[name]) for name in items]
             )
 
         operation: Operation[
-            str, _Offsets, offsets_api.DescribeShareGroupOffsetsResponse
+            str, _Offsets, messages.DescribeShareGroupOffsetsResponse
         ] = Operation(
             what="list the offsets of share group",
-            request=offsets_api.DescribeShareGroupOffsetsRequest,
+            request=messages.DescribeShareGroupOffsetsRequest,
             destination=GroupCoordinator,
             build=build,
             read=lambda response, _: (
-                _offsets(it, groups.get(it.group_id)) for it in response.groups
+                _offsets(it, wanted.get(it.group_id)) for it in response.groups
             ),
             react=final_at(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, *_MISSING),
             is_exact=True,
         )
-        return await ask(self._cluster, operation, groups, deadline, _SINCE)
+        results = await ask(self._cluster, operation, wanted, deadline, _SINCE)
+        return outcome("list offsets", wanted, results)
 
-    async def altered(
-        self, group: str, starts: Mapping[TopicPartition, int], deadline: float
-    ) -> Results[TopicPartition, None]:
-        """Set where the records of a group without members begin."""
+    async def alter_share_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, None]:
+        """Set where a share group without members goes on (KIP-932, Kafka 4.1).
+
+        All records from there on are delivered again, finished or not. The change has
+        no effect on a partition while a connection is open by which a member got
+        records of it: end the consumers, and their clients, first.
+
+        Args:
+            group: the name of the group, which need not exist.
+            offsets: the first offset to deliver, by partition.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``offsets``.
+
+        Raises:
+            GroupError: the group has members (NON_EMPTY_GROUP), or is no share group
+                (GROUP_ID_NOT_FOUND).
+            UnknownTopicOrPartition: there is no such partition.
+            AuthorizationError: the client may not read the group or a topic.
+            UnsupportedVersion: the coordinator is older than 4.1.
+            RequestTimeout: the coordinator did not answer in time; offsets may be
+                altered.
+            AdminErrors: several partitions failed.
+            ArgumentValueError: an offset is negative.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        check_group(group)
+        wanted = check_starts(offsets)
 
         def build(
             items: Sequence[TopicPartition], _: Terms
-        ) -> alter_api.AlterShareGroupOffsetsRequest:
-            topics: dict[str, alter_api.AlterShareGroupOffsetsRequestTopic] = {}
+        ) -> messages.AlterShareGroupOffsetsRequest:
+            topics: dict[str, messages.AlterShareGroupOffsetsRequestTopic] = {}
             for tp in items:
                 topic = topics.setdefault(
                     tp.topic,
-                    alter_api.AlterShareGroupOffsetsRequestTopic(topic_name=tp.topic),
+                    messages.AlterShareGroupOffsetsRequestTopic(topic_name=tp.topic),
                 )
                 topic.partitions.append(
-                    alter_api.AlterShareGroupOffsetsRequestPartition(
-                        partition_index=tp.partition, start_offset=starts[tp]
+                    messages.AlterShareGroupOffsetsRequestPartition(
+                        partition_index=tp.partition, start_offset=wanted[tp]
                     )
                 )
-            return alter_api.AlterShareGroupOffsetsRequest(
+            return messages.AlterShareGroupOffsetsRequest(
                 group_id=group, topics=list(topics.values())
             )
 
         operation: Operation[
-            TopicPartition, None, alter_api.AlterShareGroupOffsetsResponse
+            TopicPartition, None, messages.AlterShareGroupOffsetsResponse
         ] = Operation(
             what=f"alter in share group {group!r} the offset of",
-            request=alter_api.AlterShareGroupOffsetsRequest,
+            request=messages.AlterShareGroupOffsetsRequest,
             destination=lambda _: GroupCoordinator(group),
             build=build,
             read=_read_alteration,
             react=final_at(ApiKey.ALTER_SHARE_GROUP_OFFSETS, *_MISSING),
             is_exact=True,
         )
-        return await ask(self._cluster, operation, starts, deadline, _SINCE)
+        results = await ask(self._cluster, operation, wanted, deadline, _SINCE)
+        return outcome("alter offsets", wanted, results)
 
-    async def forgotten(
-        self, group: str, topics: Sequence[str], deadline: float
-    ) -> Results[str, None]:
-        """Delete the offsets of a group without members in topics."""
+    async def delete_share_group_offsets(
+        self,
+        group: str,
+        topics: Iterable[str],
+        *,
+        timeout: float | None = None,
+    ) -> dict[str, None]:
+        """Delete the offsets of a share group without members in topics (Kafka 4.1).
+
+        Args:
+            group: the name of the group.
+            topics: the names of the topics.
+            timeout: seconds.
+
+        Returns:
+            None by topic, in the order of ``topics``.
+
+        Raises:
+            GroupError: the group has members (NON_EMPTY_GROUP), or there is no share
+                group of that name (GROUP_ID_NOT_FOUND).
+            UnknownTopicOrPartition: there is no such topic, or the group has no offset
+                in it.
+            AuthorizationError: the client may not delete the group or read a topic.
+            UnsupportedVersion: the coordinator is older than 4.1.
+            RequestTimeout: the coordinator did not answer in time.
+            AdminErrors: several topics failed.
+            ArgumentValueError: a topic is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        check_group(group)
+        wanted = names_of("topics", topics)
 
         def read(
-            response: delete_api.DeleteShareGroupOffsetsResponse, items: Sequence[str]
+            response: messages.DeleteShareGroupOffsetsResponse, items: Sequence[str]
         ) -> Iterator[Answer[str, None]]:
             code, message = response.error_code, response.error_message
             if code:
@@ -153,15 +287,15 @@ class ShareGroups:
             for it in response.responses:
                 yield Answer(it.topic_name, None, it.error_code, it.error_message)
 
-        operation: Operation[str, None, delete_api.DeleteShareGroupOffsetsResponse] = (
+        operation: Operation[str, None, messages.DeleteShareGroupOffsetsResponse] = (
             Operation(
                 what=f"delete in share group {group!r} the offsets of topic",
-                request=delete_api.DeleteShareGroupOffsetsRequest,
+                request=messages.DeleteShareGroupOffsetsRequest,
                 destination=lambda _: GroupCoordinator(group),
-                build=lambda items, _: delete_api.DeleteShareGroupOffsetsRequest(
+                build=lambda items, _: messages.DeleteShareGroupOffsetsRequest(
                     group_id=group,
                     topics=[
-                        delete_api.DeleteShareGroupOffsetsRequestTopic(topic_name=name)
+                        messages.DeleteShareGroupOffsetsRequestTopic(topic_name=name)
                         for name in items
                     ],
                 ),
@@ -170,10 +304,13 @@ class ShareGroups:
                 is_exact=True,
             )
         )
-        return await ask(self._cluster, operation, topics, deadline, _SINCE)
+        results = await ask(self._cluster, operation, wanted, deadline, _SINCE)
+        return outcome("delete offsets", wanted, results)
 
 
-def _group(it: describe_api.DescribedGroup, coordinator: int) -> ShareGroupDescription:
+def _group(
+    it: messages.ShareGroupDescribeResponseDescribedGroup, coordinator: int
+) -> ShareGroupDescription:
     return ShareGroupDescription(
         group_id=it.group_id,
         state=GroupState(it.group_state),
@@ -203,24 +340,24 @@ def _group(it: describe_api.DescribedGroup, coordinator: int) -> ShareGroupDescr
 
 def _wanted(
     group: str, partitions: Collection[TopicPartition] | None
-) -> offsets_api.DescribeShareGroupOffsetsRequestGroup:
+) -> messages.DescribeShareGroupOffsetsRequestGroup:
     if partitions is None:
-        return offsets_api.DescribeShareGroupOffsetsRequestGroup(
+        return messages.DescribeShareGroupOffsetsRequestGroup(
             group_id=group, topics=None
         )
-    topics: dict[str, offsets_api.DescribeShareGroupOffsetsRequestTopic] = {}
+    topics: dict[str, messages.DescribeShareGroupOffsetsRequestTopic] = {}
     for tp in partitions:
         topics.setdefault(
             tp.topic,
-            offsets_api.DescribeShareGroupOffsetsRequestTopic(topic_name=tp.topic),
+            messages.DescribeShareGroupOffsetsRequestTopic(topic_name=tp.topic),
         ).partitions.append(tp.partition)
-    return offsets_api.DescribeShareGroupOffsetsRequestGroup(
+    return messages.DescribeShareGroupOffsetsRequestGroup(
         group_id=group, topics=list(topics.values())
     )
 
 
 def _offsets(
-    it: offsets_api.DescribeShareGroupOffsetsResponseGroup,
+    it: messages.DescribeShareGroupOffsetsResponseGroup,
     wanted: Collection[TopicPartition] | None,
 ) -> Answer[str, _Offsets]:
     code, message = it.error_code, it.error_message
@@ -239,7 +376,7 @@ def _offsets(
 
 
 def _offset(
-    partition: offsets_api.DescribeShareGroupOffsetsResponsePartition,
+    partition: messages.DescribeShareGroupOffsetsResponsePartition,
 ) -> ShareOffset:
     epoch, lag = partition.leader_epoch, partition.lag
     return ShareOffset(
@@ -250,7 +387,7 @@ def _offset(
 
 
 def _read_alteration(
-    response: alter_api.AlterShareGroupOffsetsResponse, items: Sequence[TopicPartition]
+    response: messages.AlterShareGroupOffsetsResponse, items: Sequence[TopicPartition]
 ) -> Iterator[Answer[TopicPartition, None]]:
     code, message = response.error_code, response.error_message
     if code:

@@ -7,12 +7,13 @@ are a topology and tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kafkaio._client.fanout import Answer, Operation, Results
-from kafkaio.admin._asking import AdminCluster, ask
-from kafkaio.admin._groups import description
+from kafkaio._client.fanout import Answer, Operation
+from kafkaio.admin._asking import ask, outcome
+from kafkaio.admin._checks import names_of
+from kafkaio.admin._groups import Groups, description
 from kafkaio.admin._types import (
     GroupState,
     StreamsGroupDescription,
@@ -22,31 +23,54 @@ from kafkaio.admin._types import (
     StreamsTopic,
     operations_of,
 )
-from kafkaio.protocol.messages import streams_group_describe as describe_api
+from kafkaio.protocol import messages
+from kafkaio.types import OffsetAndMetadata, TopicPartition
 
 _SINCE: Final = "4.1"
 
 
-class StreamsGroups:
-    """The operations on streams groups, each until a time of the loop's clock.
+class StreamsGroups(Groups):
+    """The operations on groups of Kafka Streams, beside those on groups of any kind."""
 
-    Args:
-        cluster: performs them.
-    """
+    async def describe_streams_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, StreamsGroupDescription]:
+        """Describe groups of Kafka Streams: topology, members, tasks (KIP-1071).
 
-    def __init__(self, cluster: AdminCluster) -> None:
-        self._cluster = cluster
+        It needs Kafka 4.1. Applications that use the classic protocol are groups of
+        consumers.
 
-    async def described(
-        self, groups: Sequence[str], deadline: float, *, with_operations: bool
-    ) -> Results[str, StreamsGroupDescription]:
-        """Describe streams groups, as `kafkaio.Admin` documents it."""
+        Args:
+            groups: their names.
+            include_authorized_operations: whether to ask what the client may do with
+                each group.
+            timeout: seconds.
+
+        Returns:
+            The descriptions by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: there is no streams group of that name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not describe a group.
+            UnsupportedVersion: a coordinator is older than 4.1.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = names_of("groups", groups)
         operation: Operation[
-            str, StreamsGroupDescription, describe_api.StreamsGroupDescribeResponse
+            str, StreamsGroupDescription, messages.StreamsGroupDescribeResponse
         ] = description(
-            describe_api.StreamsGroupDescribeRequest,
-            lambda names, _: describe_api.StreamsGroupDescribeRequest(
-                group_ids=names, include_authorized_operations=with_operations
+            messages.StreamsGroupDescribeRequest,
+            lambda names, _: messages.StreamsGroupDescribeRequest(
+                group_ids=names,
+                include_authorized_operations=include_authorized_operations,
             ),
             lambda response, coordinators: (
                 Answer(
@@ -58,11 +82,120 @@ class StreamsGroups:
                 for it in response.groups
             ),
         )
-        return await ask(self._cluster, operation, groups, deadline, _SINCE)
+        results = await ask(self._cluster, operation, wanted, deadline, _SINCE)
+        return outcome("describe groups", wanted, results)
+
+    async def delete_streams_groups(
+        self,
+        groups: Iterable[str],
+        *,
+        timeout: float | None = None,
+    ) -> dict[str, None]:
+        """Delete groups of Kafka Streams without members, with their offsets.
+
+        Brokers delete groups of any kind by one request: `delete_consumer_groups` and
+        `delete_share_groups` do the same. Internal topics of the application stay.
+
+        Args:
+            groups: their names.
+            timeout: seconds.
+
+        Returns:
+            None by name, in the order of ``groups``.
+
+        Raises:
+            GroupError: a group has members (NON_EMPTY_GROUP), or there is none of that
+                name (GROUP_ID_NOT_FOUND).
+            AuthorizationError: the client may not delete a group.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several groups failed.
+            ArgumentValueError: a group is there twice, or a name is empty.
+            ClosedError: the admin client is closed, or not started.
+        """
+        return await self.delete_consumer_groups(groups, timeout=timeout)
+
+    async def list_streams_group_offsets(
+        self,
+        groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None],
+        *,
+        require_stable: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata | None]]:
+        """Return what groups of Kafka Streams have committed.
+
+        Coordinators keep it as for consumers: `list_consumer_group_offsets` does the
+        same, and documents it.
+
+        Args:
+            groups: the names of groups, or the partitions by group.
+            require_stable: whether to wait for open transactions.
+            timeout: seconds.
+
+        Returns:
+            By group the offsets by partition, sorted.
+
+        Raises:
+            KafkaError: as in `list_consumer_group_offsets`.
+        """
+        return await self.list_consumer_group_offsets(
+            groups, require_stable=require_stable, timeout=timeout
+        )
+
+    async def alter_streams_group_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        *,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, None]:
+        """Commit offsets for a group of Kafka Streams that has no members.
+
+        Coordinators keep them as for consumers: `alter_consumer_group_offsets` does the
+        same, and documents it.
+
+        Args:
+            group: the name of the group.
+            offsets: the offset of the next record to read, by partition.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``offsets``.
+
+        Raises:
+            KafkaError: as in `alter_consumer_group_offsets`.
+        """
+        return await self.alter_consumer_group_offsets(group, offsets, timeout=timeout)
+
+    async def delete_streams_group_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition],
+        *,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, None]:
+        """Delete offsets of a group of Kafka Streams in topics that no member reads.
+
+        Coordinators keep them as for consumers: `delete_consumer_group_offsets` does
+        the same, and documents it.
+
+        Args:
+            group: the name of the group.
+            partitions: the partitions.
+            timeout: seconds.
+
+        Returns:
+            None by partition, in the order of ``partitions``.
+
+        Raises:
+            KafkaError: as in `delete_consumer_group_offsets`.
+        """
+        return await self.delete_consumer_group_offsets(
+            group, partitions, timeout=timeout
+        )
 
 
 def _group(
-    it: describe_api.DescribedGroup, coordinator: int
+    it: messages.StreamsGroupDescribeResponseDescribedGroup, coordinator: int
 ) -> StreamsGroupDescription:
     topology = it.topology
     return StreamsGroupDescription(
@@ -80,7 +213,7 @@ def _group(
     )
 
 
-def _member(it: describe_api.Member) -> StreamsGroupMember:
+def _member(it: messages.StreamsGroupDescribeResponseMember) -> StreamsGroupMember:
     endpoint = it.user_endpoint
     return StreamsGroupMember(
         member_id=it.member_id,
@@ -102,12 +235,12 @@ def _member(it: describe_api.Member) -> StreamsGroupMember:
 
 
 def _task_offsets(
-    offsets: Iterable[describe_api.TaskOffset],
+    offsets: Iterable[messages.StreamsGroupDescribeResponseTaskOffset],
 ) -> dict[tuple[str, int], int]:
     return {(it.subtopology_id, it.partition): it.offset for it in offsets}
 
 
-def _tasks(it: describe_api.Assignment) -> StreamsTasks:
+def _tasks(it: messages.StreamsGroupDescribeResponseAssignment) -> StreamsTasks:
     return StreamsTasks(
         active=_by_subtopology(it.active_tasks),
         standby=_by_subtopology(it.standby_tasks),
@@ -116,12 +249,14 @@ def _tasks(it: describe_api.Assignment) -> StreamsTasks:
 
 
 def _by_subtopology(
-    tasks: Iterable[describe_api.TaskIds],
+    tasks: Iterable[messages.TaskIds],
 ) -> dict[str, tuple[int, ...]]:
     return {it.subtopology_id: tuple(sorted(it.partitions)) for it in tasks}
 
 
-def _subtopology(it: describe_api.Subtopology) -> StreamsSubtopology:
+def _subtopology(
+    it: messages.StreamsGroupDescribeResponseSubtopology,
+) -> StreamsSubtopology:
     return StreamsSubtopology(
         subtopology_id=it.subtopology_id,
         source_topics=tuple(it.source_topics),
@@ -131,7 +266,9 @@ def _subtopology(it: describe_api.Subtopology) -> StreamsSubtopology:
     )
 
 
-def _topics(topics: Iterable[describe_api.TopicInfo]) -> dict[str, StreamsTopic]:
+def _topics(
+    topics: Iterable[messages.StreamsGroupDescribeResponseTopicInfo],
+) -> dict[str, StreamsTopic]:
     return {
         it.name: StreamsTopic(
             partitions=it.partitions,

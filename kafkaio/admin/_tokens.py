@@ -5,25 +5,25 @@ Brokers learn of a token a moment after it was made: a login with it fails until
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TypeVar
 
-from kafkaio._arguments import type_name
+from kafkaio._arguments import (
+    type_name,
+)
 from kafkaio._client.destinations import ANY, Controller, Destination
 from kafkaio._client.fanout import Terms
-from kafkaio.admin._asking import AdminCluster, distinct, items_of, need_brokers
-from kafkaio.admin._single import ask_one, principal_of, time_of
-from kafkaio.admin._types import DelegationToken
+from kafkaio.admin._asking import ask_one, need_brokers, time_of
+from kafkaio.admin._checks import distinct, items_of, milliseconds, principal_of
+from kafkaio.admin._subject import Subject
+from kafkaio.admin._types import (
+    DelegationToken,
+)
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, UnsupportedVersion
+from kafkaio.protocol import messages
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import Request, Response
-from kafkaio.protocol.messages import (
-    create_delegation_token as create_api,
-    describe_delegation_token as describe_api,
-    expire_delegation_token as expire_api,
-    renew_delegation_token as renew_api,
-)
 
 AnswerT = TypeVar("AnswerT", bound=Response)
 
@@ -48,50 +48,75 @@ _MEANINGS = {
 }
 
 
-class Tokens:
-    """The operations on delegation tokens, each until a time of the loop's clock.
+class Tokens(Subject):
+    """The operations on delegation tokens."""
 
-    Args:
-        cluster: performs them.
-    """
-
-    def __init__(self, cluster: AdminCluster) -> None:
-        self._cluster = cluster
-
-    async def create(
+    async def create_delegation_token(
         self,
-        owner: tuple[str, str] | None,
-        renewers: Sequence[tuple[str, str]],
-        max_lifetime_ms: int,
-        deadline: float,
+        *,
+        renewers: Iterable[str] = (),
+        owner: str | None = None,
+        max_lifetime: float | None = None,
+        timeout: float | None = None,
     ) -> DelegationToken:
-        """Make a token, as `kafkaio.Admin` documents it."""
+        """Make a token with which other clients can log in as its owner (KIP-48).
 
-        def build(terms: Terms) -> create_api.CreateDelegationTokenRequest:
-            if owner is not None and terms.version < _FOR_OTHERS:
+        Brokers learn of it a moment later: a login with it is refused until then. If
+        the call is cancelled or repeated by itself, because an answer was lost, there
+        may be a token that nobody uses; it expires.
+
+        Args:
+            renewers: who may renew and expire it besides the owner, such as
+                ``User:alice``.
+            owner: whom it is for; by default whoever the client is. Another needs
+                Kafka 3.3 and the right to create tokens for that user (KIP-373).
+            max_lifetime: seconds after which it expires although it is renewed; the
+                brokers' ``delegation.token.max.lifetime.ms`` by default.
+            timeout: seconds.
+
+        Raises:
+            BrokerError: DELEGATION_TOKEN_AUTH_DISABLED; or
+                DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, if the client came without a
+                login or logged in with a token; or another refusal.
+            AuthorizationError: the client may make no token for the owner.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: a principal has no type, or a time is impossible.
+            UnsupportedVersion: the broker knows no tokens for others.
+            RequestTimeout: there was no answer in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        lifetime = (
+            -1 if max_lifetime is None else milliseconds("max_lifetime", max_lifetime)
+        )
+        for_other = None if owner is None else principal_of("owner", owner)
+        who = check_principals("renewers", renewers)
+
+        def build(terms: Terms) -> messages.CreateDelegationTokenRequest:
+            if for_other is not None and terms.version < _FOR_OTHERS:
                 raise UnsupportedVersion("it makes no token for another owner")
             nobody = (None, None) if terms.version >= _FOR_OTHERS else ("", "")
-            kind, name = owner or nobody
-            return create_api.CreateDelegationTokenRequest(
+            kind, name = for_other or nobody
+            return messages.CreateDelegationTokenRequest(
                 owner_principal_type=kind,
                 owner_principal_name=name,
                 renewers=[
-                    create_api.CreatableRenewers(
+                    messages.CreatableRenewers(
                         principal_type=each[0], principal_name=each[1]
                     )
-                    for each in renewers
+                    for each in who
                 ],
-                max_lifetime_ms=max_lifetime_ms,
+                max_lifetime_ms=lifetime,
             )
 
-        it = await self._ask(
+        it = await self._ask_about_token(
             ("create", "a delegation token"),
-            create_api.CreateDelegationTokenRequest,
+            messages.CreateDelegationTokenRequest,
             build,
             lambda answer: answer.error_code,
             Controller,
             deadline,
-            since=_SINCE if owner is None else "3.3",
+            since=_SINCE if for_other is None else "3.3",
         )
         return DelegationToken(
             token_id=it.token_id,
@@ -103,17 +128,43 @@ class Tokens:
             issue_time=time_of(it.issue_timestamp_ms),
             expiry_time=time_of(it.expiry_timestamp_ms),
             max_time=time_of(it.max_timestamp_ms),
-            renewers=tuple(":".join(each) for each in renewers),
+            renewers=tuple(":".join(each) for each in who),
         )
 
-    async def renew(self, hmac: bytes, period_ms: int, deadline: float) -> datetime:
-        """Let a token live on; returns when it expires."""
-        request = renew_api.RenewDelegationTokenRequest(
-            hmac=hmac, renew_period_ms=period_ms
-        )
-        answer = await self._ask(
+    async def renew_delegation_token(
+        self,
+        token: DelegationToken | bytes,
+        *,
+        period: float | None = None,
+        timeout: float | None = None,
+    ) -> datetime:
+        """Let a token live on (KIP-48).
+
+        Args:
+            token: the token, or its hmac.
+            period: seconds from now after which it expires; the brokers'
+                ``delegation.token.expiry.time.ms`` by default.
+            timeout: seconds.
+
+        Returns:
+            When it expires; not after its ``max_time``.
+
+        Raises:
+            BrokerError: DELEGATION_TOKEN_AUTH_DISABLED; or
+                DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, if the client came without a
+                login or logged in with a token; or another refusal.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: a time is impossible.
+            RequestTimeout: there was no answer in time; it may be renewed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        after = -1 if period is None else milliseconds("period", period)
+        hmac = secret_of(token)
+        request = messages.RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=after)
+        answer = await self._ask_about_token(
             ("renew", "a delegation token"),
-            renew_api.RenewDelegationTokenRequest,
+            messages.RenewDelegationTokenRequest,
             lambda _: request,
             lambda answer: answer.error_code,
             Controller,
@@ -121,14 +172,43 @@ class Tokens:
         )
         return time_of(answer.expiry_timestamp_ms)
 
-    async def expire(self, hmac: bytes, period_ms: int, deadline: float) -> datetime:
-        """Let a token expire sooner; returns when it expires."""
-        request = expire_api.ExpireDelegationTokenRequest(
-            hmac=hmac, expiry_time_period_ms=period_ms
+    async def expire_delegation_token(
+        self,
+        token: DelegationToken | bytes,
+        *,
+        period: float | None = None,
+        timeout: float | None = None,
+    ) -> datetime:
+        """Let a token expire at once, or soon (KIP-48).
+
+        Connections that were made with it stay open until they have to log in again.
+
+        Args:
+            token: the token, or its hmac.
+            period: seconds from now after which it expires; None deletes it now.
+            timeout: seconds.
+
+        Returns:
+            When it expires.
+
+        Raises:
+            BrokerError: DELEGATION_TOKEN_AUTH_DISABLED; or
+                DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, if the client came without a
+                login or logged in with a token; or another refusal.
+            ArgumentTypeError: an argument has the wrong type.
+            ArgumentValueError: a time is impossible.
+            RequestTimeout: there was no answer in time; it may have expired.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        after = -1 if period is None else milliseconds("period", period)
+        hmac = secret_of(token)
+        request = messages.ExpireDelegationTokenRequest(
+            hmac=hmac, expiry_time_period_ms=after
         )
-        answer = await self._ask(
+        answer = await self._ask_about_token(
             ("expire", "a delegation token"),
-            expire_api.ExpireDelegationTokenRequest,
+            messages.ExpireDelegationTokenRequest,
             lambda _: request,
             lambda answer: answer.error_code,
             Controller,
@@ -136,22 +216,51 @@ class Tokens:
         )
         return time_of(answer.expiry_timestamp_ms)
 
-    async def described(
-        self, owners: Sequence[tuple[str, str]] | None, deadline: float
+    async def describe_delegation_token(
+        self,
+        owners: Iterable[str] | None = None,
+        *,
+        timeout: float | None = None,
     ) -> list[DelegationToken]:
-        """Return the tokens of some owners, or of all."""
-        wanted = None
-        if owners is not None:
-            wanted = [
-                describe_api.DescribeDelegationTokenOwner(
+        """Return the tokens that the client may see (KIP-48).
+
+        It sees those that it owns or may renew, and those that it has the right to
+        describe. Brokers learn of a token a moment after it was made.
+
+        Args:
+            owners: whose tokens, such as ``User:alice``: those that they own, or may
+                renew. None for everybody's.
+            timeout: seconds.
+
+        Returns:
+            The tokens, the oldest first.
+
+        Raises:
+            BrokerError: DELEGATION_TOKEN_AUTH_DISABLED; or
+                DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, if the client came without a
+                login or logged in with a token; or another refusal.
+            ArgumentTypeError: an owner is no str.
+            ArgumentValueError: an owner has no type, or is there twice.
+            RequestTimeout: no broker answered in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = None if owners is None else check_principals("owners", owners)
+        if wanted is not None and not wanted:
+            return []
+        request = messages.DescribeDelegationTokenRequest(
+            owners=None
+            if wanted is None
+            else [
+                messages.DescribeDelegationTokenOwner(
                     principal_type=kind, principal_name=name
                 )
-                for kind, name in owners
+                for kind, name in wanted
             ]
-        request = describe_api.DescribeDelegationTokenRequest(owners=wanted)
-        answer = await self._ask(
+        )
+        answer = await self._ask_about_token(
             ("describe", "delegation tokens"),
-            describe_api.DescribeDelegationTokenRequest,
+            messages.DescribeDelegationTokenRequest,
             lambda _: request,
             lambda answer: answer.error_code,
             ANY,
@@ -161,7 +270,7 @@ class Tokens:
             map(_described, answer.tokens), key=lambda it: (it.issue_time, it.token_id)
         )
 
-    async def _ask(  # noqa: PLR0913 - what an operation is
+    async def _ask_about_token(  # noqa: PLR0913 - what an operation is
         self,
         what: tuple[str, str],
         request: type[Request[AnswerT]],
@@ -190,7 +299,7 @@ class Tokens:
         )
 
 
-def _described(it: describe_api.DescribedDelegationToken) -> DelegationToken:
+def _described(it: messages.DescribedDelegationToken) -> DelegationToken:
     return DelegationToken(
         token_id=it.token_id,
         hmac=it.hmac,

@@ -1,7 +1,7 @@
 """The operations of `kafkaio.Admin` on topics.
 
 The controller makes and deletes topics, and every broker learns of it a moment later.
-`Topics.create` can wait for that, because what a program does next is to use the topic.
+`Topics.create_topics` can wait for that, because a program then uses the topic.
 
 Brokers answer in an order of their own, so that answers are matched by name or id.
 """
@@ -13,21 +13,25 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 from uuid import UUID
 
-from kafkaio._arguments import check_topic, type_name
+from kafkaio._arguments import (
+    check_topic,
+    topics_of,
+    type_name,
+)
 from kafkaio._client.destinations import ANY, Broker, Controller
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._dataclass import constructor
 from kafkaio._machines.reactions import Reaction, reaction
 from kafkaio.admin._asking import (
-    AdminCluster,
+    all_brokers,
     ask,
-    brokers,
-    distinct,
+    ask_one,
     final_at,
-    items_of,
     need_brokers,
+    outcome,
 )
-from kafkaio.admin._single import ask_one
+from kafkaio.admin._checks import distinct, items_of
+from kafkaio.admin._subject import Subject
 from kafkaio.admin._types import (
     ConfigEntry,
     ConfigSource,
@@ -46,16 +50,11 @@ from kafkaio.errors import (
     RequestTimeout,
     UnsupportedVersion,
 )
+from kafkaio.protocol import messages
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._broker_errors import broker_error
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.protocol._message import ZERO_UUID, Request, Response
-from kafkaio.protocol.messages import (
-    create_topics as create_api,
-    delete_topics as delete_api,
-    describe_topic_partitions as pages_api,
-    metadata as metadata_api,
-)
 
 _LONGEST_NAME = 249
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -78,41 +77,70 @@ _TOPICS_AT_ONCE = 200
 _MISSING = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 
-class Topics:
-    """The operations on topics, each until a time of the loop's clock.
+class Topics(Subject):
+    """The operations on topics."""
 
-    Args:
-        cluster: performs them.
-    """
-
-    def __init__(self, cluster: AdminCluster) -> None:
-        self._cluster = cluster
-
-    # ---- create ----------------------------------------------------------------------
-
-    async def create(
+    async def create_topics(
         self,
-        topics: Sequence[NewTopic],
-        deadline: float,
+        topics: Iterable[NewTopic],
         *,
-        validate_only: bool,
-        wait: bool,
-    ) -> Results[str, CreatedTopic]:
-        """Create topics, as `kafkaio.Admin` documents it."""
-        need_brokers(self._cluster, "create topics")
-        by_name = {topic.name: topic for topic in topics}
+        validate_only: bool = False,
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> dict[str, CreatedTopic]:
+        """Create topics.
 
-        def build(items: Sequence[str], terms: Terms) -> create_api.CreateTopicsRequest:
-            return create_api.CreateTopicsRequest(
+        The controller creates each topic for itself: one that it refuses keeps no other
+        from being created. Brokers learn of a new topic a moment later; with ``wait``
+        the call returns when every broker knows a leader of every partition, so that
+        the topics can be used at once.
+
+        A call that is repeated by itself, because its answer was lost, may report
+        TOPIC_ALREADY_EXISTS for a topic that it has created; the error has a note.
+        If the call is cancelled, topics may still be created.
+
+        Args:
+            topics: the topics. Names that are illegal are refused before anything is
+                sent.
+            validate_only: whether the controller only checks whether it would create
+                them.
+            wait: whether to wait until all brokers can use them. A topic that some
+                broker cannot use in time fails with a RequestTimeout that says so; it
+                was created.
+            timeout: seconds.
+
+        Returns:
+            What was created by name, in the order of ``topics``.
+
+        Raises:
+            InvalidTopic: a name is illegal.
+            AuthorizationError: the client may not create a topic of that name.
+            BrokerError: TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS,
+                INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG,
+                POLICY_VIOLATION or another refusal.
+            UnsupportedVersion: brokers before 2.4 need numbers of partitions and
+                replicas.
+            RequestTimeout: there was no answer in time; topics may still be created.
+            AdminErrors: several topics failed.
+            ArgumentValueError: a name is there twice.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_new(topics)
+        need_brokers(self._cluster, "create topics")
+        by_name = {topic.name: topic for topic in wanted}
+
+        def build(items: Sequence[str], terms: Terms) -> messages.CreateTopicsRequest:
+            return messages.CreateTopicsRequest(
                 topics=[_creatable(by_name[name], terms.version) for name in items],
                 timeout_ms=terms.timeout_ms,
                 validate_only=validate_only,
             )
 
-        operation: Operation[str, CreatedTopic, create_api.CreateTopicsResponse] = (
+        operation: Operation[str, CreatedTopic, messages.CreateTopicsResponse] = (
             Operation(
                 what="create topic",
-                request=create_api.CreateTopicsRequest,
+                request=messages.CreateTopicsRequest,
                 destination=lambda _: Controller,
                 build=build,
                 read=lambda response, _: (
@@ -130,21 +158,179 @@ class Topics:
                 name: _without_id(created) for name, created in results.found.items()
             }
         elif wait and results.found:
-            await self._wait_until_led(results, deadline)
-        return results
+            await self._fail_unled(results, deadline)
+        return outcome("create topics", by_name, results)
 
-    async def _wait_until_led(
+    async def delete_topics(
+        self,
+        topics: Iterable[str | UUID],
+        *,
+        timeout: float | None = None,
+    ) -> dict[str | UUID, None]:
+        """Delete topics, with all of their records.
+
+        Each topic is deleted for itself. Brokers delete the records a moment later. If
+        the call is cancelled, topics may still be deleted.
+
+        Args:
+            topics: topics by name, or by id (Kafka 2.8).
+            timeout: seconds.
+
+        Returns:
+            None by topic, in the order of ``topics``.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the client may not delete a topic.
+            BrokerError: TOPIC_DELETION_DISABLED or another refusal.
+            UnsupportedVersion: the brokers do not know topics by their ids.
+            RequestTimeout: there was no answer in time; topics may still be deleted.
+            AdminErrors: several topics failed.
+            ArgumentValueError: a topic is there twice.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_ids(topics)
+        need_brokers(self._cluster, "delete topics")
+        operation: Operation[TopicId, None, messages.DeleteTopicsResponse] = Operation(
+            what="delete topic",
+            request=messages.DeleteTopicsRequest,
+            destination=lambda _: Controller,
+            build=_deletion,
+            read=_read_deletion,
+            react=final_at(ApiKey.DELETE_TOPICS, *_MISSING),
+            is_exact=True,
+        )
+        # Older brokers cannot delete those alone that are given by id.
+        results = await ask(self._cluster, operation, wanted, deadline, "2.8")
+        return outcome("delete topics", wanted, results)
+
+    async def list_topics(
+        self,
+        *,
+        internal: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, TopicListing]:
+        """List the topics of the cluster.
+
+        Topics that the client may not describe are left out: an empty list does not
+        show that there are none.
+
+        Args:
+            internal: whether to list Kafka's own topics as well, such as
+                ``__consumer_offsets``.
+            timeout: seconds.
+
+        Returns:
+            The topics by name, sorted.
+
+        Raises:
+            RequestTimeout: no broker answered in time.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        need_brokers(self._cluster, "list topics")
+        request = messages.MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        answer = await self._answer_of_any(request, "list topics", deadline, "2.1")
+        listed = sorted(
+            (
+                TopicListing(
+                    name=topic.name,
+                    topic_id=_id_of(topic.topic_id),
+                    is_internal=topic.is_internal,
+                    partitions=len(topic.partitions),
+                )
+                for topic in answer.topics
+                if topic.name is not None
+            ),
+            key=lambda each: each.name,
+        )
+        return {each.name: each for each in listed if internal or not each.is_internal}
+
+    async def describe_topics(
+        self,
+        topics: Iterable[str | UUID],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str | UUID, TopicDescription]:
+        """Describe topics: their partitions, and where the replicas of these are.
+
+        Args:
+            topics: topics by name, or by id (Kafka 3.1).
+            include_authorized_operations: whether to ask what the client may do with
+                each topic (Kafka 2.3).
+            timeout: seconds.
+
+        Returns:
+            The descriptions by topic, in the order of ``topics``.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such topic.
+            AuthorizationError: the client may not describe a topic.
+            InvalidTopic: a name is illegal.
+            UnsupportedVersion: the brokers do not know topics by their ids.
+            RequestTimeout: no broker answered in time.
+            AdminErrors: several topics failed.
+            ArgumentValueError: a topic is there twice.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_ids(topics)
+        need_brokers(self._cluster, "describe topics")
+        results = Results[TopicId, TopicDescription]()
+        names = [topic for topic in wanted if isinstance(topic, str)]
+        ids = [topic for topic in wanted if not isinstance(topic, str)]
+        # A broker that is asked for both in one request answers to the ids alone.
+        for same in names, ids:
+            results.add(
+                await self._topics_by_metadata(
+                    same, deadline, with_operations=include_authorized_operations
+                )
+            )
+        await self._add_eligible_leaders(
+            results, deadline, with_operations=include_authorized_operations
+        )
+        return outcome("describe topics", wanted, results)
+
+    async def wait_for_topics(
+        self,
+        topics: str | Iterable[str],
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Wait until every broker knows a leader of every partition of topics.
+
+        Args:
+            topics: the name of a topic, or several names.
+            timeout: seconds.
+
+        Raises:
+            RequestTimeout: a broker did not know a leader in time, or not the topic.
+            AdminErrors: several topics were not ready in time.
+            ArgumentTypeError: an argument has the wrong type.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        names = topics_of(topics)
+        if not names:
+            return
+        missing = await self._unled(names, deadline)
+        ready = dict.fromkeys(name for name in names if name not in missing)
+        outcome("wait for topics", names, Results(ready, dict(missing)))
+
+    async def _fail_unled(
         self, results: Results[str, CreatedTopic], deadline: float
     ) -> None:
         """Fail the topics that some broker does not see led before the deadline."""
-        missing = await self.unled(results.found, deadline)
+        missing = await self._unled(results.found, deadline)
         for name, why in missing.items():
             error = RequestTimeout(f"topic {name!r} was created, but {why}")
             error.__cause__ = why.__cause__
             results.failed[name] = error
             del results.found[name]
 
-    async def unled(
+    async def _unled(
         self, names: Collection[str], deadline: float
     ) -> Mapping[str, KafkaError]:
         """Wait until every broker knows a leader of every partition of topics.
@@ -155,27 +341,27 @@ class Topics:
         last: dict[int, Mapping[str, str]] = {}
 
         def read(
-            response: metadata_api.MetadataResponse, items: Sequence[int]
+            response: messages.MetadataResponse, items: Sequence[int]
         ) -> Iterator[Answer[int, None]]:
             (node_id,) = items
             found = last[node_id] = _unled(response, names)
             code = ErrorCode.LEADER_NOT_AVAILABLE if found else ErrorCode.NONE
             yield Answer(node_id, None, code, "; ".join(found.values()) or None)
 
-        request = metadata_api.MetadataRequest(
-            topics=[metadata_api.MetadataRequestTopic(name=name) for name in names],
+        request = messages.MetadataRequest(
+            topics=[messages.MetadataRequestTopic(name=name) for name in names],
             allow_auto_topic_creation=False,
         )
-        operation: Operation[int, None, metadata_api.MetadataResponse] = Operation(
+        operation: Operation[int, None, messages.MetadataResponse] = Operation(
             what="wait for the topics at broker",
-            request=metadata_api.MetadataRequest,
+            request=messages.MetadataRequest,
             destination=Broker,
             build=lambda _, __: request,
             read=read,
             # It is no news of the client's own metadata.
             react=lambda code: Reaction(retry=True) if code else reaction(3, 0),
         )
-        nodes = await brokers(self._cluster, deadline)
+        nodes = await all_brokers(self._cluster, deadline)
         results = await ask(self._cluster, operation, nodes, deadline, "2.1")
         # A broker that is gone by now does not lead anything.
         failed = {
@@ -191,109 +377,64 @@ class Topics:
                 missing[name].__cause__ = error
         return missing
 
-    # ---- delete ----------------------------------------------------------------------
+    async def _add_eligible_leaders(
+        self,
+        results: Results[TopicId, TopicDescription],
+        deadline: float,
+        *,
+        with_operations: bool,
+    ) -> None:
+        """Describe again, with the eligible leaders, the topics that may have any.
 
-    async def delete(
-        self, topics: Iterable[TopicId], deadline: float
-    ) -> Results[TopicId, None]:
-        """Delete topics, as `kafkaio.Admin` documents it."""
-        need_brokers(self._cluster, "delete topics")
-        operation: Operation[TopicId, None, delete_api.DeleteTopicsResponse] = (
-            Operation(
-                what="delete topic",
-                request=delete_api.DeleteTopicsRequest,
-                destination=lambda _: Controller,
-                build=_deletion,
-                read=_read_deletion,
-                react=final_at(ApiKey.DELETE_TOPICS, *_MISSING),
-                is_exact=True,
-            )
-        )
-        # Older brokers cannot delete those alone that are given by id.
-        return await ask(self._cluster, operation, topics, deadline, "2.8")
-
-    # ---- list and describe -----------------------------------------------------------
-
-    async def listed(self, deadline: float) -> list[TopicListing]:
-        """List all topics that the client may describe, sorted by name."""
-        need_brokers(self._cluster, "list topics")
-        request = metadata_api.MetadataRequest(
-            topics=None, allow_auto_topic_creation=False
-        )
-        answer = await self._answer_to(request, "list topics", deadline, "2.1")
-        return sorted(
-            (
-                TopicListing(
-                    name=topic.name,
-                    topic_id=_id_of(topic.topic_id),
-                    is_internal=topic.is_internal,
-                    partitions=len(topic.partitions),
-                )
-                for topic in answer.topics
-                if topic.name is not None
-            ),
-            key=lambda each: each.name,
-        )
-
-    async def described(
-        self, topics: Collection[TopicId], deadline: float, *, with_operations: bool
-    ) -> Results[TopicId, TopicDescription]:
-        """Describe topics, as `kafkaio.Admin` documents it.
-
-        Metadata has everything but the eligible leaders. These are replicas that are
-        not in sync, so that only topics which have such replicas are asked for by
+        Metadata has everything but these. They are replicas that are not in sync, so
+        that only topics which have such replicas are asked for by
         DescribeTopicPartitions, which takes brokers several times as long.
         """
-        need_brokers(self._cluster, "describe topics")
-        results = Results[TopicId, TopicDescription]()
-        names = [topic for topic in topics if isinstance(topic, str)]
-        ids = [topic for topic in topics if not isinstance(topic, str)]
-        # A broker that is asked for both in one request answers to the ids alone.
-        for same in names, ids:
-            results.add(
-                await self._by_metadata(same, deadline, with_operations=with_operations)
-            )
         behind = {
             item: found.name
             for item, found in results.found.items()
             if any(len(it.isr) < len(it.replicas) for it in found.partitions)
         }
         if not behind:
-            return results
+            return
         try:
-            pages = await self._by_pages(
+            pages = await self._topics_by_pages(
                 dict.fromkeys(behind.values()),
                 deadline,
                 with_operations=with_operations,
             )
         except UnsupportedVersion:  # before Kafka 3.7
-            return results
+            return
         except KafkaError as error:
             for item in behind:
                 del results.found[item]
                 results.failed[item] = error
-            return results
+            return
         for item, name in behind.items():
             found = pages.found.get(name)
             # Another topic may have got the name since, or the topic may be gone.
             if found and found.topic_id == results.found[item].topic_id:
                 results.found[item] = found
-        return results
 
-    async def _by_pages(
+    async def _topics_by_pages(
         self, names: Collection[str], deadline: float, *, with_operations: bool
     ) -> Results[TopicId, TopicDescription]:
         """Describe topics by DescribeTopicPartitions (KIP-966)."""
         wanted = sorted(names)
-        parts: dict[str, list[pages_api.DescribeTopicPartitionsResponseTopic]] = {}
-        cursor: pages_api.DescribeTopicPartitionsRequestCursor | None = None
+        parts: dict[str, list[messages.DescribeTopicPartitionsResponseTopic]] = {}
+        cursor: messages.DescribeTopicPartitionsRequestCursor | None = None
         while True:
-            request = pages_api.DescribeTopicPartitionsRequest(
-                topics=[pages_api.TopicRequest(name=name) for name in wanted],
+            request = messages.DescribeTopicPartitionsRequest(
+                topics=[
+                    messages.DescribeTopicPartitionsRequestTopicRequest(name=name)
+                    for name in wanted
+                ],
                 response_partition_limit=_PAGE,
                 cursor=cursor,
             )
-            page = await self._answer_to(request, "describe topics", deadline, "3.7")
+            page = await self._answer_of_any(
+                request, "describe topics", deadline, "3.7"
+            )
             for part in page.topics:
                 parts.setdefault(part.name or "", []).append(part)
             following = page.next_cursor
@@ -305,13 +446,13 @@ class Topics:
                     f"describe topics: the page from {cursor.topic_name!r} on leads "
                     f"back to {at[0]!r}"
                 )
-            cursor = pages_api.DescribeTopicPartitionsRequestCursor(
+            cursor = messages.DescribeTopicPartitionsRequestCursor(
                 topic_name=at[0], partition_index=at[1]
             )
             wanted = [name for name in wanted if name >= at[0]]
         return _sorted_pages(names, parts, with_operations=with_operations)
 
-    async def _answer_to(
+    async def _answer_of_any(
         self, request: Request[AnswerT], what: str, deadline: float, since: str
     ) -> AnswerT:
         """Ask any broker.
@@ -331,23 +472,21 @@ class Topics:
             since=since,
         )
 
-    async def _by_metadata(
+    async def _topics_by_metadata(
         self, topics: Sequence[TopicId], deadline: float, *, with_operations: bool
     ) -> Results[TopicId, TopicDescription]:
         """Describe topics, all by their names or all by their ids."""
 
-        def build(
-            items: Sequence[TopicId], terms: Terms
-        ) -> metadata_api.MetadataRequest:
+        def build(items: Sequence[TopicId], terms: Terms) -> messages.MetadataRequest:
             if terms.version < _DESCRIBE_BY_ID and not all(
                 isinstance(item, str) for item in items
             ):
                 raise UnsupportedVersion("the broker describes by names alone")
-            return metadata_api.MetadataRequest(
+            return messages.MetadataRequest(
                 topics=[
-                    metadata_api.MetadataRequestTopic(name=item)
+                    messages.MetadataRequestTopic(name=item)
                     if isinstance(item, str)
-                    else metadata_api.MetadataRequestTopic(topic_id=item, name=None)
+                    else messages.MetadataRequestTopic(topic_id=item, name=None)
                     for item in items
                 ],
                 allow_auto_topic_creation=False,
@@ -356,7 +495,7 @@ class Topics:
             )
 
         def read(
-            response: metadata_api.MetadataResponse, items: Sequence[TopicId]
+            response: messages.MetadataResponse, items: Sequence[TopicId]
         ) -> Iterator[Answer[TopicId, TopicDescription]]:
             wanted = frozenset(items)
             for it in response.topics:
@@ -365,17 +504,17 @@ class Topics:
                 described = _description(it, with_operations=with_operations)
                 yield Answer(item, described, it.error_code)
 
-        operation: Operation[
-            TopicId, TopicDescription, metadata_api.MetadataResponse
-        ] = Operation(
-            what="describe topic",
-            request=metadata_api.MetadataRequest,
-            destination=lambda _: ANY,
-            build=build,
-            read=read,
-            batch=lambda _: _TOPICS_AT_ONCE,
-            react=final_at(ApiKey.METADATA, *_MISSING),
-            is_exact=True,
+        operation: Operation[TopicId, TopicDescription, messages.MetadataResponse] = (
+            Operation(
+                what="describe topic",
+                request=messages.MetadataRequest,
+                destination=lambda _: ANY,
+                build=build,
+                read=read,
+                batch=lambda _: _TOPICS_AT_ONCE,
+                react=final_at(ApiKey.METADATA, *_MISSING),
+                is_exact=True,
+            )
         )
         return await ask(self._cluster, operation, topics, deadline, "3.1")
 
@@ -455,7 +594,7 @@ def _check_name(name: str) -> None:
         )
 
 
-def _creatable(topic: NewTopic, version: int) -> create_api.CreatableTopic:
+def _creatable(topic: NewTopic, version: int) -> messages.CreatableTopic:
     if version < _WITH_DEFAULTS and topic.assignments is None:
         for name, value in (
             ("partitions", topic.partitions),
@@ -466,24 +605,24 @@ def _creatable(topic: NewTopic, version: int) -> create_api.CreatableTopic:
                     f"{name}: this broker has no default, and needs a number"
                 )
     partitions, factor = topic.partitions, topic.replication_factor
-    return create_api.CreatableTopic(
+    return messages.CreatableTopic(
         name=topic.name,
         num_partitions=-1 if partitions is None else partitions,
         replication_factor=-1 if factor is None else factor,
         assignments=[
-            create_api.CreatableReplicaAssignment(
+            messages.CreatableReplicaAssignment(
                 partition_index=partition, broker_ids=list(replicas)
             )
             for partition, replicas in sorted((topic.assignments or {}).items())
         ],
         configs=[
-            create_api.CreatableTopicConfig(name=name, value=value)
+            messages.CreatableTopicConfig(name=name, value=value)
             for name, value in (topic.configs or {}).items()
         ],
     )
 
 
-def _created(topic: create_api.CreatableTopicResult) -> CreatedTopic:
+def _created(topic: messages.CreatableTopicResult) -> CreatedTopic:
     hides = topic.topic_config_error_code != ErrorCode.NONE
     return CreatedTopic(
         name=topic.name,
@@ -518,7 +657,7 @@ def _without_id(created: CreatedTopic) -> CreatedTopic:
 
 
 def _unled(
-    response: metadata_api.MetadataResponse, names: Collection[str]
+    response: messages.MetadataResponse, names: Collection[str]
 ) -> dict[str, str]:
     """Say what a broker lacks of topics, by the names of those that it lacks."""
     seen = {topic.name: topic for topic in response.topics}
@@ -535,19 +674,19 @@ def _unled(
     return missing
 
 
-def _deletion(items: Sequence[TopicId], terms: Terms) -> delete_api.DeleteTopicsRequest:
+def _deletion(items: Sequence[TopicId], terms: Terms) -> messages.DeleteTopicsRequest:
     names = [item for item in items if isinstance(item, str)]
     if terms.version < _DELETE_BY_ID:
         if len(names) < len(items):
             raise UnsupportedVersion("the broker deletes topics by their names alone")
-        return delete_api.DeleteTopicsRequest(
+        return messages.DeleteTopicsRequest(
             topic_names=names, timeout_ms=terms.timeout_ms
         )
-    return delete_api.DeleteTopicsRequest(
+    return messages.DeleteTopicsRequest(
         topics=[
-            delete_api.DeleteTopicState(name=item)
+            messages.DeleteTopicState(name=item)
             if isinstance(item, str)
-            else delete_api.DeleteTopicState(topic_id=item)
+            else messages.DeleteTopicState(topic_id=item)
             for item in items
         ],
         timeout_ms=terms.timeout_ms,
@@ -555,7 +694,7 @@ def _deletion(items: Sequence[TopicId], terms: Terms) -> delete_api.DeleteTopics
 
 
 def _read_deletion(
-    response: delete_api.DeleteTopicsResponse, items: Sequence[TopicId]
+    response: messages.DeleteTopicsResponse, items: Sequence[TopicId]
 ) -> Iterator[Answer[TopicId, None]]:
     wanted = frozenset(items)
     for it in response.responses:
@@ -566,7 +705,7 @@ def _read_deletion(
 
 def _sorted_pages(
     names: Collection[str],
-    parts: Mapping[str, Sequence[pages_api.DescribeTopicPartitionsResponseTopic]],
+    parts: Mapping[str, Sequence[messages.DescribeTopicPartitionsResponseTopic]],
     *,
     with_operations: bool,
 ) -> Results[TopicId, TopicDescription]:
@@ -596,7 +735,7 @@ def _sorted_pages(
 
 
 def _from_pages(
-    parts: Sequence[pages_api.DescribeTopicPartitionsResponseTopic],
+    parts: Sequence[messages.DescribeTopicPartitionsResponseTopic],
     *,
     with_operations: bool,
 ) -> TopicDescription:
@@ -629,7 +768,7 @@ def _from_pages(
 
 
 def _description(
-    topic: metadata_api.MetadataResponseTopic, *, with_operations: bool
+    topic: messages.MetadataResponseTopic, *, with_operations: bool
 ) -> TopicDescription:
     describe = constructor(PartitionDescription)
     return TopicDescription(

@@ -9,7 +9,7 @@ ever be written, and readers with ``read_committed`` wait there for good. Broker
 
 What is aborted here is a partition's part of a transaction, by a marker that no
 coordinator knows of. That is right for a late write. For a transaction that does not
-hang the rest would still be committed, which is why `Transactions.abort` looks first.
+hang the rest would still be committed, which is why `abort_transaction` asks first.
 
 There is another way to hang, and an abort is wrong for it: the marker was lost. Kafka
 4.3.1 drops the marker of a partition that has no leader, and calls the transaction
@@ -28,6 +28,10 @@ from collections.abc import (
 )
 from typing import TypeVar
 
+from kafkaio._arguments import (
+    partition_of,
+    topics_of,
+)
 from kafkaio._client.destinations import (
     ANY,
     Broker,
@@ -37,13 +41,13 @@ from kafkaio._client.destinations import (
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
 from kafkaio._runtime.clock import now, wall_ms
 from kafkaio.admin._asking import (
-    AdminCluster,
+    all_brokers,
     ask,
-    brokers,
     final_at,
     need_brokers,
     outcome,
 )
+from kafkaio.admin._subject import Subject
 from kafkaio.admin._types import (
     HangingTransaction,
     ProducerIdAndEpoch,
@@ -53,33 +57,23 @@ from kafkaio.admin._types import (
     TransactionState,
 )
 from kafkaio.errors import (
+    ArgumentTypeError,
     ArgumentValueError,
     BrokerError,
     KafkaError,
     UnsupportedVersion,
     UsageError,
 )
+from kafkaio.protocol import messages
 from kafkaio.protocol._api_keys import ApiKey
 from kafkaio.protocol._error_codes import ErrorCode
-from kafkaio.protocol.messages import (
-    describe_producers as producers_api,
-    describe_transactions as transactions_api,
-    write_txn_markers as markers_api,
-)
-from kafkaio.protocol.messages.init_producer_id import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
-from kafkaio.protocol.messages.list_transactions import (
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-)
-from kafkaio.protocol.messages.metadata import MetadataRequest
 from kafkaio.types import TopicPartition
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 
+#: What brokers allow by default as ``transaction.max.timeout.ms``.
+_MAX_TRANSACTION_TIMEOUT_MS = 900_000
 #: The versions of ListTransactions that know the filters, and Kafka's that know those.
 _DURATION_FROM, _PATTERN_FROM = (1, "3.8"), (2, "4.1")
 #: The part of the time that leaders get, before coordinators are asked.
@@ -103,20 +97,336 @@ _NO_REPLICA = final_at(
 _FIRST_EPOCH = 0
 
 
-class Transactions:
-    """The operations on transactions, each within a number of seconds.
+class Transactions(Subject):
+    """The operations on transactions."""
 
-    Args:
-        cluster: performs them.
-    """
+    async def list_transactions(
+        self,
+        *,
+        states: Iterable[TransactionState | str] | None = None,
+        producer_ids: Iterable[int] | None = None,
+        duration_ms: int | None = None,
+        pattern: str | None = None,
+        timeout: float | None = None,
+    ) -> list[TransactionListing]:
+        """List the transactional ids of the cluster, of all coordinators (KIP-664).
 
-    def __init__(self, cluster: AdminCluster) -> None:
-        self._cluster = cluster
+        It needs Kafka 3.0. Every filter that is given must hold.
 
-    # ---- what coordinators know ------------------------------------------------------
+        Args:
+            states: the states that are wanted.
+            producer_ids: the producer ids that are wanted.
+            duration_ms: the time in milliseconds for which a transaction must have
+                been open (KIP-994, Kafka 3.8).
+            pattern: a regular expression for the whole transactional id, in RE2 syntax
+                (KIP-1152, Kafka 4.1).
+            timeout: seconds.
 
-    async def listed(
-        self, request: ListTransactionsRequest, deadline: float
+        Returns:
+            The ids, sorted. Ids that the client may not describe are left out.
+
+        Raises:
+            ArgumentValueError: an argument is impossible, or the brokers do not know a
+                state.
+            UnsupportedVersion: a broker is too old; the message names what is needed.
+            KafkaError: a broker did not answer in time, or refused. ``results`` has the
+                transactions of the others, by node id.
+            AdminErrors: several brokers did not; likewise.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        if duration_ms is not None and duration_ms < 0:
+            raise ArgumentValueError(f"duration_ms must not be negative: {duration_ms}")
+        request = messages.ListTransactionsRequest(
+            state_filters=sorted({str(each) for each in states or ()}),
+            producer_id_filters=sorted(set(producer_ids or ())),
+            duration_filter=-1 if duration_ms is None else duration_ms,
+            transactional_id_pattern=pattern or None,
+        )
+        return await self._listed_transactions(request, deadline)
+
+    async def describe_transactions(
+        self,
+        ids: Iterable[str],
+        *,
+        timeout: float | None = None,
+    ) -> dict[str, TransactionDescription]:
+        """Describe transactional ids, as their coordinators know them (KIP-664).
+
+        It needs Kafka 3.0.
+
+        Args:
+            ids: transactional ids.
+            timeout: seconds.
+
+        Returns:
+            The descriptions by id, in the order of ``ids``.
+
+        Raises:
+            BrokerError: an id is unknown (TRANSACTIONAL_ID_NOT_FOUND), or refused.
+            UnsupportedVersion: a coordinator is too old.
+            RequestTimeout: a coordinator did not answer in time.
+            AdminErrors: several ids failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = _ids(ids)
+        results = await self._described_transactions(wanted, deadline)
+        return outcome("describe the transactions", wanted, results)
+
+    async def describe_producers(
+        self,
+        partitions: Iterable[TopicPartition],
+        *,
+        broker: int | None = None,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
+        """Describe the producers that the leaders of partitions remember (KIP-664).
+
+        It needs Kafka 2.8.
+
+        Args:
+            partitions: the partitions.
+            broker: the node id of a broker whose replicas to ask; None asks the
+                leaders.
+            timeout: seconds.
+
+        Returns:
+            The producers by partition, in the order of ``partitions``.
+
+        Raises:
+            UnknownTopicOrPartition: there is no such partition.
+            BrokerError: NOT_LEADER_OR_FOLLOWER, if ``broker`` has no replica of the
+                partition; or another refusal.
+            UnsupportedVersion: a broker is too old.
+            RequestTimeout: a broker did not answer in time.
+            AdminErrors: several partitions failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = list(dict.fromkeys(map(partition_of, partitions)))
+        results = await self._producers(wanted, deadline, broker)
+        return outcome("describe the producers", wanted, results)
+
+    async def find_hanging_transactions(
+        self,
+        *,
+        broker: int | None = None,
+        topics: str | Collection[str] | None = None,
+        max_transaction_timeout_ms: int = _MAX_TRANSACTION_TIMEOUT_MS,
+        timeout: float | None = None,
+    ) -> list[HangingTransaction]:
+        """Find transactions that are open in a partition, and that nobody will end.
+
+        A transaction hangs if it is open at the partition's leader for longer than any
+        may be, while its coordinator does not have it, or has it without the
+        partition. Readers with ``read_committed`` wait at its start for good, until
+        `abort_transaction` ends it. Brokers before 3.6 let that happen; and Kafka 4.3.1
+        loses the markers of partitions without a leader, of committed transactions as
+        well. It needs Kafka
+        3.0, and asks every broker, so that all of them have to answer. It needs the
+        right to describe every transactional id: brokers say nothing of the others,
+        whose old transactions then look as if nobody had them.
+
+        Args:
+            broker: looks only at partitions that this broker leads.
+            topics: looks only at these topics; at all, internal ones included, by
+                default.
+            max_transaction_timeout_ms: the brokers' ``transaction.max.timeout.ms``. A
+                transaction whose last record is younger than that and five minutes is
+                passed over. Producers set the time of records.
+            timeout: seconds.
+
+        Returns:
+            What was found, in the order of the partitions.
+
+        Raises:
+            ArgumentValueError: an argument is impossible.
+            UnsupportedVersion: a broker is too old.
+            KafkaError: a partition has no leader that answers, or a broker does not.
+                Where it is a leader, ``results`` has what hangs in the other
+                partitions, by partition.
+            AdminErrors: several partitions have none; likewise.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        if max_transaction_timeout_ms < 0:
+            raise ArgumentValueError(
+                "max_transaction_timeout_ms must not be negative: "
+                f"{max_transaction_timeout_ms}"
+            )
+        names = None if topics is None else topics_of(topics)
+        oldest = wall_ms() - max_transaction_timeout_ms - _MARGIN_MS
+        partitions = await self._partitions_of(broker, names, deadline)
+        # A leader that does not answer leaves time for the others' transactions.
+        early = now() + _SHARE * (deadline - now())
+        results = await self._producers(partitions, early)
+        candidates = [
+            (tp, producer)
+            for tp, producers in results.found.items()
+            for producer in producers
+            if producer.transaction_start_offset is not None
+            and producer.last_timestamp < oldest
+        ]
+        found: list[HangingTransaction] = []
+        if candidates:
+            found = await self._hanging_of(candidates, deadline)
+        if results.failed:
+            by_partition = Results[TopicPartition, list[HangingTransaction]]()
+            by_partition.failed = dict(results.failed)
+            for each in found:
+                by_partition.found.setdefault(each.partition, []).append(each)
+            _raise_failed("find hanging transactions", by_partition)
+        return found
+
+    async def abort_transaction(
+        self,
+        partition: TopicPartition,
+        start_offset: int,
+        *,
+        force: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Abort a hanging transaction in one partition, so that readers go on.
+
+        It writes a marker that the coordinator knows nothing of. So it must not be
+        used on a transaction that does not hang: that would be aborted in this
+        partition and committed in all others. The coordinators are asked first, and a
+        transaction that one of them still has is refused. They say nothing of ids that
+        the client may not describe. It needs the right to alter the cluster, and Kafka
+        3.0, or 2.8 with ``force``.
+
+        What hangs may be committed. Kafka 4.3.1 drops the marker of a partition that
+        has no leader, and calls the transaction complete; then the records that hang
+        are committed ones, and an abort loses them. So it is refused, too, if the last
+        transaction of the producer was committed. Once the producer has gone on to
+        another transaction, nobody knows any more: look at the records before.
+
+        Args:
+            partition: where it is open, as `find_hanging_transactions` returns it.
+            start_offset: its first offset.
+            force: whether to abort without asking the coordinators.
+            timeout: seconds.
+
+        Raises:
+            UsageError: no open transaction begins there, or its coordinator still has
+                it: `fence_producers` aborts such a transaction as a whole. Or it may be
+                committed.
+            UnsupportedVersion: a broker is too old to be asked.
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: the leader refused the marker; TRANSACTION_COORDINATOR_FENCED
+                if another was written meanwhile.
+            RequestTimeout: the leader did not answer in time; it may be aborted.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        tp = partition_of(partition)
+        described = (await self._producers([tp], deadline)).or_raise()
+        name = f"{tp.topic}-{tp.partition}"
+        found = [
+            producer
+            for producer in described[tp]
+            if producer.transaction_start_offset == start_offset
+        ]
+        if not found:
+            raise UsageError(
+                f"{name} has no open transaction that begins at offset {start_offset}"
+            )
+        producer = found[0]
+        if not force:
+            await self._check_hanging(tp, producer, deadline)
+        operation: Operation[TopicPartition, None, messages.WriteTxnMarkersResponse] = (
+            Operation(
+                what="abort the transaction in",
+                request=messages.WriteTxnMarkersRequest,
+                destination=Leader,
+                build=lambda items, _: _abort_marker(items[0], producer),
+                read=_read_markers,
+                max_version=_MARKERS_VERSION,
+            )
+        )
+        (await ask(self._cluster, operation, [tp], deadline, "2.7")).or_raise()
+
+    async def fence_producers(
+        self,
+        ids: Iterable[str],
+        *,
+        timeout: float | None = None,
+    ) -> dict[str, ProducerIdAndEpoch]:
+        """End the producers of transactional ids, and abort what they have open.
+
+        Each id gets a new epoch, as if another producer had started with it: the one
+        that has it now is ``Fenced`` with its next request. When the call
+        returns, an open transaction was aborted. An id that is unknown is created.
+
+        The call's timeout becomes the transaction timeout of the ids, until a producer
+        starts with them: brokers refuse one above ``transaction.max.timeout.ms``.
+
+        Args:
+            ids: transactional ids.
+            timeout: seconds.
+
+        Returns:
+            The new identities by id, in the order of ``ids``.
+
+        Raises:
+            AuthorizationError: the client may not write with an id.
+            BrokerError: a coordinator refused for another reason.
+            RequestTimeout: a coordinator did not answer in time, or could not abort
+                the transaction in time; it may still.
+            AdminErrors: several ids failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = _ids(ids)
+        # The coordinator takes the time-out of the transaction for its own write, so
+        # it must not be as short as the producer would never want it (KAFKA-16047).
+        timeout_ms = max(1, int((deadline - now()) * 1000))
+
+        def read(
+            response: messages.InitProducerIdResponse, items: Sequence[str]
+        ) -> Iterator[Answer[str, ProducerIdAndEpoch]]:
+            identity = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
+            yield Answer(items[0], identity, response.error_code)
+
+        operation: Operation[
+            str, ProducerIdAndEpoch, messages.InitProducerIdResponse
+        ] = Operation(
+            what="fence the producer of",
+            request=messages.InitProducerIdRequest,
+            destination=TransactionCoordinator,
+            build=lambda items, _: messages.InitProducerIdRequest(
+                transactional_id=items[0], transaction_timeout_ms=timeout_ms
+            ),
+            read=read,
+            name=repr,
+            batch=lambda _: 1,
+        )
+        results = await ask(self._cluster, operation, wanted, deadline, "0.11")
+        return outcome("fence the producers", wanted, results)
+
+    async def force_terminate_transaction(
+        self,
+        transactional_id: str,
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Abort the open transaction of one transactional id, and fence its producer.
+
+        It is `fence_producers` for one id. It ends also a transaction that takes part
+        in a two-phase commit and has no timeout (KIP-939).
+
+        Args:
+            transactional_id: the id.
+            timeout: seconds.
+
+        Raises:
+            KafkaError: as in `fence_producers`.
+        """
+        await self.fence_producers([transactional_id], timeout=timeout)
+
+    async def _listed_transactions(
+        self, request: messages.ListTransactionsRequest, deadline: float
     ) -> list[TransactionListing]:
         """Ask every broker for the transactional ids that it coordinates.
 
@@ -135,28 +445,23 @@ class Transactions:
         elif request.duration_filter >= 0:
             since = _DURATION_FROM[1]
         operation: Operation[
-            int, list[TransactionListing], ListTransactionsResponse
+            int, list[TransactionListing], messages.ListTransactionsResponse
         ] = Operation(
             what="list the transactions of broker",
-            request=ListTransactionsRequest,
+            request=messages.ListTransactionsRequest,
             destination=Broker,
             build=lambda _, terms: _checked(request, terms.version),
             read=_read_listing,
         )
-        results = await ask(
-            self._cluster,
-            operation,
-            await brokers(self._cluster, deadline),
-            deadline,
-            since,
-        )
+        nodes = await all_brokers(self._cluster, deadline)
+        results = await ask(self._cluster, operation, nodes, deadline, since)
         _raise_failed("list transactions", results)
         return sorted(
             (each for listed in results.found.values() for each in listed),
             key=lambda each: each.transactional_id,
         )
 
-    async def described(
+    async def _described_transactions(
         self, transactional_ids: Iterable[str], deadline: float
     ) -> Results[str, TransactionDescription]:
         """Ask the coordinators what they know of transactional ids."""
@@ -164,14 +469,12 @@ class Transactions:
 
         def build(
             items: Sequence[str], terms: Terms
-        ) -> transactions_api.DescribeTransactionsRequest:
+        ) -> messages.DescribeTransactionsRequest:
             asked.update(dict.fromkeys(items, terms.node_id))
-            return transactions_api.DescribeTransactionsRequest(
-                transactional_ids=list(items)
-            )
+            return messages.DescribeTransactionsRequest(transactional_ids=list(items))
 
         def read(
-            response: transactions_api.DescribeTransactionsResponse, items: object
+            response: messages.DescribeTransactionsResponse, items: object
         ) -> Iterator[Answer[str, TransactionDescription]]:
             del items
             for it in response.transaction_states:
@@ -179,10 +482,10 @@ class Transactions:
                 yield Answer(it.transactional_id, described, it.error_code)
 
         operation: Operation[
-            str, TransactionDescription, transactions_api.DescribeTransactionsResponse
+            str, TransactionDescription, messages.DescribeTransactionsResponse
         ] = Operation(
             what="describe the transaction of",
-            request=transactions_api.DescribeTransactionsRequest,
+            request=messages.DescribeTransactionsRequest,
             destination=TransactionCoordinator,
             build=build,
             read=read,
@@ -194,9 +497,11 @@ class Transactions:
         self, producer_ids: Collection[int], deadline: float
     ) -> dict[int, TransactionDescription]:
         """What coordinators know of producer ids; one that none knows is left out."""
-        request = ListTransactionsRequest(producer_id_filters=sorted(producer_ids))
-        listed = await self.listed(request, deadline)
-        results = await self.described(
+        request = messages.ListTransactionsRequest(
+            producer_id_filters=sorted(producer_ids)
+        )
+        listed = await self._listed_transactions(request, deadline)
+        results = await self._described_transactions(
             [each.transactional_id for each in listed], deadline
         )
         for transactional_id, error in list(results.failed.items()):
@@ -205,9 +510,7 @@ class Transactions:
         found = results.or_raise()
         return {each.producer_id: each for each in found.values()}
 
-    # ---- what leaders know -----------------------------------------------------------
-
-    async def producers(
+    async def _producers(
         self,
         partitions: Iterable[TopicPartition],
         deadline: float,
@@ -217,10 +520,10 @@ class Transactions:
         operation: Operation[
             TopicPartition,
             tuple[ProducerState, ...],
-            producers_api.DescribeProducersResponse,
+            messages.DescribeProducersResponse,
         ] = Operation(
             what="describe the producers of",
-            request=producers_api.DescribeProducersRequest,
+            request=messages.DescribeProducersRequest,
             destination=Leader if broker is None else lambda _: Broker(broker),
             build=_ask_for_producers,
             read=_read_producers,
@@ -235,37 +538,6 @@ class Transactions:
         results = await ask(self._cluster, operation, there, deadline, "2.8")
         results.failed |= missing
         return results
-
-    async def hanging(
-        self,
-        broker: int | None,
-        topics: Collection[str] | None,
-        max_transaction_timeout_ms: int,
-        deadline: float,
-    ) -> list[HangingTransaction]:
-        """Find transactions that hang, as `kafkaio.Admin` documents it."""
-        oldest = wall_ms() - max_transaction_timeout_ms - _MARGIN_MS
-        partitions = await self._partitions(broker, topics, deadline)
-        # A leader that does not answer leaves time for the others' transactions.
-        early = now() + _SHARE * (deadline - now())
-        results = await self.producers(partitions, early)
-        candidates = [
-            (tp, producer)
-            for tp, producers in results.found.items()
-            for producer in producers
-            if producer.transaction_start_offset is not None
-            and producer.last_timestamp < oldest
-        ]
-        found: list[HangingTransaction] = []
-        if candidates:
-            found = await self._hanging_of(candidates, deadline)
-        if results.failed:
-            by_partition = Results[TopicPartition, list[HangingTransaction]]()
-            by_partition.failed = dict(results.failed)
-            for each in found:
-                by_partition.found.setdefault(each.partition, []).append(each)
-            _raise_failed("find hanging transactions", by_partition)
-        return found
 
     async def _hanging_of(
         self,
@@ -287,7 +559,7 @@ class Transactions:
     ) -> list[HangingTransaction]:
         # Leaders were asked before coordinators: one may have ended in between.
         partitions = dict.fromkeys(each.partition for each in found)
-        described = (await self.producers(partitions, deadline)).or_raise()
+        described = (await self._producers(partitions, deadline)).or_raise()
         return [
             each
             for each in found
@@ -298,11 +570,13 @@ class Transactions:
             )
         ]
 
-    async def _partitions(
+    async def _partitions_of(
         self, broker: int | None, topics: Collection[str] | None, deadline: float
     ) -> list[TopicPartition]:
         if topics is None:
-            request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+            request = messages.MetadataRequest(
+                topics=None, allow_auto_topic_creation=False
+            )
             answer = await self._cluster.request(request, ANY, timeout=deadline - now())
             topics = [topic.name for topic in answer.topics if topic.name]
         view = await self._cluster.wait_for_topics(topics, deadline - now())
@@ -312,43 +586,6 @@ class Transactions:
             for number in range(view.partition_count(topic) or 0)
         ]
         return [tp for tp in found if broker is None or view.leader(tp) == broker]
-
-    # ---- what is changed -------------------------------------------------------------
-
-    async def abort(
-        self,
-        partition: TopicPartition,
-        start_offset: int,
-        deadline: float,
-        *,
-        force: bool,
-    ) -> None:
-        """Abort a transaction in one partition, as `kafkaio.Admin` documents it."""
-        described = (await self.producers([partition], deadline)).or_raise()
-        name = f"{partition.topic}-{partition.partition}"
-        found = [
-            producer
-            for producer in described[partition]
-            if producer.transaction_start_offset == start_offset
-        ]
-        if not found:
-            raise UsageError(
-                f"{name} has no open transaction that begins at offset {start_offset}"
-            )
-        producer = found[0]
-        if not force:
-            await self._check_hanging(partition, producer, deadline)
-        operation: Operation[
-            TopicPartition, None, markers_api.WriteTxnMarkersResponse
-        ] = Operation(
-            what="abort the transaction in",
-            request=markers_api.WriteTxnMarkersRequest,
-            destination=Leader,
-            build=lambda items, _: _abort_marker(items[0], producer),
-            read=_read_markers,
-            max_version=_MARKERS_VERSION,
-        )
-        (await ask(self._cluster, operation, [partition], deadline, "2.7")).or_raise()
 
     async def _check_hanging(
         self, partition: TopicPartition, producer: ProducerState, deadline: float
@@ -385,37 +622,10 @@ class Transactions:
             "this partition alone"
         )
 
-    async def fence(
-        self, transactional_ids: Iterable[str], deadline: float
-    ) -> Results[str, ProducerIdAndEpoch]:
-        """Give transactional ids a new epoch, as `kafkaio.Admin` documents it."""
-        # The coordinator takes the time-out of the transaction for its own write, so
-        # it must not be as short as the producer would never want it (KAFKA-16047).
-        timeout_ms = max(1, int((deadline - now()) * 1000))
 
-        def read(
-            response: InitProducerIdResponse, items: Sequence[str]
-        ) -> Iterator[Answer[str, ProducerIdAndEpoch]]:
-            identity = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
-            yield Answer(items[0], identity, response.error_code)
-
-        operation: Operation[str, ProducerIdAndEpoch, InitProducerIdResponse] = (
-            Operation(
-                what="fence the producer of",
-                request=InitProducerIdRequest,
-                destination=TransactionCoordinator,
-                build=lambda items, _: InitProducerIdRequest(
-                    transactional_id=items[0], transaction_timeout_ms=timeout_ms
-                ),
-                read=read,
-                name=repr,
-                batch=lambda _: 1,
-            )
-        )
-        return await ask(self._cluster, operation, transactional_ids, deadline, "0.11")
-
-
-def _checked(request: ListTransactionsRequest, version: int) -> ListTransactionsRequest:
+def _checked(
+    request: messages.ListTransactionsRequest, version: int
+) -> messages.ListTransactionsRequest:
     least, filters = 0, "no filter"
     if request.transactional_id_pattern is not None:
         least, filters = _PATTERN_FROM[0], "pattern"
@@ -430,7 +640,7 @@ def _checked(request: ListTransactionsRequest, version: int) -> ListTransactions
 
 
 def _read_listing(
-    response: ListTransactionsResponse, items: Sequence[int]
+    response: messages.ListTransactionsResponse, items: Sequence[int]
 ) -> Iterator[Answer[int, list[TransactionListing]]]:
     if response.unknown_state_filters:
         unknown = ", ".join(response.unknown_state_filters)
@@ -449,7 +659,7 @@ def _read_listing(
 
 
 def _description(
-    state: transactions_api.TransactionState, coordinator: int
+    state: messages.DescribeTransactionsResponseTransactionState, coordinator: int
 ) -> TransactionDescription:
     how_far = TransactionState(state.transaction_state)
     # Brokers tell the start of the last one, too.
@@ -478,21 +688,23 @@ def _is_unknown_id(error: KafkaError) -> bool:
 
 def _ask_for_producers(
     items: Sequence[TopicPartition], terms: Terms
-) -> producers_api.DescribeProducersRequest:
+) -> messages.DescribeProducersRequest:
     del terms
     numbers: dict[str, list[int]] = defaultdict(list)
     for tp in items:
         numbers[tp.topic].append(tp.partition)
-    return producers_api.DescribeProducersRequest(
+    return messages.DescribeProducersRequest(
         topics=[
-            producers_api.TopicRequest(name=topic, partition_indexes=indexes)
+            messages.DescribeProducersRequestTopicRequest(
+                name=topic, partition_indexes=indexes
+            )
             for topic, indexes in numbers.items()
         ]
     )
 
 
 def _read_producers(
-    response: producers_api.DescribeProducersResponse, items: object
+    response: messages.DescribeProducersResponse, items: object
 ) -> Iterator[Answer[TopicPartition, tuple[ProducerState, ...]]]:
     del items
     for topic in response.topics:
@@ -502,7 +714,7 @@ def _read_producers(
             yield Answer(tp, states, it.error_code, it.error_message)
 
 
-def _producer_state(state: producers_api.ProducerState) -> ProducerState:
+def _producer_state(state: messages.ProducerState) -> ProducerState:
     epoch, start = state.coordinator_epoch, state.current_txn_start_offset
     return ProducerState(
         producer_id=state.producer_id,
@@ -558,12 +770,12 @@ def _hanging(
 
 def _abort_marker(
     tp: TopicPartition, producer: ProducerState
-) -> markers_api.WriteTxnMarkersRequest:
+) -> messages.WriteTxnMarkersRequest:
     epoch = producer.coordinator_epoch
-    topic = markers_api.WritableTxnMarkerTopic(
+    topic = messages.WritableTxnMarkerTopic(
         name=tp.topic, partition_indexes=[tp.partition]
     )
-    marker = markers_api.WritableTxnMarker(
+    marker = messages.WritableTxnMarker(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
         transaction_result=False,
@@ -571,11 +783,11 @@ def _abort_marker(
         # An older epoch than that of the last marker is refused.
         coordinator_epoch=_FIRST_EPOCH if epoch is None else epoch,
     )
-    return markers_api.WriteTxnMarkersRequest(markers=[marker])
+    return messages.WriteTxnMarkersRequest(markers=[marker])
 
 
 def _read_markers(
-    response: markers_api.WriteTxnMarkersResponse, items: object
+    response: messages.WriteTxnMarkersResponse, items: object
 ) -> Iterator[Answer[TopicPartition, None]]:
     del items
     for marker in response.markers:
@@ -583,3 +795,15 @@ def _read_markers(
             for it in topic.partitions:
                 tp = TopicPartition(topic.name, it.partition_index)
                 yield Answer(tp, None, it.error_code)
+
+
+def _ids(ids: Iterable[str]) -> list[str]:
+    if isinstance(ids, str):
+        raise ArgumentTypeError("ids must be several transactional ids, not one string")
+    found = list(dict.fromkeys(ids))
+    for each in found:
+        if not isinstance(each, str):
+            raise ArgumentTypeError(f"a transactional id must be a string: {each!r}")
+        if not each:
+            raise ArgumentValueError("a transactional id must not be empty")
+    return found

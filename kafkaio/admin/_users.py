@@ -5,23 +5,24 @@ Brokers never get a password: it is hashed here, in a thread, once for all attem
 
 from __future__ import annotations
 
-import secrets
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import anyio
 
-from kafkaio._arguments import type_name
+from kafkaio._arguments import (
+    type_name,
+)
 from kafkaio._client.destinations import ANY, Controller
 from kafkaio._client.fanout import Answer, Operation, Results, Terms
-from kafkaio._machines.sasl.scram import salted_password
 from kafkaio._runtime.clock import now
 from kafkaio._runtime.own_thread import start_thread
-from kafkaio.admin._asking import AdminCluster, ask, distinct, items_of, need_brokers
-from kafkaio.admin._single import ask_one, known_of, reason
+from kafkaio.admin._asking import ask, ask_one, need_brokers, outcome, reason
+from kafkaio.admin._checks import distinct, items_of, known_of
+from kafkaio.admin._subject import Subject
 from kafkaio.admin._types import (
     ScramCredential,
     ScramDeletion,
@@ -29,11 +30,8 @@ from kafkaio.admin._types import (
     ScramUpsertion,
 )
 from kafkaio.errors import ArgumentTypeError, ArgumentValueError, RequestTimeout
+from kafkaio.protocol import messages
 from kafkaio.protocol._broker_errors import broker_error
-from kafkaio.protocol.messages import (
-    alter_user_scram_credentials as alter_api,
-    describe_user_scram_credentials as describe_api,
-)
 
 #: A password to set, or to delete.
 ScramAlteration: TypeAlias = ScramUpsertion | ScramDeletion
@@ -49,25 +47,167 @@ _SALT: Final = 24
 _MOST_ITERATIONS: Final = 2**31 - 1
 
 
-class Users:
-    """The operations on users, each until a time of the loop's clock.
+class Users(Subject):
+    """The operations on users and their passwords."""
 
-    Args:
-        cluster: performs them.
-    """
+    async def describe_user_scram_credentials(
+        self,
+        users: Iterable[str] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> dict[str, tuple[ScramCredential, ...]]:
+        """Return for which mechanisms of SCRAM users have a password (KIP-554).
 
-    def __init__(self, cluster: AdminCluster) -> None:
-        self._cluster = cluster
+        It needs Kafka 2.7.
 
-    async def all(self, deadline: float) -> Results[str, tuple[ScramCredential, ...]]:
-        """Describe all users that have a password."""
+        Args:
+            users: names of users; None for all that have a password.
+            timeout: seconds.
+
+        Returns:
+            What there is by user, in the order of ``users``, or sorted.
+
+        Raises:
+            AuthorizationError: the client may not describe the cluster.
+            BrokerError: RESOURCE_NOT_FOUND, if a user has no password.
+            ArgumentTypeError: the name of a user is no str.
+            ArgumentValueError: a name is empty, or there twice.
+            UnsupportedVersion: the broker is too old.
+            RequestTimeout: no broker answered in time. Kafka 4.3.1 never answers
+                a client that asks for all users and may not describe the cluster.
+            AdminErrors: several users failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
         need_brokers(self._cluster, "describe users")
+        if users is None:
+            results = await self._all_users(deadline)
+            wanted = sorted([*results.found, *results.failed])
+            return outcome("describe users", wanted, results)
+        wanted = check_users(users)
+
+        def build(
+            items: Sequence[str], terms: Terms
+        ) -> messages.DescribeUserScramCredentialsRequest:
+            del terms
+            return messages.DescribeUserScramCredentialsRequest(
+                users=[messages.UserName(name=item) for item in items]
+            )
+
+        def read(
+            response: messages.DescribeUserScramCredentialsResponse,
+            items: Sequence[str],
+        ) -> Iterator[Answer[str, tuple[ScramCredential, ...]]]:
+            code = response.error_code
+            if code:
+                message = reason(code, response.error_message)
+                for item in items:
+                    yield Answer(item, (), code, message)
+                return
+            for it in response.results:
+                yield Answer(it.user, _credentials(it), it.error_code, it.error_message)
+
+        operation: Operation[
+            str,
+            tuple[ScramCredential, ...],
+            messages.DescribeUserScramCredentialsResponse,
+        ] = Operation(
+            what="describe user",
+            request=messages.DescribeUserScramCredentialsRequest,
+            destination=lambda _: ANY,
+            build=build,
+            read=read,
+            is_exact=True,
+        )
+        results = await ask(self._cluster, operation, wanted, deadline, _SINCE)
+        return outcome("describe users", wanted, results)
+
+    async def alter_user_scram_credentials(
+        self,
+        alterations: Iterable[ScramUpsertion | ScramDeletion],
+        *,
+        timeout: float | None = None,
+    ) -> dict[str, None]:
+        """Set and delete the passwords of users for SCRAM (KIP-554).
+
+        It needs Kafka 2.7. Passwords are hashed in a thread and never sent. Each user
+        is changed for itself. Brokers take a new password a moment later; connections
+        that are open stay open, although the password is gone. If the call is
+        cancelled, passwords may still be changed.
+
+        Args:
+            alterations: what to set and what to delete.
+            timeout: seconds.
+
+        Returns:
+            None by user, in the order of ``alterations``.
+
+        Raises:
+            AuthorizationError: the client may not alter the cluster.
+            BrokerError: RESOURCE_NOT_FOUND, if there is no password to delete;
+                UNACCEPTABLE_CREDENTIAL, if there are too few iterations or too many.
+            ArgumentTypeError: a part of an alteration has the wrong type.
+            ArgumentValueError: a user and a mechanism are there twice, or a part is
+                impossible.
+            UnsupportedVersion: the broker is too old.
+            RequestTimeout: there was no answer in time; passwords may be changed.
+            AdminErrors: several users failed.
+            ClosedError: the admin client is closed, or not started.
+        """
+        deadline = self._deadline(timeout)
+        wanted = check_alterations(alterations)
+        need_brokers(self._cluster, "alter the passwords of users")
+        deletions: dict[str, list[messages.ScramCredentialDeletion]] = defaultdict(list)
+        upsertions = await self._hashed(wanted, deadline)
+        for each in wanted:
+            if isinstance(each, ScramDeletion):
+                deletions[each.user].append(
+                    messages.ScramCredentialDeletion(
+                        name=each.user, mechanism=_NUMBERS[each.mechanism]
+                    )
+                )
+
+        def build(
+            items: Sequence[str], terms: Terms
+        ) -> messages.AlterUserScramCredentialsRequest:
+            del terms
+            return messages.AlterUserScramCredentialsRequest(
+                deletions=[it for user in items for it in deletions.get(user, ())],
+                upsertions=[it for user in items for it in upsertions.get(user, ())],
+            )
+
+        operation: Operation[str, None, messages.AlterUserScramCredentialsResponse] = (
+            Operation(
+                what="alter the passwords of user",
+                request=messages.AlterUserScramCredentialsRequest,
+                destination=lambda _: Controller,
+                build=build,
+                read=lambda response, _: (
+                    Answer(
+                        it.user,
+                        None,
+                        it.error_code,
+                        reason(it.error_code, it.error_message),
+                    )
+                    for it in response.results
+                ),
+                is_exact=True,
+            )
+        )
+        users = list(dict.fromkeys(each.user for each in wanted))
+        results = await ask(self._cluster, operation, users, deadline, _SINCE)
+        return outcome("alter passwords", users, results)
+
+    async def _all_users(
+        self, deadline: float
+    ) -> Results[str, tuple[ScramCredential, ...]]:
+        """Describe all users that have a password."""
         answer = await ask_one(
             self._cluster,
             ("describe", "all users"),
-            describe_api.DescribeUserScramCredentialsRequest,
+            messages.DescribeUserScramCredentialsRequest,
             # None means the same, but Kafka fails to refuse it and never answers.
-            lambda _: describe_api.DescribeUserScramCredentialsRequest(users=[]),
+            lambda _: messages.DescribeUserScramCredentialsRequest(users=[]),
             lambda it: (it.error_code, it.error_message),
             to=ANY,
             deadline=deadline,
@@ -83,98 +223,10 @@ class Users:
                 results.found[it.user] = _credentials(it)
         return results
 
-    async def described(
-        self, users: Iterable[str], deadline: float
-    ) -> Results[str, tuple[ScramCredential, ...]]:
-        """Describe users, as `kafkaio.Admin` documents it."""
-        need_brokers(self._cluster, "describe users")
-
-        def build(
-            items: Sequence[str], terms: Terms
-        ) -> describe_api.DescribeUserScramCredentialsRequest:
-            del terms
-            return describe_api.DescribeUserScramCredentialsRequest(
-                users=[describe_api.UserName(name=item) for item in items]
-            )
-
-        def read(
-            response: describe_api.DescribeUserScramCredentialsResponse,
-            items: Sequence[str],
-        ) -> Iterator[Answer[str, tuple[ScramCredential, ...]]]:
-            code = response.error_code
-            if code:
-                message = reason(code, response.error_message)
-                for item in items:
-                    yield Answer(item, (), code, message)
-                return
-            for it in response.results:
-                yield Answer(it.user, _credentials(it), it.error_code, it.error_message)
-
-        operation: Operation[
-            str,
-            tuple[ScramCredential, ...],
-            describe_api.DescribeUserScramCredentialsResponse,
-        ] = Operation(
-            what="describe user",
-            request=describe_api.DescribeUserScramCredentialsRequest,
-            destination=lambda _: ANY,
-            build=build,
-            read=read,
-            is_exact=True,
-        )
-        return await ask(self._cluster, operation, users, deadline, _SINCE)
-
-    async def alter(
-        self, alterations: Collection[ScramAlteration], deadline: float
-    ) -> Results[str, None]:
-        """Set and delete passwords, as `kafkaio.Admin` documents it."""
-        need_brokers(self._cluster, "alter the passwords of users")
-        deletions: dict[str, list[alter_api.ScramCredentialDeletion]] = defaultdict(
-            list
-        )
-        upsertions = await self._hashed(alterations, deadline)
-        for each in alterations:
-            if isinstance(each, ScramDeletion):
-                deletions[each.user].append(
-                    alter_api.ScramCredentialDeletion(
-                        name=each.user, mechanism=_NUMBERS[each.mechanism]
-                    )
-                )
-
-        def build(
-            items: Sequence[str], terms: Terms
-        ) -> alter_api.AlterUserScramCredentialsRequest:
-            del terms
-            return alter_api.AlterUserScramCredentialsRequest(
-                deletions=[it for user in items for it in deletions.get(user, ())],
-                upsertions=[it for user in items for it in upsertions.get(user, ())],
-            )
-
-        operation: Operation[str, None, alter_api.AlterUserScramCredentialsResponse] = (
-            Operation(
-                what="alter the passwords of user",
-                request=alter_api.AlterUserScramCredentialsRequest,
-                destination=lambda _: Controller,
-                build=build,
-                read=lambda response, _: (
-                    Answer(
-                        it.user,
-                        None,
-                        it.error_code,
-                        reason(it.error_code, it.error_message),
-                    )
-                    for it in response.results
-                ),
-                is_exact=True,
-            )
-        )
-        users = dict.fromkeys(each.user for each in alterations)
-        return await ask(self._cluster, operation, users, deadline, _SINCE)
-
     async def _hashed(
         self, alterations: Iterable[ScramAlteration], deadline: float
-    ) -> Mapping[str, Sequence[alter_api.ScramCredentialUpsertion]]:
-        found: dict[str, list[alter_api.ScramCredentialUpsertion]] = defaultdict(list)
+    ) -> Mapping[str, Sequence[messages.ScramCredentialUpsertion]]:
+        found: dict[str, list[messages.ScramCredentialUpsertion]] = defaultdict(list)
         try:
             with anyio.fail_after(deadline - now()):
                 for each in alterations:
@@ -190,9 +242,13 @@ class Users:
         return found
 
 
-def _hash(it: ScramUpsertion) -> alter_api.ScramCredentialUpsertion:
+def _hash(it: ScramUpsertion) -> messages.ScramCredentialUpsertion:
+    import secrets
+
+    from kafkaio._machines.sasl.scram import salted_password
+
     salt = secrets.token_bytes(_SALT) if it.salt is None else it.salt
-    return alter_api.ScramCredentialUpsertion(
+    return messages.ScramCredentialUpsertion(
         name=it.user,
         mechanism=_NUMBERS[it.mechanism],
         iterations=it.iterations,
@@ -202,7 +258,7 @@ def _hash(it: ScramUpsertion) -> alter_api.ScramCredentialUpsertion:
 
 
 def _credentials(
-    result: describe_api.DescribeUserScramCredentialsResult,
+    result: messages.DescribeUserScramCredentialsResult,
 ) -> tuple[ScramCredential, ...]:
     return tuple(
         ScramCredential(

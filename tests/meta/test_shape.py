@@ -238,6 +238,7 @@ def cut_classes(package: str) -> set[str]:
         and home.rpartition(".")[0] == package
         and not is_a_kind(home, name)
         and (module, name) not in OF_THE_CODEC
+        and (module, node.name) not in SUBJECTS_OF_ADMIN
     }
 
 
@@ -246,6 +247,25 @@ def cut_classes(package: str) -> set[str]:
 OF_THE_CODEC = {
     ("kafkaio._records.builder", "RecordWriter"),
     ("kafkaio._records.view", "BatchHeader"),
+}
+
+
+#: `Admin` has 70 operations, which have nothing in common but a cluster and a deadline.
+#: Each subject is whole in its module, and the public object inherits them.
+SUBJECTS_OF_ADMIN = {
+    ("kafkaio.admin._admin", "Admin"),
+    ("kafkaio.admin._topics", "Topics"),
+    ("kafkaio.admin._partitions", "Partitions"),
+    ("kafkaio.admin._configs", "Configs"),
+    ("kafkaio.admin._groups", "Groups"),
+    ("kafkaio.admin._share_groups", "ShareGroups"),
+    ("kafkaio.admin._streams_groups", "StreamsGroups"),
+    ("kafkaio.admin._acls", "Acls"),
+    ("kafkaio.admin._quotas", "Quotas"),
+    ("kafkaio.admin._users", "Users"),
+    ("kafkaio.admin._tokens", "Tokens"),
+    ("kafkaio.admin._cluster", "ClusterOperations"),
+    ("kafkaio.admin._transactions", "Transactions"),
 }
 
 

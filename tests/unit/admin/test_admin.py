@@ -1,6 +1,8 @@
 """The life of an admin client."""
 
 import gc
+import subprocess
+import sys
 
 import anyio
 import pytest
@@ -165,3 +167,25 @@ async def test_one_that_is_forgotten_warns_and_ends(
         listeners = client._cluster.life._listeners
         assert len(listeners) == 1  # the client's own
         assert client.statistics().state == "running"
+
+
+def test_no_name_stands_in_two_subjects() -> None:
+    # They are one object: a second method of a name would silently replace the first.
+    homes: dict[str, list[str]] = {}
+    for kind in Admin.__mro__[1:]:
+        for name in vars(kind):
+            if kind.__module__.startswith("kafkaio.admin.") and name[:2] != "__":
+                homes.setdefault(name, []).append(kind.__name__)
+    assert len(homes) > 70
+    assert not {name: kinds for name, kinds in homes.items() if len(kinds) > 1}
+
+
+def test_the_subjects_load_no_messages_before_they_are_used() -> None:
+    loaded = (
+        "import sys, kafkaio.admin\n"
+        "print(*(n for n in sys.modules if n.startswith('kafkaio.protocol.messages.')))"
+    )
+    command = [sys.executable, "-c", loaded]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    names = {each.rpartition(".")[2] for each in done.stdout.split()}
+    assert not names & {"create_topics", "describe_configs", "list_groups"}

@@ -9,7 +9,8 @@ import pytest
 
 from kafkaio._client.fanout import Results
 from kafkaio.admin import settled
-from kafkaio.admin._asking import distinct, outcome
+from kafkaio.admin._asking import outcome
+from kafkaio.admin._checks import distinct
 from kafkaio.errors import (
     AdminErrors,
     ArgumentValueError,

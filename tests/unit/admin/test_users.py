@@ -6,6 +6,7 @@ import threading
 import pytest
 
 import kafkaio.admin._users
+from kafkaio._machines.sasl import scram
 from kafkaio.admin import (
     ScramCredential,
     ScramDeletion,
@@ -47,13 +48,13 @@ async def test_a_password_is_sent_as_its_hash(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[threading.Thread] = []
-    real = kafkaio.admin._users.salted_password
+    real = scram.salted_password
 
     def noted(name: str, password: str, salt: bytes, iterations: int) -> bytes:
         threads.append(threading.current_thread())
         return real(name, password, salt, iterations)
 
-    monkeypatch.setattr(kafkaio.admin._users, "salted_password", noted)
+    monkeypatch.setattr(scram, "salted_password", noted)
     cluster.on(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, altered(bob=0, alice=0))
     # What is asked for again is not hashed again.
     cluster.on(

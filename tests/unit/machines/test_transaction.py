@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import (
     OVER,
     PROBE_WITHIN,
@@ -37,8 +37,8 @@ from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.types import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
-FIRST = Identity(7, 0)
-NEXT = Identity(7, 1)
+FIRST = IdAndEpoch(7, 0)
+NEXT = IdAndEpoch(7, 1)
 ERROR = KafkaError("the reason")
 OTHER = KafkaError("another reason")
 TV1, TV2 = Protocol.TV1, Protocol.TV2
@@ -82,7 +82,7 @@ def ending(protocol: Protocol = TV2, *, is_commit: bool = True) -> TransactionMa
 
 
 def answer(
-    machine: TransactionMachine, code: int, identity: Identity | None = None
+    machine: TransactionMachine, code: int, identity: IdAndEpoch | None = None
 ) -> Effects:
     error = None if code == ErrorCode.NONE else KafkaError("no")
     return machine.end_answered(102.0, identity, error, code)
@@ -393,7 +393,7 @@ def test_a_lost_end_of_a_seal_takes_a_new_epoch_and_no_other_seal() -> None:
     machine.end_lost()
     assert answer(machine, 0) == (SendRequest(Initialise(NEXT)),)
     assert machine.state is TxnState.BUMPING
-    last = Identity(7, 2)
+    last = IdAndEpoch(7, 2)
     assert machine.initialised(last, TV1) == (Adopt(last),)
     assert machine.state is TxnState.READY
 
@@ -489,7 +489,7 @@ def test_an_abortable_code_aborts_a_commit_and_fails_an_abort(
 
 def test_an_exhausted_epoch_gives_a_new_producer_id() -> None:
     machine = ending()
-    fresh = Identity(8, 0)
+    fresh = IdAndEpoch(8, 0)
     assert answer(machine, 0, fresh)[0] == Adopt(fresh)
     machine.begin(1000.0, TV2)
     machine.sending(1000.0, [A])
@@ -545,7 +545,7 @@ def test_probes_that_are_answered_at_once_are_left_out_until_a_write_is_slow() -
         machine.commit()
         machine.drained(100.0)
         assert machine.identity is not None
-        following = Identity(FIRST.producer_id, machine.identity.epoch + 1)
+        following = IdAndEpoch(FIRST.producer_id, machine.identity.epoch + 1)
         answer(machine, 0, following)
         return is_probed
 
@@ -572,7 +572,7 @@ def test_a_coordinator_that_is_far_away_is_not_probed() -> None:
         machine.commit()
         machine.drained(100.0)
         assert machine.identity is not None
-        following = Identity(FIRST.producer_id, machine.identity.epoch + 1)
+        following = IdAndEpoch(FIRST.producer_id, machine.identity.epoch + 1)
         machine.end_answered(100.0, following, None, ErrorCode.NONE)
         return is_probed
 
@@ -714,7 +714,7 @@ def test_tv2_tells_by_the_end_before() -> None:
     assert end == End(FIRST, TV2, is_commit=True)
     assert not machine.rechecked(end, 90, None)
     assert not machine.rechecked(end, ErrorCode.INVALID_TXN_STATE, None)
-    assert not machine.rechecked(end, 0, Identity(8, 0))
+    assert not machine.rechecked(end, 0, IdAndEpoch(8, 0))
     assert machine.rechecked(end, 0, NEXT)
     # Its markers are written: the next transaction does not ask again.
     assert machine.begin(102.0, TV2) == (Admit(None),)

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from kafkaio._machines.detached import DetachedEnd, DetachedTransaction, end_of
-from kafkaio._machines.sequence import Identity
+from kafkaio._machines.sequence import IdAndEpoch
 from kafkaio._machines.transaction import (
     FORGOTTEN,
     PROBE_WITHIN,
@@ -96,7 +96,7 @@ class Transaction:
     """What the producer of the model knows of one transaction."""
 
     protocol: Protocol
-    identity: Identity
+    identity: IdAndEpoch
     unsent: Counter[TopicPartition] = field(default_factory=Counter)
     on_wire: Counter[TopicPartition] = field(default_factory=Counter)
     #: Commits of offsets under way, by group.
@@ -121,12 +121,12 @@ class Coordinator:
     """The transaction coordinator, as Kafka has it."""
 
     def __init__(self) -> None:
-        self.identity = Identity(1, -1)
+        self.identity = IdAndEpoch(1, -1)
         self.open: Transaction | None = None
         self.committed: set[Transaction] = set()
         # TV2: the owner of what timed out; the end before, and what it was answered.
-        self._timed_out: Identity | None = None
-        self._last: tuple[Identity, bool, Identity] | None = None
+        self._timed_out: IdAndEpoch | None = None
+        self._last: tuple[IdAndEpoch, bool, IdAndEpoch] | None = None
         self._last_verdict: bool | None = None
         # Whether it does not know the id any more: it was idle for too long.
         self.has_forgotten = False
@@ -136,21 +136,23 @@ class Coordinator:
         self._timed_out = self._last = self._last_verdict = None
         self.has_forgotten = True
 
-    def _next(self) -> Identity:
+    def _next(self) -> IdAndEpoch:
         pid, epoch = self.identity.producer_id, self.identity.epoch
         fresh = (
-            Identity(pid + 1, 0) if epoch >= LAST_EPOCH else Identity(pid, epoch + 1)
+            IdAndEpoch(pid + 1, 0)
+            if epoch >= LAST_EPOCH
+            else IdAndEpoch(pid, epoch + 1)
         )
         self.identity = fresh
         return fresh
 
-    def knows(self, identity: Identity) -> bool:
+    def knows(self, identity: IdAndEpoch) -> bool:
         return identity == self.identity and not self.has_forgotten
 
-    def initialise(self, identity: Identity | None) -> Identity | None:
+    def initialise(self, identity: IdAndEpoch | None) -> IdAndEpoch | None:
         if self.has_forgotten:
             self.has_forgotten = False
-            self.identity = Identity(self.identity.producer_id + 1, -1)
+            self.identity = IdAndEpoch(self.identity.producer_id + 1, -1)
             return self._next()
         if identity is not None and not self.knows(identity):
             return None
@@ -175,7 +177,7 @@ class Coordinator:
         self.open = self._timed_out = self._last = self._last_verdict = None
         self._next()
 
-    def end(self, request: End, of: Transaction) -> tuple[int, Identity | None]:
+    def end(self, request: End, of: Transaction) -> tuple[int, IdAndEpoch | None]:
         """Serve EndTxn; return the error code, and TV2's next identity."""
         if self.has_forgotten:
             return FORGOTTEN, None
@@ -224,14 +226,14 @@ class _Play:
         self.now = 0.0
         self.phase = "uninitialised"
         self.request: Request | None = None
-        self.identity: Identity | None = None
+        self.identity: IdAndEpoch | None = None
         self.protocol = TV1
         self.all: list[Transaction] = []
         self.admitted: frozenset[TopicPartition] | None = frozenset()
         self.confirmed: set[TopicPartition] = set()
         # Epochs under which something may arrive late; under which TV1 has run.
-        self._spent: set[Identity] = set()
-        self._old: set[Identity] = set()
+        self._spent: set[IdAndEpoch] = set()
+        self._old: set[IdAndEpoch] = set()
         # Requests that were lost and not served: they may be served late.
         self._late: list[tuple[End, Transaction]] = []
         self._last_end: End | None = None
@@ -747,7 +749,7 @@ class _Play:
             self._take(self._tell_end(found, 0))
             assert self.tx.outcome is not None
 
-    def _tell_end(self, found: Identity | None, code: int) -> Effects:
+    def _tell_end(self, found: IdAndEpoch | None, code: int) -> Effects:
         error = ERROR if code else None
         return self.machine.end_answered(self.now, found, error, code)
 
@@ -870,7 +872,7 @@ class _Play:
         late: tuple[Callable[[], Effects | None], ...] = (
             lambda: machine.added(at),
             lambda: machine.not_added(at, ERROR, is_lost=True),
-            lambda: machine.end_answered(at, Identity(9, 9), None, 0),
+            lambda: machine.end_answered(at, IdAndEpoch(9, 9), None, 0),
             machine.end_lost,
             lambda: machine.want_partitions(at, PARTITIONS),
             lambda: machine.mark_abort_only(at, ERROR, has_harm=True),
@@ -893,7 +895,7 @@ class _Play:
         machine, at, one = self.machine, self.now, PARTITIONS[:1]
         calls: dict[str, Callable[[], object]] = {
             "initialise": machine.initialise,
-            "initialised": lambda: machine.initialised(Identity(9, 9), TV2),
+            "initialised": lambda: machine.initialised(IdAndEpoch(9, 9), TV2),
             "not_initialised": machine.not_initialised,
             "bump": machine.bump,
             "begin": lambda: machine.begin(at, TV2),
@@ -944,7 +946,7 @@ class _Play:
             twin.drained(self.now)
         if isinstance(twin.request, End):
             assert not twin.request.is_commit
-            twin.end_answered(self.now, Identity(9, 9), None, 0)
+            twin.end_answered(self.now, IdAndEpoch(9, 9), None, 0)
         # Where the epoch was refused, another producer may have the id: no bump.
         doubted = {"FENCED"} if self.tx.is_doubted else set()
         assert twin.state.name in {"READY", "BUMPING"} | doubted
