@@ -221,7 +221,9 @@ class TransactionManager:
         if machine.state in OVER:
             raise self.why_over()
         began = self._now()
-        await turns.take(run)
+        if turns.run is not None:
+            await turns.queue()
+        turns.run = run
         try:
             if turns.is_closing or machine.state is not TxnState.READY:
                 await self._until_ready()
@@ -620,8 +622,11 @@ class TransactionManager:
         for effect in effects:
             match effect:
                 case SendRequest(request=request):
-                    if self._machine.state is TxnState.UNKNOWN:
-                        self._limit_end()
+                    run = self._turns.run
+                    if self._machine.state is TxnState.UNKNOWN and run is not None:
+                        # EndTxn of the run.
+                        run.late_at = self._now() + self._max_block
+                        self._timer.set(run.late_at)
                     self._coordinator.send(request)
                 case Adopt(identity=identity):
                     self._identity.obtained(identity)
@@ -637,13 +642,6 @@ class TransactionManager:
         self.changed.notify_all()
         if self._offsets.interrupt is not None and self._machine.state not in ADDING:
             self._offsets.interrupt()
-
-    def _limit_end(self) -> None:
-        # EndTxn of the run is sent now.
-        run = self._turns.run
-        assert run is not None
-        run.late_at = self._now() + self._max_block
-        self._timer.set(run.late_at)
 
     def _time_passed(self) -> None:
         run, machine = self._turns.run, self._machine

@@ -90,18 +90,13 @@ class Turns:
         """Whether the run was begun, and has not ended."""
         return run is self.run and run.outcome is None
 
-    async def take(self, run: Run) -> None:
-        """Wait until the runs that began before have ended; `run` is next.
+    async def queue(self) -> None:
+        """Wait until the runs before have ended; the caller sets `run` at once then.
 
         Raises:
             OutcomeUnknown: the end of the run before is late, and stayed so.
             ClosedError: the producer is closed.
         """
-        if self.run is not None:
-            await self._wait()
-        self.run = run
-
-    async def _wait(self) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         if self.run is not None and self.run.is_late:
