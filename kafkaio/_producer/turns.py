@@ -1,6 +1,6 @@
 """The turns of transactions: one producer has one transaction at a time.
 
-A transaction is a `Run`. `Turns` queues the calls of `begin` in order, until the run
+A transaction is a `Run`. `RunTurns` queues the calls of `begin` in order, until the run
 before has ended.
 """
 
@@ -30,7 +30,7 @@ class Run:
         outcome: how it ended; None while it has not.
         cause: why it was aborted; None if it was asked to, or has not ended so.
         reason: the same in a few words.
-        consumer: what holds the partitions whose records it works on.
+        consumer: holds the partitions whose records it works on.
         is_detached: whether its end was left to another process.
         is_late: whether EndTxn has no answer after ``max_block_ms``.
         late_at: when that is to be noted; infinity before EndTxn is sent.
@@ -65,7 +65,7 @@ class Run:
             self.cause, self.reason = cause, reason
 
 
-class Turns:
+class RunTurns:
     """Gives the runs of one producer their turns, in the order of their begins.
 
     Args:
