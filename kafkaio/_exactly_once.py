@@ -111,8 +111,8 @@ async def exactly_once(
 ) -> None:
     """Work on a consumer's records in transactions: each record once, or not yet.
 
-    ``handler(tx, records)`` sends its output by ``tx``. When it
-    returns, that is committed together with the offsets of the records: readers with
+    ``handler(tx, records)`` sends its output by ``tx``. When it returns, that is
+    committed together with the offsets of the records: readers with
     ``isolation_level="read_committed"`` see both or neither (KIP-98, KIP-447). Other
     effects of the handler, such as a call of another service, may happen again.
 
@@ -216,8 +216,8 @@ async def _one_transaction(
 
 
 async def _hand_out_again(consumer: Consumer) -> None:
-    # The consumer goes back at once. The look-up of the committed offsets goes on in the
-    # background, and nothing is read before its end.
+    # The consumer goes back at once. The look-up of the committed offsets goes on in
+    # the background, and nothing is read before its end.
     with suppress(KafkaError), anyio.move_on_after(_LEAVING):
         await consumer._join_transaction(_ignore, _ignore).rewind()
 
