@@ -157,9 +157,8 @@ class Cluster:
         recovers = config.metadata_recovery_strategy == "rebootstrap"
         self._nodes = Nodes(self._pool, recovers=recovers)
         self._metadata = MetadataUpdater(config, self._nodes, self.observer)
-        self._finder = CoordinatorFinder(
-            self._nodes, self._metadata, config.request_timeout_ms / 1000
-        )
+        limit = config.request_timeout_ms / 1000
+        self._finder = CoordinatorFinder(self._nodes, self._metadata, limit)
         # Never succeeds: it fails once the cluster is closed or has crashed, which ends
         # every back-off at once (`_sleep`).
         self._ended = Broadcast()
@@ -174,9 +173,7 @@ class Cluster:
             uses_controllers=self.uses_controllers,
         )
         self._requester = Requester(config, self._metadata, router, self.retry_policy)
-        self._fanout = Fanout(
-            router, self.retry_policy, config.request_timeout_ms / 1000
-        )
+        self._fanout = Fanout(router, self.retry_policy, limit)
         self._metadata.listen(self._view_changed)
         self.telemetry: TelemetryPusher = TelemetryPusher(
             config, self._nodes, self.observer, self.statistics
@@ -366,7 +363,7 @@ class Cluster:
         self,
         operation: Operation[ItemT, ValueT, AnswerT],
         items: Iterable[ItemT],
-        timeout: float | None = None,
+        timeout: float,
         *,
         stops_at_failure: bool = False,
     ) -> Results[ItemT, ValueT]:
@@ -377,10 +374,7 @@ class Cluster:
         """
         self._check()
         return await self._fanout.ask(
-            operation,
-            items,
-            self._seconds(timeout),
-            stops_at_failure=stops_at_failure,
+            operation, items, timeout, stops_at_failure=stops_at_failure
         )
 
     async def ask_once(

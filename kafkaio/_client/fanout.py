@@ -7,7 +7,7 @@ request to each broker, all brokers at once, sorts the results, and asks again f
 items whose failures may pass, until each item is decided or the deadline has passed.
 `Fanout.ask_once` sends one round of requests, for callers that pace themselves.
 
-Every item is in exactly one of these places (see `Progress`)::
+Every item is in exactly one of these places (see `ItemProgress`)::
 
     waiting ──due──▶ routing ──located──▶ queued for a broker ──sent──▶ in flight
        ▲                │                                                  │
@@ -45,7 +45,7 @@ from collections.abc import (
 )
 from dataclasses import field
 from math import inf
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import anyio
 
@@ -260,7 +260,7 @@ _NEW = _Undecided(0, 0.0, None)
 _TAKEN = _Undecided(0, inf, None)
 
 
-class Progress(Generic[ItemT, ValueT]):
+class ItemProgress(Generic[ItemT, ValueT]):
     """Knows of each item whether it has a result, and when to ask for it again.
 
     It does no I/O and has no clock. An item that is taken (`take_due`) stays taken
@@ -390,6 +390,10 @@ class Progress(Generic[ItemT, ValueT]):
         for item, it in self._undecided.items():
             self.results.failed[item] = why(item, it.reason or it.last)
         self._undecided.clear()
+        return self.in_order()
+
+    def in_order(self) -> Results[ItemT, ValueT]:
+        """Return the results in the order in which the items were given."""
         found, failed = self.results.found, self.results.failed
         self.results.found = {i: found[i] for i in self._items if i in found}
         self.results.failed = {i: failed[i] for i in self._items if i in failed}
@@ -412,9 +416,7 @@ def sort_answers(
     if operation.is_exact:
         _check_unasked(operation, items, answered)
     # Nearly all items have the same code.
-    by_code = {
-        code: operation.reaction(code) for code in {it.code for it in answered.values()}
-    }
+    by_code: dict[int, Reaction] = {}
     for item in items:
         answer = answered.get(item)
         if answer is None:
@@ -425,7 +427,9 @@ def sort_answers(
             else:
                 results.again[item] = NetworkError(left_out)
             continue
-        what = by_code[answer.code]
+        what = by_code.get(answer.code)
+        if what is None:
+            what = by_code[answer.code] = operation.reaction(answer.code)
         if what.step is ReactionStep.SUCCESS:
             results.found[item] = answer.value
             continue
@@ -455,7 +459,7 @@ def _check_unasked(
             )
 
 
-class Routing(Protocol):
+class RoutingPort(Protocol):
     """What is needed of the client; see `kafkaio._client.router.Router`."""
 
     def by_broker(
@@ -505,7 +509,7 @@ class Fanout:
     """
 
     def __init__(
-        self, routing: Routing, policy: RetryPolicy, request_timeout: float
+        self, routing: RoutingPort, policy: RetryPolicy, request_timeout: float
     ) -> None:
         self._routing = routing
         self._policy = policy
@@ -536,10 +540,12 @@ class Fanout:
             last failure of the item.
         """
         deadline = now() + timeout
-        progress = Progress[ItemT, ValueT](items, self._policy.backoff, deadline)
+        progress = ItemProgress[ItemT, ValueT](items, self._policy.backoff, deadline)
         run = _Run(self, self._routing, operation, progress)
         with anyio.CancelScope(deadline=deadline):
             await run.drive(stops_at_failure=stops_at_failure)
+        if progress.is_over:
+            return progress.in_order()
         stages = run.in_flight()
         why = self._routing.why_unlocated()
         unlocated = f"{_UNLOCATED}: {why}" if why else _UNLOCATED
@@ -674,6 +680,8 @@ class Fanout:
             silence.__cause__ = error
             results.fail(items, silence)
             return results, ()
+        if not reactions:
+            return results, ()
         for to, what in {(operation.destination(i), r) for i, r in reactions.items()}:
             self._routing.react(to, node_id, what)
         stale = {i for i, what in reactions.items() if what.refresh_metadata}
@@ -763,19 +771,24 @@ class Contact:
         return f"{broker} has not answered"
 
 
-class _Run(Generic[ItemT, ValueT, ResponseT]):
-    """One call of `Fanout.ask`: the tasks that move the items of a `Progress`.
+#: Destinations that one task looks up, with the items that wait for each.
+_Lookup: TypeAlias = list[tuple[Destination, Sequence[ItemT]]]
 
-    One task routes and sends. It starts a task for each destination that has to be
+
+class _Run(Generic[ItemT, ValueT, ResponseT]):
+    """One call of `Fanout.ask`: the tasks that move the items of an `ItemProgress`.
+
+    One task routes and sends. If a single broker is to be asked first, it sends that
+    request itself. Otherwise it starts a task for each destination that has to be
     looked up, and for each request; those wake it when they have news.
     """
 
     def __init__(
         self,
         fanout: Fanout,
-        routing: Routing,
+        routing: RoutingPort,
         operation: Operation[ItemT, ValueT, ResponseT],
-        progress: Progress[ItemT, ValueT],
+        progress: ItemProgress[ItemT, ValueT],
     ) -> None:
         self._fanout = fanout
         self._routing = routing
@@ -789,15 +802,36 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
 
     async def drive(self, *, stops_at_failure: bool) -> None:
         """Ask until everything is decided, or it is too late for another attempt."""
+        lookups = self._route()
+        stale: Mapping[ItemT, KafkaError] = {}
+        if len(self._queued) == 1 and not lookups:
+            # One request, and nothing to do beside it: that needs no task of its own.
+            node_id, items = self._queued.popitem()
+            self._in_flight[node_id] = items
+            stale = await self._request(node_id, items)
+        if not self._progress.is_over:
+            await self._drive_tasks(lookups, stale, stops_at_failure=stops_at_failure)
+
+    async def _drive_tasks(
+        self,
+        lookups: Iterable[_Lookup[ItemT]],
+        stale: Mapping[ItemT, KafkaError],
+        *,
+        stops_at_failure: bool,
+    ) -> None:
         progress = self._progress
         async with TaskGroup() as group:
+            if stale:
+                group.start_soon(self._suspend, stale, self._routing.refreshed)
             while not progress.is_over and not progress.is_too_late:
                 if stops_at_failure and progress.results.failed:
                     break
-                self._route(group)
+                for wanted in lookups:
+                    group.start_soon(self._locate, wanted)
                 self._send(group)
                 due = progress.next_due
                 await self._wakeup.wait(None if due == inf else due)
+                lookups = self._route()
             group.cancel_scope.cancel()
 
     def in_flight(self) -> dict[ItemT, str]:
@@ -812,28 +846,32 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
             stages |= dict.fromkeys(items, held or self._contacts[node_id].stage)
         return stages
 
-    def _route(self, group: TaskGroup) -> None:
+    def _route(self) -> list[_Lookup[ItemT]]:
+        """Queue the items that are due, and return what has to be looked up.
+
+        Each element is looked up by a task of its own.
+        """
         due = self._progress.take_due(now())
         known, unknown = self._routing.by_broker(self._operation.destination, due)
         for node_id, items in known.items():
             self._queued[node_id] += items
-        leaderless: list[tuple[Destination, Sequence[ItemT]]] = []
+        lookups: list[_Lookup[ItemT]] = []
+        leaderless: _Lookup[ItemT] = []
         for to, items in unknown.items():
             if isinstance(to, Leader):
                 leaderless.append((to, items))
             else:
-                group.start_soon(self._locate, [(to, items)])
+                lookups.append([(to, items)])
         if leaderless:
-            group.start_soon(self._locate, leaderless)
+            lookups.append(leaderless)
+        return lookups
 
     def _send(self, group: TaskGroup) -> None:
         for node_id in [n for n in self._queued if n not in self._in_flight]:
             items = self._in_flight[node_id] = self._queued.pop(node_id)
             group.start_soon(self._ask, node_id, items)
 
-    async def _locate(
-        self, wanted: Iterable[tuple[Destination, Sequence[ItemT]]]
-    ) -> None:
+    async def _locate(self, wanted: _Lookup[ItemT]) -> None:
         """Look destinations up that the same event makes known, or one alone.
 
         Leaders are such: metadata names them, or does not. Their partitions wait for
@@ -866,6 +904,15 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
         await self._suspend(lost, wait, counts=False)
 
     async def _ask(self, node_id: int, items: Sequence[ItemT]) -> None:
+        stale = await self._request(node_id, items)
+        self._wakeup.notify()
+        if stale:
+            await self._suspend(stale, self._routing.refreshed)
+
+    async def _request(
+        self, node_id: int, items: Sequence[ItemT]
+    ) -> Mapping[ItemT, KafkaError]:
+        """Send one request; return the failures that wait for newer metadata."""
         progress = self._progress
         contact = self._contacts[node_id] = Contact(node_id)
         results, stale = await self._fanout.request(
@@ -877,11 +924,10 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
             self._queued[node_id][:0] = left
         progress.decide(results)
         again = results.again
+        if not again:
+            return again
         self._postpone({i: e for i, e in again.items() if i not in stale})
-        self._wakeup.notify()
-        await self._suspend(
-            {i: e for i, e in again.items() if i in stale}, self._routing.refreshed
-        )
+        return {i: e for i, e in again.items() if i in stale}
 
     def _failed(self, items: Iterable[ItemT], error: KafkaError) -> None:
         results = Results[ItemT, ValueT]()
@@ -901,8 +947,6 @@ class _Run(Generic[ItemT, ValueT, ResponseT]):
         *,
         counts: bool = True,
     ) -> None:
-        if not failures:
-            return
         attempt = self._progress.suspend(failures, counts=counts)
         if counts:
             self._fanout.report(self._operation, failures, attempt, 0.0)

@@ -106,6 +106,13 @@ class Nodes:
         named = ", ".join(opening[:_NAMED]) + more
         return f"it waits for a connection to {named}" if opening else ""
 
+    def any_ready(self) -> Connection | None:
+        """Return the open connection to the broker that can answer soonest.
+
+        None if that one has no connection yet; `any_connection` makes one.
+        """
+        return self._pool.ready(self.in_order()[0], ConnectionClass.SHARED)
+
     async def any_connection(self, avoid: Collection[int] = ()) -> Connection:
         """Return a connection to the broker that can answer soonest.
 

@@ -136,7 +136,7 @@ class RequestPort(Protocol):
         self,
         operation: Operation[ItemT, ValueT, ResponseT],
         items: Iterable[ItemT],
-        timeout: float | None = None,
+        timeout: float,
         *,
         stops_at_failure: bool = False,
     ) -> Results[ItemT, ValueT]:

@@ -75,7 +75,8 @@ class Router:
             to = _at_controllers(to)
         match to:
             case AnyBroker.ANY:
-                return None
+                ready = self._nodes.any_ready()
+                return None if ready is None else ready.node_id
             case Broker(node_id=node_id):
                 found: int | None = node_id
             case ControllerType.CONTROLLER:

@@ -26,7 +26,6 @@ class ProxyRefused(OSError):
     """The proxy does not accept the client's user and password, or wants some."""
 
 
-@public("kafkaio")
 class FrameSinkPort(Protocol):
     """Receives what arrives on a transport."""
 
@@ -37,7 +36,6 @@ class FrameSinkPort(Protocol):
         """The stream has ended; called exactly once. None: the peer closed it."""
 
 
-@public("kafkaio")
 class TransportPort(Protocol):
     """A connected stream."""
 
@@ -65,7 +63,6 @@ class TransportPort(Protocol):
         """Bytes written that the operating system has not taken yet."""
 
 
-@public("kafkaio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialOptions:
     """How to make one connection.

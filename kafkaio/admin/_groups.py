@@ -132,25 +132,18 @@ class Groups(Subject):
                 request=messages.ListGroupsRequest,
                 destination=Broker,
                 build=lambda _, terms: _listing(in_states, of_types, terms.version),
-                read=_read_listing,
+                read=lambda response, items: _read_listing(response, items, of_types),
                 react=as_stranger,
             )
         )
         nodes = await all_brokers(self._cluster, deadline)
         results = await ask(self._cluster, operation, nodes, deadline, "2.6")
-        if of_types:  # brokers before 3.8 have classic groups alone, and filter nothing
-            results.found = {
-                node_id: [each for each in found if each.type in of_types]
-                for node_id, found in results.found.items()
-            }
-        listed = sorted(
-            (each for found in results.found.values() for each in found),
-            key=lambda each: each.group_id,
-        )
-        found = {each.group_id: each for each in listed}
         if results.failed:
             outcome("list groups", [*results.found, *results.failed], results)
-        return found
+        groups: dict[str, GroupListing] = {}
+        for listed in results.found.values():
+            groups |= {each.group_id: each for each in listed}
+        return dict(sorted(groups.items()))
 
     async def describe_consumer_groups(
         self,
@@ -882,7 +875,9 @@ def _listing(
 
 
 def _read_listing(
-    response: messages.ListGroupsResponse, items: Sequence[int]
+    response: messages.ListGroupsResponse,
+    items: Sequence[int],
+    types: Collection[GroupType],
 ) -> Iterator[Answer[int, list[GroupListing]]]:
     (node_id,) = items
     found = [
@@ -895,6 +890,8 @@ def _read_listing(
         )
         for it in response.groups
     ]
+    if types:  # brokers before 3.8 have classic groups alone, and filter nothing
+        found = [each for each in found if each.type in types]
     yield Answer(node_id, found, response.error_code)
 
 

@@ -75,6 +75,7 @@ _PAGE = 2_000
 _TOPICS_AT_ONCE = 200
 #: Topics whose absence is an answer, and nothing to wait for.
 _MISSING = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+_REACT = final_at(ApiKey.METADATA, *_MISSING)
 
 
 class Topics(Subject):
@@ -283,6 +284,8 @@ class Topics(Subject):
         ids = [topic for topic in wanted if not isinstance(topic, str)]
         # A broker that is asked for both in one request answers to the ids alone.
         for same in names, ids:
+            if not same:
+                continue
             results.add(
                 await self._topics_by_metadata(
                     same, deadline, with_operations=include_authorized_operations
@@ -512,7 +515,7 @@ class Topics(Subject):
                 build=build,
                 read=read,
                 batch=lambda _: _TOPICS_AT_ONCE,
-                react=final_at(ApiKey.METADATA, *_MISSING),
+                react=_REACT,
                 is_exact=True,
             )
         )

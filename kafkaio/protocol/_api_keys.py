@@ -5,10 +5,12 @@ from __future__ import annotations
 from enum import IntEnum
 from importlib import import_module
 
+from kafkaio._public import public
 from kafkaio.errors import ProtocolError
 from kafkaio.protocol._message import Request, Response
 
 
+@public("kafkaio.protocol")
 class ApiKey(IntEnum):
     """Every API key that Kafka has assigned, those of removed APIs included."""
 

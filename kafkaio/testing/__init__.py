@@ -10,8 +10,12 @@ from kafkaio._public import lazy
 __all__, __getattr__, __dir__ = lazy(
     __name__,
     {
+        "kafkaio.testing._broker.settings": ("TopicSettings",),
         "kafkaio.testing._broker.cluster": ("Topic",),
-        "kafkaio.testing._broker.control": ("Control",),
+        "kafkaio.testing._broker.control": (
+            "OpenTransaction",
+            "Control",
+        ),
         "kafkaio.testing._broker.node": ("LoggedRequest",),
         "kafkaio.testing._security.acls": (
             "Acl",
@@ -26,6 +30,7 @@ __all__, __getattr__, __dir__ = lazy(
         "kafkaio.testing._security.security": ("Security",),
         "kafkaio.testing._security.session": ("Authentications",),
         "kafkaio.testing._broker.faults": (
+            "Action",
             "Fault",
             "Faults",
             "Rule",

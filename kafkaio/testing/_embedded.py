@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kafkaio._net.memory import MemoryNetwork
-from kafkaio._net.transport import DialOptions, FrameSinkPort, TransportPort
+from kafkaio._net.transport import Dial
 from kafkaio._public import public
 from kafkaio._runtime.loop import running_loop
 from kafkaio._runtime.supervisor import Supervisor
@@ -533,29 +533,16 @@ class Broker:
         factor = replication_factor or self.default_replication_factor
         self._cluster.create_topic(name, partitions, factor, configs, AT_ONCE, topic_id)
 
-    async def dial(
-        self, host: str, port: int, sink: FrameSinkPort, options: DialOptions
-    ) -> TransportPort:
-        """Connect in memory, for ``Client.from_config(config, dial=broker.dial)``.
-
-        Args:
-            host: the node's host.
-            port: the node's port.
-            sink: receives the frames that the node sends.
-            options: only ``max_frame_size`` applies in memory.
+    @property
+    def dial(self) -> Dial:
+        """Connects in memory, for ``Client.from_config(config, dial=broker.dial)``.
 
         Raises:
-            BrokerNotAvailable: no node listens at this address, for example because it
-                is stopped.
             RuntimeError: the broker listens on ports.
         """
         if self._network is None:
             raise RuntimeError("dial needs a Broker(memory_transport=True)")
-        return await self._network.dial(host, port, sink, options)
-
-    def record(self, request: LoggedRequest) -> None:
-        """Add to the request log."""
-        self.requests.append(request)
+        return self._network.dial
 
 
 def _hosts(config: Mapping[str, str], host: str) -> list[str]:

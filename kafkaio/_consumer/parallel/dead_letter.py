@@ -9,7 +9,8 @@ from kafkaio._public import public
 from kafkaio.types import Header, Record
 
 
-class SendPort(Protocol):
+@public("kafkaio")
+class RecordSender(Protocol):
     """Writes a record and returns when it is acknowledged: a `Producer`."""
 
     async def send(
@@ -39,11 +40,11 @@ class DeadLetter:
         topic: name of the topic.
     """
 
-    def __init__(self, producer: SendPort, topic: str) -> None:
+    def __init__(self, producer: RecordSender, topic: str) -> None:
         self._producer = producer
         self._topic = topic
 
-    def through(self, producer: SendPort) -> DeadLetter:
+    def through(self, producer: RecordSender) -> DeadLetter:
         """Return one that writes to the same topic through a transaction."""
         return DeadLetter(producer, self._topic)
 

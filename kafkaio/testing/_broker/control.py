@@ -12,6 +12,7 @@ from kafkaio.testing._broker.node import BrokerNode
 from kafkaio.testing._broker.partition import EmbeddedPartition
 
 
+@public("kafkaio.testing")
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
     """The transactions of a transactional id, as its coordinator knows them.

@@ -27,6 +27,7 @@ from kafkaio.protocol._error_codes import ErrorCode
 Concerns = Callable[[str, int], bool]
 
 
+@public("kafkaio.testing")
 class Action(Enum):
     """What a fault does."""
 

@@ -7,6 +7,7 @@ clients' fetch sessions. What all nodes have in common is in its `EmbeddedCluste
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -190,8 +191,9 @@ class BrokerPort(Protocol):
     def telemetry(self) -> PushedTelemetry:
         """The metrics that clients have pushed."""
 
-    def record(self, request: LoggedRequest) -> None:
-        """Add to the request log."""
+    @property
+    def requests(self) -> deque[LoggedRequest]:
+        """The log of requests."""
 
 
 class BrokerNode:
@@ -393,7 +395,7 @@ class BrokerNode:
 
     def begin(self, header: RequestHeader, request: Request[Response]) -> list[Rule]:
         """Add a request to the broker's log; return the faults that apply to it."""
-        self.broker.record(
+        self.broker.requests.append(
             LoggedRequest(
                 self.clock.now(),
                 self.node_id,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from kafkaio._public import public
 from kafkaio.protocol._error_codes import ErrorCode
 from kafkaio.testing._broker.refusal import Refusal
 from kafkaio.testing._log import LogConfig
@@ -150,6 +151,7 @@ def _out_of_range(setting: Setting, value: str) -> str | None:
     return None
 
 
+@public("kafkaio.testing")
 class TopicSettings:
     """The configs of one topic.
 

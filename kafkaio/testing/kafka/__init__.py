@@ -3,7 +3,7 @@
 from kafkaio.testing._security.files import Certificates
 from kafkaio.testing.kafka._kafka import Kafka
 from kafkaio.testing.kafka._options import ClusterOptions
-from kafkaio.testing.kafka._releases import KafkaNotStarted
+from kafkaio.testing.kafka._releases import KafkaNotStarted, Release
 from kafkaio.testing.kafka._source import real_kafka
 from kafkaio.testing.kafka._wire import TopicNotCreated
 
@@ -12,6 +12,7 @@ __all__ = [
     "ClusterOptions",
     "Kafka",
     "KafkaNotStarted",
+    "Release",
     "TopicNotCreated",
     "real_kafka",
 ]

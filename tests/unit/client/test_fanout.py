@@ -20,8 +20,8 @@ from kafkaio._client import (
 from kafkaio._client.cluster import Cluster
 from kafkaio._client.fanout import (
     Answer,
+    ItemProgress,
     Operation,
-    Progress,
     Results,
     Terms,
     sort_answers,
@@ -295,6 +295,26 @@ async def test_one_request_in_flight_for_each_broker(
         assert gate.waiting == 1
         gate.release()
     assert len(log.asked()) == 3
+
+
+async def test_one_broker_is_asked_without_a_task_of_its_own(
+    cluster: FakeCluster, heard: Heard
+) -> None:
+    tasks: list[int] = []
+
+    def answer(*_: object) -> ListGroupsResponse:
+        tasks.append(len(asyncio.all_tasks()))
+        # The first failure waits for a back-off, the second for newer metadata.
+        codes = [E.COORDINATOR_LOAD_IN_PROGRESS, E.NOT_CONTROLLER, 0]
+        return ListGroupsResponse(error_code=codes[len(tasks) - 1])
+
+    cluster.on(ApiKey.LIST_GROUPS, answer)
+    async with Started(cluster, heard) as asker:
+        before = len(asyncio.all_tasks())
+        results = await asker.ask(list_groups(lambda _: Controller), [7], 5)
+    assert results == Results(found={7: []})
+    assert tasks[0] == before
+    assert len(tasks) == 3
 
 
 # ---- what goes again -----------------------------------------------------------------
@@ -699,7 +719,7 @@ LOST = NetworkError("lost")
 
 
 def test_progress_takes_what_is_due() -> None:
-    progress = Progress[str, int]("abc", BACKOFF, 10)
+    progress = ItemProgress[str, int]("abc", BACKOFF, 10)
     assert progress.take_due(0) == ["a", "b", "c"]
     assert progress.take_due(9) == []
     assert not progress.is_over
@@ -716,7 +736,7 @@ def test_progress_takes_what_is_due() -> None:
 
 
 def test_progress_waits_longer_after_each_failure() -> None:
-    progress = Progress[str, int]("ab", BACKOFF, 10)
+    progress = ItemProgress[str, int]("ab", BACKOFF, 10)
     waits = []
     for attempt in range(1, 5):
         count, delay = progress.postpone({"a": LOST}, 0, 0.5)
@@ -727,7 +747,7 @@ def test_progress_waits_longer_after_each_failure() -> None:
 
 
 def test_progress_suspends_and_releases() -> None:
-    progress = Progress[str, int]("ab", BACKOFF, 10)
+    progress = ItemProgress[str, int]("ab", BACKOFF, 10)
     progress.take_due(0)
     assert progress.suspend({"a": LOST}) == 1
     assert progress.suspend({"b": LOST}, counts=False) == 0
@@ -738,7 +758,7 @@ def test_progress_suspends_and_releases() -> None:
 
 
 def test_progress_knows_when_it_is_too_late() -> None:
-    progress = Progress[str, int]("ab", BACKOFF, 10)
+    progress = ItemProgress[str, int]("ab", BACKOFF, 10)
     progress.take_due(0)
     progress.postpone({"a": LOST}, 9.95, 0.5)
     assert not progress.is_too_late  # b is in flight
@@ -757,7 +777,7 @@ def test_progress_knows_when_it_is_too_late() -> None:
 
 
 def test_results_come_in_the_order_asked_for() -> None:
-    progress = Progress[str, int]("abcd", BACKOFF, 10)
+    progress = ItemProgress[str, int]("abcd", BACKOFF, 10)
     progress.take_due(0)
     progress.decide(Results({"d": 4, "b": 2}, {"c": LOST}))
     results = progress.expire(lambda item, _: BrokerNotAvailable(item))

@@ -28,7 +28,7 @@ def test_minutes_with_faults_break_no_law_and_can_be_repeated() -> None:
 def test_a_failure_is_shrunk_to_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     a_commit_after_giving_up(monkeypatch)
     scenario = Scenario(
-        seed=14, seconds=60, members=1, fault_every=0, period=0.2, styles=("poll",)
+        seed=18, seconds=60, members=1, fault_every=0, period=0.2, styles=("poll",)
     )
     harmless = [Fault(at, Kind.RESET, 0) for at in (10.0, 11.0, 12.0)]
     joining = Fault(20.0, Kind.JOIN, 0, 30.0)
