@@ -315,10 +315,8 @@ def _call_all(undo: list[Callable[[], None]]) -> None:
 def _cluster(
     config: ClientConfig, observer: object | None, dial: Dial | None = None
 ) -> Cluster:
-    """Make the cluster of an admin client, which never creates a topic by asking for it.
-
-    Otherwise an operation on a topic that was deleted would create it again.
-    """
+    """Make the cluster of an admin client, which creates no topic by asking for it."""
+    # Otherwise an operation on a topic that was deleted would create it again.
     if config.allow_auto_create_topics:
         config = replace(config, allow_auto_create_topics=False)
     return Cluster(config, observer, dial)

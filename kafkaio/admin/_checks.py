@@ -107,7 +107,9 @@ def member_of(name: str, kind: type[EnumT], value: object) -> EnumT:
 
         near = get_close_matches(value.casefold(), known, n=1)
         hint = f"; did you mean {known[near[0]].value!r}?" if near else ""
-        raise ArgumentValueError(f"{name}: {value!r} is not a {kind.__name__}{hint}")
+        raise ArgumentValueError(
+            f"{name}={value!r} is not a member of {kind.__name__}{hint}"
+        )
     return found
 
 

@@ -7,10 +7,10 @@ and its coordinator does not have it, or has it without that partition: no marke
 ever be written, and readers with ``read_committed`` wait there for good. With brokers
 before 3.6 that happens when a write arrives after the end of its transaction.
 
-`Transactions.abort_transaction` aborts the transaction in one partition, by a marker that
-the coordinator does not know about. That is right for a late write. A transaction that
-does not hang would still be committed in its other partitions, so the coordinator is
-asked first.
+`Transactions.abort_transaction` aborts the transaction in one partition, by a marker
+that the coordinator does not know about. That is right for a late write. A transaction
+that does not hang would still be committed in its other partitions, so the coordinator
+is asked first.
 
 A transaction also hangs if its marker was lost, and then an abort may be wrong. Kafka
 4.3.1 drops the marker of a partition without a leader, and completes the transaction.
@@ -302,8 +302,8 @@ class Transactions(Subject):
         describe. It needs the right to alter the cluster, and Kafka 3.0, or 2.8 with
         ``force``.
 
-        A transaction that hangs may have been committed. Kafka 4.3.1 drops the marker of
-        a partition without a leader and completes the transaction; then the records
+        A transaction that hangs may have been committed. Kafka 4.3.1 drops the marker
+        of a partition without a leader and completes the transaction; then the records
         that hang are committed, and an abort loses them. The call is also refused if
         the last transaction of the producer was committed. Once the producer has begun
         another transaction, the brokers cannot tell: look at the records first.

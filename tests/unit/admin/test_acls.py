@@ -229,7 +229,10 @@ async def test_an_answer_with_another_number_of_results(
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"operation": "reed"}, "AclOperation 'reed'; did you mean 'READ'"),
+        (
+            {"operation": "reed"},
+            "'reed' is not a member of AclOperation; did you mean 'READ'",
+        ),
         ({"operation": AclOperation.ANY}, "operation='ANY' is for filters"),
         ({"operation": AclOperation.UNKNOWN}, "'UNKNOWN' stands for an unknown"),
         ({"pattern_type": AclPatternType.MATCH}, "'MATCH' is for filters"),
